@@ -46,7 +46,7 @@ def gas_engine(sim: Sim) -> None:
         share = power / 400.0
         fuel = (12.0 + 0.235 * power) * rich * 54.0 / 50.0 * (1.0 + 0.1 * misfire[t]) if runs else 0.0
         cool += ((74.0 + 9.0 * share if runs else hall[t] + 28.0) - cool) / 45.0
-        oil += ((76.0 + 12.0 * share + 0.3 * (hall[t] - 24.0) if runs else hall[t] + 25.0) - oil) / 60.0
+        oil += ((76.0 + 12.0 * share + 0.3 * (hall[t] - 24.0) + 4.0 * worn[t] if runs else hall[t] + 25.0) - oil) / 60.0
         press = (4.9 - 0.022 * (oil - 80.0) + 0.15 * share) * (1.0 - 0.12 * worn[t]) if runs else 0.0
         for c in range(6):
             hot = 385.0 + 110.0 * share + spread[c] + each[t, c] + common[t] + (45.0 if propane[t] else 0.0)
@@ -112,7 +112,7 @@ ENGINE = Plant(
             where=("power", 180.0, 420.0),
             tail=15,
         ),
-        process("worn oil pump", "", "oil_pressure", 1.0, 3.5, where=("power", 180.0, 420.0)),
+        process("worn oil pump", "", "oil_pressure oil", 1.0, 3.5, tail=60, where=("power", 180.0, 420.0)),
     ),
 )
 
@@ -202,7 +202,7 @@ def heating_substation(sim: Sim) -> None:
     tap = (rng.uniform(size=rows) < np.where((hour > 6) & (hour < 22), 0.06, 0.008)) * rng.gamma(1.5, 0.5, rows)
     tap = np.minimum(np.convolve(tap, [0.5, 1.0, 0.6, 0.3])[:rows], 3.0)
     night, pump = (hour < 5.5) | (hour > 22.0), 1.0 + sim.wander(15, 0.02)
-    dry, leak, jam = sim.upset["screed drying"] > 0, sim.upset["leak"], sim.upset["sticking valve"] > 0
+    dry, pump = sim.upset["screed drying"] > 0, pump * (1.0 - sim.upset["fouled exchanger"])
     flat, valve, held, goal, back = 48.0, 30.0, 30.0, 48.0, 36.0
     for t in range(rows):
         want = 52.0 - 1.1 * (weather[t] - 5.0) - (8.0 if night[t] else 0.0) + (24.0 if dry[t] else 0.0)
@@ -210,14 +210,14 @@ def heating_substation(sim: Sim) -> None:
         seen = sim.read(t, 0, flat)
         held = min(max(held + 0.12 * (goal - seen), 2.0), 98.0)
         ask = min(max(held + 1.2 * (goal - seen), 0.0), 100.0)
-        valve += 0.35 * (ask - valve) if not jam[t] or abs(ask - valve) > 9.0 else 0.0
+        valve += 0.35 * (ask - valve)
         flow = 0.9 * (valve / 100.0) ** 1.2 + 0.10 * tap[t]
         back += 0.15 * (flat - 11.0 - 0.06 * valve + 1.5 * tap[t] * -1.0 - back)
         flat += 0.2 * (back + 9.0 * flow / 0.3 * (net[t] - back) / 40.0 * pump[t] - 0.18 * (back - 20.0) - flat + 4.0)
         sim.read(t, 1, net[t])
         sim.read(t, 2, back)
         sim.read(t, 3, valve)
-        sim.read(t, 4, flow + leak[t])
+        sim.read(t, 4, flow)
 
 
 SUBSTATION = Plant(
@@ -246,14 +246,13 @@ SUBSTATION = Plant(
         noisy("return", 1.2, 6.0),
         noisy("valve", 3.0, 14.0),
         process("screed drying", "regime", "flats return valve flow", 1.0, 1.0, least=70, tail=60),
-        process("sticking valve", "", "valve flats flow", 1.0, 1.0),
-        process("leak", "", "flow", 0.12, 0.4),
+        process("fouled exchanger", "", "valve flow return", 0.16, 0.45, tail=30),
     ),
 )
 
 
 def wind_turbine(sim: Sim) -> None:
-    """A wind turbine with pitch control, over some days of ten-second means.
+    """A wind turbine with pitch control, over two weeks of one-minute means.
 
     Below 3.5 m/s it idles, then its speed follows the wind, and above 12 m/s the blades pitch to hold 12 rpm.  The
     pitch controller reads the generator's speed.  Gearbox, bearing and winding warm up with the power.
@@ -262,7 +261,7 @@ def wind_turbine(sim: Sim) -> None:
     calm = np.interp(time, np.linspace(0, rows, 41), sim.rng.permutation(np.linspace(3.5, 16.0, 41)))
     calm[:2000] = 9.5 - 6.5 * np.cos(time[:2000] * 2 * np.pi / 1000.0)
     wind = np.clip(calm + sim.wander(40, 0.9) + sim.wander(4, 0.5), 0.5, 24.0)
-    ambient = 9.0 + 5.0 * np.sin(time * 2 * np.pi / 8640.0) + sim.wander(6000, 2.0)
+    ambient = 9.0 + 5.0 * np.sin(time * 2 * np.pi / 1440.0) + sim.wander(6000, 2.0)
     vane, sway = sim.wander(25, 5.0), np.exp(0.25 * sim.rng.normal(size=rows))
     stop = sim.upset["curtailed"] > 0
     ice, heat = sim.upset["ice on blades"], sim.upset["clogged cooler"]
@@ -278,7 +277,7 @@ def wind_turbine(sim: Sim) -> None:
         held = min(max(held + 0.25 * (seen - limit), 0.0), 25.0)
         pitch += 0.6 * (min(max(held + 0.5 * (seen - limit), 0.0), 28.0) - pitch)
         power = 0.0 if rotor < 5.0 else 2000.0 * min(rotor / 12.0, 1.02) ** 2.8
-        box += (ambient[t] + 22.0 + power * (0.016 + 0.012 * heat[t]) - box) / 70.0
+        box += (ambient[t] + 22.0 + power * (0.016 + 0.008 * heat[t]) - box) / 70.0
         bearing += (ambient[t] + 10.0 + power * 0.010 + rotor * 0.8 - bearing) / 150.0
         winding += (ambient[t] + 20.0 + power * 0.034 - winding) / 60.0
         values = (v, rotor, None, power, pitch, box, bearing, winding, ambient[t] + 7.0 + power * 0.002, ambient[t])
@@ -324,7 +323,7 @@ WIND = Plant(
         noisy("vane", 14.0, 40.0),
         process("curtailed", "regime", "rotor generator power pitch", 1.0, 1.0, where=("wind", 9.0, 25.0), tail=30),
         process("ice on blades", "", "tower rotor power", 0.8, 2.0, where=("wind", 5.0, 10.0), tail=10),
-        process("clogged cooler", "", "gearbox", 1.0, 2.0, where=("power", 700.0, 2600.0), least=90, tail=100),
+        process("clogged cooler", "drift", "gearbox", 1.0, 2.0, where=("power", 700.0, 2600.0), least=90, tail=100),
     ),
 )
 

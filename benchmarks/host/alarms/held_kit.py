@@ -214,11 +214,13 @@ def _attempt(plant: Plant, rng: np.random.Generator, rows: int, clean: np.ndarra
     words = {plan.says: plan for plan in order}
     queue = list(words.values()) + [plan for plan in order if plan not in words.values()]
     budget = int(SHARE * (rows - SOUND_FIRST))
+    most = max(2, -(-8 // len(plant.sensors)))  # faults of one sensor
     placed: list[tuple[Plan, int, int]] = []
     for i, plan in enumerate(queue):
         others = max(7 - len(placed), 0)
         free = budget - sum(last - first for _, first, last in placed) - plan.least - plan.tail
-        if free < 60 * others:
+        same = sum(plan.channels[0] == other.channels[0] for other, _, _ in placed)
+        if free < 60 * others or same >= most:
             continue
         spare = max(free - sum(later.least + later.tail for later in queue[i + 1 : i + 1 + others]), 0)
         longest = min(spare, 300 - plan.least - plan.tail, 120 if plan.how in ("creep", "slow") else 60)

@@ -70,7 +70,7 @@ FURNACE = Plant(
         Sensor("heater2 kW", 0.15, 0.1),
         Sensor("heater3 kW", 0.15, 0.1),
         Sensor("spare degC", 0.6, 1.0),
-        Sensor("belt m/min", 0.005, 0.01),
+        Sensor("belt m/min", 0.01, 0.01),
         Sensor("flue degC", 1.0, 1.0),
     ),
     (

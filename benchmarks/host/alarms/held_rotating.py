@@ -34,7 +34,7 @@ def gearbox_bench(sim: Sim) -> None:
     speed = lag(np.array([1400.0, 2100.0, 2900.0])[point], 4) + sim.wander(15, 12.0)
     torque = lag(np.array([90.0, 150.0, 60.0])[point] * (1.0 + 0.05 * gear), 3) + sim.wander(8, 2.0)
     slip = 1.0 - sim.upset["slipping clutch"]
-    share = 0.965 - 0.006 * (ratio - 1.0)
+    share = 0.965 - 0.006 * (np.minimum(ratio, 4.0) - 1.0)
     losses = speed * torque / 9550.0 * (1.0 - share + 0.15 * (1.0 - slip))
     oil = 48.0 + lag(losses * 22.0, 250) + sim.wander(4000, 1.5)
     sim.record("n_in", speed)
@@ -115,7 +115,7 @@ def milling_machine(sim: Sim) -> None:
     load = lag(steps[:, 1] * (steps[:, 0] > 0), 1.2) * (1.0 + 0.15 * age) * (1.0 - broken)
     load = load * np.exp(0.04 * rng.normal(size=rows))
     current = 2.1 + speed * 0.0005 + 14.0 * load
-    warm = 24.0 + lag(0.35 * current + speed * 0.0011, 400) + 1.5 * np.sin(np.arange(rows) / 4300.0)
+    warm = 24.0 + lag(0.35 * current + speed * 0.0011, 400) + 0.8 * np.sin(np.arange(rows) / 4300.0)
     flow = lag(np.where(steps[:, 0] > 0, 9.0, 0.6), 2.0) + sim.wander(60, 0.1)
     sim.record("speed", speed)
     sim.record("spindle", current)
@@ -282,8 +282,8 @@ UNWINDER = Plant(
         noisy("drive", 1.5, 6.0),
         offset("line", 0.25, 1.2),
         offset("brake", 10.0, 40.0),
-        process("double web", "regime", "tension line brake drive", 1.0, 1.0, tail=30),
-        process("dry bearing", "", "brake tension", 0.8, 3.0, tail=30),
+        process("double web", "regime", "tension line brake drive", 1.0, 1.0, tail=60),
+        process("dry bearing", "", "brake tension", 1.3, 4.0, tail=30),
     ),
 )
 
