@@ -262,6 +262,20 @@ RESULTS: dict[str, Result] = {
         ("pykernel.training.distilled", "pykernel.training.vectors"),
     ),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
+    "alarms": Result(
+        "-m benchmarks.host.alarms.run",
+        ("alarms.csv", "alarms-rates.csv", "alarms-settings.csv"),
+        "minutes",
+        ("alarms",),
+    ),
+    # data of others: whoever has them gives their folders
+    "alarms-theirs": Result(
+        "-m benchmarks.host.alarms.theirs",
+        ("alarms-theirs.csv",),
+        "minutes",
+        ("alarms",),
+        reads=("alarms-settings.csv",),
+    ),
     "first-alarms": Result(
         "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)
     ),
