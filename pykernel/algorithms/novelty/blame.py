@@ -10,7 +10,7 @@ from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
 from pykernel.algorithms.novelty.threshold import LEVEL_MOST, threshold_of
 from pykernel.algorithms.packed import solve_upper, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
-from pykernel.dialect import DIM, Constant, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 
 BEYOND = Constant(2.0**60)
 SOME = Constant(2.0**-40)
@@ -138,6 +138,12 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
         begin_story(m)
     blame_bank(m)
     tell_on(m, x, best)
+
+
+@kernel
+def shared(m: GmmModel) -> Bool:
+    """Whether the alarm is about more than one sensor."""
+    return m.others[0] > SHARED * real(len(m.shares))
 
 
 @kernel

@@ -22,7 +22,7 @@ from pykernel.algorithms.novelty.bank import (
     renew,
     start_at,
 )
-from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of
+from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, shared
 from pykernel.algorithms.novelty.course import (
     NATURAL,
     count_repeats,
@@ -233,7 +233,10 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         else:
             renew(m, x)
         fade(m)
-        if m.counts[len(m.weights)] >= (m.patience if warm else m.relearn_after):
+        enough = m.patience
+        if not warm:
+            enough = m.relearn_soon if shared(m) else m.relearn_after
+        if m.counts[len(m.weights)] >= enough:
             admit(m, 0)
             status = GmmStatus.BORN
     if not held or lasting:

@@ -108,6 +108,7 @@ class GmmConfig(Config):
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # rows without alarms at first
     relearn_after: Index  # rows that make a new regime, or a lasting alarm, normal
+    relearn_soon: Index  # the same, if several sensors agree on it
     patience: Index  # rows that make a new regime in the warm-up
     unmet_most: Index  # counting of rows without the candidate stops here
     watched_most: Index  # counting of rows stops here

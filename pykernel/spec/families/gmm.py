@@ -22,6 +22,7 @@ TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
 """A row is strange beyond so many standard deviations, as a normal variable: of the cube root of its squared distance."""
 PATIENCE = 20
+SOONER = 6
 REHEARSED = 64
 MOST = {"float32": 1e15, "float64": 1e100}
 
@@ -51,7 +52,7 @@ class GmmNovelty(NoveltySection):
 
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     relearn_after: int = Field(
-        25,
+        80,
         ge=2,
         le=10_000,
         description="in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal",
@@ -101,6 +102,7 @@ class GmmModels(Models):
                 "horizon": HORIZON,
                 "warmup": novelty.warmup,
                 "relearn_after": novelty.relearn_after,
+                "relearn_soon": max(2, novelty.relearn_after // SOONER),
                 "patience": min(PATIENCE, novelty.relearn_after),
                 "unmet_most": 3 * HORIZON + 1,
                 "watched_most": max(novelty.warmup, 4 * dim) + 1,
