@@ -202,7 +202,7 @@ def compare_next(m: GmmModel) -> None:
         if j >= i:
             j = j - i
             i = i + 1
-    if i < m.known[0]:
+    if i < m.known[0] and j < i:
         m.sought[0] += 1
         if m.rejected[i] == 0 and m.rejected[j] == 0:
             loss = loss_of_merging(m, i, j)

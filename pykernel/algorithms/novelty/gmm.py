@@ -175,7 +175,7 @@ def quicken(m: GmmModel) -> None:
 
 
 @kernel
-def grow_used(m: GmmModel) -> None:
+def learn_usual(m: GmmModel) -> None:
     """Learn what surprises are usual.  O(1)."""
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
@@ -205,22 +205,22 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
-    """Judge a row, then learn it.  O(K D^2 + 8 D^2), in an alarm and D^3 / 2"""
+    """Judge a row, then learn it.  O(K D^2), in an alarm O(D^3)."""
     if m.watched[0] == 0:
         start(m, x)
         return Status.DONE
     judge_row(m, x)
     warm = m.watched[0] < m.warmup
     raise_level(m, score_of(m), m.watched[0] == 1)
-    alarmed = False
-    if not warm:
-        alarmed = m.level[0] > threshold_of(m) or m.forbidden[0] != 0
+    alarmed = m.forbidden[0] != 0
+    if not warm and m.level[0] > threshold_of(m):
+        alarmed = True
     follow_episode(m, alarmed)
     if real(4) * real(m.watched[0]) >= real(m.warmup):
         teach(m, alarmed, not warm)
     if alarmed:
         accuse(m, x)
-    held = alarmed and m.settling[0] == 0
+    held = alarmed and (m.settling[0] == 0 or m.forbidden[0] != 0)
     if m.settling[0] > 0:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
@@ -243,9 +243,9 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         if not strange:
             learn_course(m, x)
         learn_repeats(m, x)
+        learn_steps(m, x)
         if m.watched[0] > m.loud_first:
-            grow_used(m)
-    learn_steps(m, x)
+            learn_usual(m)
     count_repeats(m, x)
     if (status == GmmStatus.BORN or lasting) and not warm:
         quicken(m)
@@ -331,6 +331,8 @@ def forget_all(m: GmmModel) -> None:
 def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
     if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
+        return False
+    if m.pair_first[0] >= len(m.weights) or m.pair_second[0] >= len(m.weights):
         return False
     return m.known[0] > 0 or m.watched[0] == 0
 
