@@ -8,7 +8,7 @@ mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
-from pykernel.algorithms.novelty.state import WEIGHT_MOST, WHITE_MOST, GmmModel, GmmStatus
+from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
