@@ -106,8 +106,8 @@ def keep_wide(m: GmmModel, k: Index) -> None:
     row = 0
     for j in range(len(m.own)):
         least = GRAIN * absolute(m.means[k, j]) + TINY
-        if STEP * m.steps[j] > least:
-            least = STEP * m.steps[j]
+        if STEP * m.least_step[j] > least:
+            least = STEP * m.least_step[j]
         if m.roots[k, row] < least:
             m.roots[k, row] = least
         row = row + len(m.own) - j
@@ -152,9 +152,9 @@ def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
 def begin_search(m: GmmModel) -> None:
     """No pair was compared."""
     m.sought[0] = 0
-    m.pair_first[0] = 0
-    m.pair_second[0] = 0
-    m.pair_loss[0] = real(0)
+    m.merge_first[0] = 0
+    m.merge_second[0] = 0
+    m.merge_loss[0] = real(0)
 
 
 @kernel
@@ -206,10 +206,10 @@ def compare_next(m: GmmModel) -> None:
         m.sought[0] += 1
         if m.rejected[i] == 0 and m.rejected[j] == 0:
             loss = loss_of_merging(m, i, j)
-            if m.pair_first[0] == m.pair_second[0] or loss < m.pair_loss[0]:
-                m.pair_loss[0] = loss
-                m.pair_first[0] = j
-                m.pair_second[0] = i
+            if m.merge_first[0] == m.merge_second[0] or loss < m.merge_loss[0]:
+                m.merge_loss[0] = loss
+                m.merge_first[0] = j
+                m.merge_second[0] = i
 
 
 @kernel
@@ -224,8 +224,8 @@ def compare_all(m: GmmModel) -> None:
 @kernel
 def merge_nearest(m: GmmModel) -> Index:
     """Merge the two regimes that were found; the place that is free then.  O(D^3 / 3)."""
-    first = m.pair_first[0]
-    second = m.pair_second[0]
+    first = m.merge_first[0]
+    second = m.merge_second[0]
     merge_roots(m, first, second)
     part = heavy(m, first) / (heavy(m, first) + heavy(m, second))
     copy(m.merged, m.roots[first], len(m.merged))

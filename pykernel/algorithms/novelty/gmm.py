@@ -311,7 +311,7 @@ def forget_all(m: GmmModel) -> None:
     for j in range(len(m.before)):
         m.before[j] = real(0)
         m.middle[j] = real(0)
-        m.steps[j] = real(0)
+        m.least_step[j] = real(0)
         m.repeats[j] = real(0)
         m.run[j] = 0
     zero(m.usual, len(m.usual))
@@ -331,7 +331,7 @@ def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
     if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
         return False
-    if m.pair_first[0] >= len(m.weights) or m.pair_second[0] >= len(m.weights):
+    if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
         return False
     return m.known[0] > 0 or m.watched[0] == 0
 
