@@ -23,9 +23,7 @@ class NoveltySection(Section):
         le=0.5,
         description="the part of the rows of normal operation that are in alarm; the threshold adapts until it is so",
     )
-    smoothing: float = Field(
-        1.0, ge=8e-6, le=1, description="level = (1 − smoothing) · level + smoothing · score"
-    )
+    smoothing: float = Field(1.0, ge=8e-6, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: int = Field(500, ge=2, le=1_000_000, description="number of rows without alarms at first")
     relearn_after: int = Field(
         0,

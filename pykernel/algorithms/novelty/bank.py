@@ -8,7 +8,7 @@ mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
-from pykernel.algorithms.novelty.state import WEIGHT_MOST, WHITE_MOST, GmmModel, GmmStatus
+from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
@@ -106,8 +106,8 @@ def keep_wide(m: GmmModel, k: Index) -> None:
     row = 0
     for j in range(len(m.own)):
         least = GRAIN * absolute(m.means[k, j]) + TINY
-        if STEP * m.steps[j] > least:
-            least = STEP * m.steps[j]
+        if STEP * m.least_step[j] > least:
+            least = STEP * m.least_step[j]
         if m.roots[k, row] < least:
             m.roots[k, row] = least
         row = row + len(m.own) - j
@@ -152,9 +152,9 @@ def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
 def begin_search(m: GmmModel) -> None:
     """No pair was compared."""
     m.sought[0] = 0
-    m.pair_first[0] = 0
-    m.pair_second[0] = 0
-    m.pair_loss[0] = real(0)
+    m.merge_first[0] = 0
+    m.merge_second[0] = 0
+    m.merge_loss[0] = real(0)
 
 
 @kernel
@@ -206,10 +206,10 @@ def compare_next(m: GmmModel) -> None:
         m.sought[0] += 1
         if m.rejected[i] == 0 and m.rejected[j] == 0:
             loss = loss_of_merging(m, i, j)
-            if m.pair_first[0] == m.pair_second[0] or loss < m.pair_loss[0]:
-                m.pair_loss[0] = loss
-                m.pair_first[0] = j
-                m.pair_second[0] = i
+            if m.merge_first[0] == m.merge_second[0] or loss < m.merge_loss[0]:
+                m.merge_loss[0] = loss
+                m.merge_first[0] = j
+                m.merge_second[0] = i
 
 
 @kernel
@@ -222,74 +222,10 @@ def compare_all(m: GmmModel) -> None:
 
 
 @kernel
-def begin_search(m: GmmModel) -> None:
-    """No pair was compared."""
-    m.sought[0] = 0
-    m.pair_first[0] = 0
-    m.pair_second[0] = 0
-    m.pair_loss[0] = real(0)
-
-
-@kernel
-def heavy(m: GmmModel, k: Index) -> Real:
-    """A regime's weight, at least one row."""
-    return m.weights[k] if m.weights[k] > real(1) else real(1)
-
-
-@kernel
-def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
-    """Write to m.merged the root of the Gaussian with the moments of two.  O(D^3 / 3)."""
-    part = heavy(m, i) / (heavy(m, i) + heavy(m, j))
-    rest = real(1) - part
-    here = sqrt(part)
-    there = sqrt(rest)
-    n = len(m.own)
-    for c in range(len(m.merged)):
-        m.merged[c] = here * m.roots[i, c]
-    row = 0
-    for c in range(n):
-        for a in range(c, n):
-            m.turned[a] = there * m.roots[j, row + a - c]
-        take_up(m.merged, m.turned, TINY, c, n, n)
-        row = row + n - c
-    between = sqrt(part * rest)
-    for a in range(n):
-        m.turned[a] = between * (m.means[j, a] - m.means[i, a])
-    take_up(m.merged, m.turned, TINY, 0, n, n)
-
-
-@kernel
-def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
-    """What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3)."""
-    merge_roots(m, i, j)
-    both = log_volume(m.merged, 0, len(m.own), len(m.own))
-    return heavy(m, i) * (both - volume(m, i)) + heavy(m, j) * (both - volume(m, j))
-
-
-@kernel
-def seek(m: GmmModel, most: Index) -> None:
-    """Compare the next pairs of regimes, ``most`` at most.  O(D^3 / 3) a pair."""
-    at = 0
-    done = 0
-    for i in range(1, m.known[0]):
-        for j in range(i):
-            if at == m.sought[0] and done < most:
-                done = done + 1
-                m.sought[0] += 1
-                if m.rejected[i] == 0 and m.rejected[j] == 0:
-                    loss = loss_of_merging(m, i, j)
-                    if m.pair_first[0] == m.pair_second[0] or loss < m.pair_loss[0]:
-                        m.pair_loss[0] = loss
-                        m.pair_first[0] = j
-                        m.pair_second[0] = i
-            at = at + 1
-
-
-@kernel
 def merge_nearest(m: GmmModel) -> Index:
     """Merge the two regimes that were found; the place that is free then.  O(D^3 / 3)."""
-    first = m.pair_first[0]
-    second = m.pair_second[0]
+    first = m.merge_first[0]
+    second = m.merge_second[0]
     merge_roots(m, first, second)
     part = heavy(m, first) / (heavy(m, first) + heavy(m, second))
     copy(m.merged, m.roots[first], len(m.merged))

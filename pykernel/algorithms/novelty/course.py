@@ -116,8 +116,8 @@ def learn_steps(m: GmmModel, x: Real[DIM]) -> None:
     """Learn the smallest step that each sensor makes.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
-        if step > real(0) and (m.steps[j] == real(0) or step < m.steps[j]):
-            m.steps[j] = step
+        if step > real(0) and (m.least_step[j] == real(0) or step < m.least_step[j]):
+            m.least_step[j] = step
 
 
 @kernel

@@ -14,7 +14,6 @@ from pykernel.algorithms.novelty.bank import (
     admit,
     begin_search,
     compare_all,
-    drop_candidate,
     fade,
     gather,
     is_strange,
@@ -26,10 +25,10 @@ from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, sha
 from pykernel.algorithms.novelty.course import (
     NATURAL,
     count_repeats,
-    learn_steps,
     innovate,
     learn_course,
     learn_repeats,
+    learn_steps,
     start_course,
     surprise_by_course,
     surprise_of_repeats,
@@ -312,7 +311,7 @@ def forget_all(m: GmmModel) -> None:
     for j in range(len(m.before)):
         m.before[j] = real(0)
         m.middle[j] = real(0)
-        m.steps[j] = real(0)
+        m.least_step[j] = real(0)
         m.repeats[j] = real(0)
         m.run[j] = 0
     zero(m.usual, len(m.usual))
@@ -332,7 +331,7 @@ def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
     if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
         return False
-    if m.pair_first[0] >= len(m.weights) or m.pair_second[0] >= len(m.weights):
+    if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
         return False
     return m.known[0] > 0 or m.watched[0] == 0
 

@@ -46,9 +46,9 @@ class Bank(Struct):
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
     # where the bank is full, which two regimes to merge is sought while the candidate gathers rows
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
-    pair_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
-    pair_second: between(Uint8, 0, COMPONENTS - 1)
-    pair_loss: Real  # what is lost if it becomes one
+    merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
+    merge_second: between(Uint8, 0, COMPONENTS - 1)
+    merge_loss: Real  # what is lost if it becomes one
 
 
 class Course(Struct):
@@ -59,7 +59,9 @@ class Course(Struct):
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     followed: between(Uint16, 0, "horizon")  # number of rows behind it, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
-    steps: between(Real[DIM], 0, "root_most")  # the smallest step that a sensor has made: a converter's, or next to nothing
+    least_step: between(
+        Real[DIM], 0, "root_most"
+    )  # the smallest step that a sensor has made: a converter's, or next to nothing
     repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
     run: Uint16[DIM]  # number of latest rows with the same value
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
