@@ -594,7 +594,8 @@ class Monitoring(_Run):
         else:
             sizes, seen = simple_bytes(self.spec), self.seen.report()
             novelty = self.spec.novelty if self.spec.has("novelty", "false_alarm_rate") else None
-            rate = novelty.false_alarm_rate if novelty is not None and novelty.threshold is None else None
+            fixed = self.spec.novelty.threshold if self.spec.has("novelty", "threshold") else None
+            rate = novelty.false_alarm_rate if novelty is not None and fixed is None else None
             told["alarms"] |= {
                 "false_alarm_rate": rate,
                 "judged": int(self.seen.counts[0, 0].sum()),
