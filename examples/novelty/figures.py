@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from pykernel.plots import COLOURS
 ALARM, TRUTH, GREY = "#D55E00", "#F5C77E", "#777777"
 MERGED = 5
 """Rows of which the figure shows the largest level."""
-LEAST = 0.1
-"""Smaller shares in an alarm are not drawn."""
+HIGHEST = 1.4
+"""Levels are cut off at so many times the highest threshold."""
+STEPS = (0.1, 0.3, 0.6, 1.1)
+"""Shares in an alarm have dots of these sizes; smaller shares are not drawn."""
 
 
 def saved(figure: Figure, path: Path) -> None:
@@ -41,35 +44,40 @@ def alarm_figure(path: Path, parts: Sequence[Any], gears: np.ndarray, course: An
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=[3, 2.2, 0.7])
     for axis in (top, middle, bottom):
         bare(axis)
-        at = 0
+        at, last = 0, None
         for part in parts:
             if part.fault is not None:
                 axis.axvspan(at, at + part.rows, color=TRUTH, alpha=0.5, linewidth=0)
-                if axis is top:
+                if axis is top and part.fault is not last:
                     place, words = axis.get_xaxis_transform(), {"fontsize": 8, "color": GREY, "rotation": 20}
                     axis.text(at, 1.02, part.text, transform=place, **words)
-            at += part.rows
+            at, last = at + part.rows, part.fault
     t = np.arange(start, len(gears))
     levels, thresholds, alarmed = (each[start:] for each in (course.levels, course.thresholds, course.alarms))
+    high = HIGHEST * float(thresholds.max())
     whole = len(t) // MERGED * MERGED
-    top.plot(t[:whole:MERGED], levels[:whole].reshape(-1, MERGED).max(1), color=COLOURS[0], linewidth=0.7)
+    top.plot(
+        t[:whole:MERGED], np.fmin(levels[:whole].reshape(-1, MERGED).max(1), high), color=COLOURS[0], linewidth=0.7
+    )
     top.plot(t[:whole:MERGED], thresholds[:whole:MERGED], color="black", linewidth=1.2, linestyle="--")
-    high = 1.08 * float(max(levels.max(), thresholds.max()))
-    top.plot(t[alarmed], np.full(int(alarmed.sum()), high), "|", color=ALARM, markersize=7, markeredgewidth=0.7)
-    top.set_ylim(min(0.0, float(levels.min())), 1.06 * high)
+    top.plot(t[alarmed], np.full(int(alarmed.sum()), 1.08 * high), "|", color=ALARM, markersize=7, markeredgewidth=0.7)
+    top.set_ylim(min(0.0, float(levels.min())), 1.15 * high)
     top.set_ylabel("level")
-    rows, which = np.nonzero(course.shares[start:] > LEAST)
-    middle.scatter(t[rows], which, s=40 * course.shares[start:][rows, which], color=ALARM, alpha=0.35, linewidth=0)
+    shares = course.shares[start:]
+    for least, most in itertools.pairwise(STEPS):
+        rows, which = np.nonzero((shares > least) & (shares <= most))
+        middle.plot(t[rows], which, "o", color=ALARM, alpha=0.35, markersize=8 * most, markeredgewidth=0)
     middle.set_yticks(range(len(SENSORS)), list(SENSORS), fontsize=7)
     middle.set_ylim(len(SENSORS) - 0.5, -0.5)
     middle.set_ylabel("blamed")
-    bottom.step(t, gears[start:], color=GREY, linewidth=0.6)
+    shifts = np.r_[start, start + 1 + np.flatnonzero(np.diff(gears[start:])), len(gears) - 1]
+    bottom.step(shifts, gears[shifts], where="post", color=GREY, linewidth=0.6)
     bottom.set_yticks(range(len(GEARS)), list(GEARS), fontsize=7)
     bottom.set_ylabel("gear")
     bottom.set_xlabel("row")
     bottom.set_xlim(start, len(gears))
     told = [
-        top.plot([], [], color=COLOURS[0], label=f"level (largest of {MERGED} rows)")[0],
+        top.plot([], [], color=COLOURS[0], label=f"level (largest of {MERGED} rows, cut off)")[0],
         top.plot([], [], color="black", linestyle="--", label="threshold")[0],
         top.plot([], [], "|", color=ALARM, markersize=9, label="row in alarm")[0],
         top.fill_between([], [], color=TRUTH, alpha=0.5, label="fault or change"),

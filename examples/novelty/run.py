@@ -198,7 +198,9 @@ def emulate(spec: Spec, stream: Record) -> dict[str, Any]:
         "flash_bytes": image.flash_bytes,
         "stack_bytes": device.machine.stack_used(),
         "calls": {name: (round(float(taken.mean())), int(taken.max())) for name, taken in costs.items()},
-        "others": {name: device.other_calls[name] for name in ("blame", "acknowledge", "reject") if name in device.other_calls},
+        "others": {
+            name: device.other_calls[name] for name in ("blame", "acknowledge", "reject") if name in device.other_calls
+        },
         "compiler": f"{CHAIN} {toolchain(target, CHAIN).version} {LEVEL}",
     }
 
@@ -256,7 +258,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
     device = emulate(spec, stream)
     tell(f"{TARGET}   {rows}: memory, answers and statuses {'equal' if device['equal'] else 'NOT EQUAL'}")
-    tell(f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack ({device['compiler']})")
+    tell(
+        f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack ({device['compiler']})"
+    )
     for name, (mean, most) in device["calls"].items():
         tell(f"             {name}: {mean:,} instructions, at most {most:,}")
     for name, most in device["others"].items():

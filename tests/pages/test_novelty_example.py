@@ -15,9 +15,10 @@ from benchmarks.host.alarms import ours
 from benchmarks.host.alarms import page as tables
 from benchmarks.host.alarms.run import raw_names
 from benchmarks.tables import DATA, load, place, read
-from pykernel import check, load_spec, make_spec
+from pykernel import check, load_spec
 from pykernel.algorithms.novelty import threshold
 from pykernel.algorithms.novelty.state import GmmStatus
+from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 
@@ -66,12 +67,12 @@ def test_numbers_in_the_text() -> None:
     for key, value in defaults.items():
         assert f"| `{key}` | {value} |" in WORDS, key
     assert bare.input.max_abs == 1e12 and "| `[input] max_abs` | 10¹² |" in WORDS
-    found = bare.parameters
+    found = bare.family.parameters(bare)
     assert found["patience"] == 20 and "in the warm-up 20" in WORDS
     assert found["relearn_soon"] == bare.novelty.relearn_after // 6 and "a sixth of that" in WORDS
     assert threshold.TAUGHT == 10 and "Only the first ten rows of an alarm teach" in WORDS
     assert threshold.GAP == 5 and "up to five quiet rows" in WORDS
-    assert 1 / float(threshold.CORRECTION) == 50 and "s takes 50 / rate rows" in WORDS and "500,000 rows" in WORDS
+    assert threshold.CORRECTION.by_precision["float64"] == 0.02 and "s takes 50 / rate rows" in WORDS and "500,000 rows" in WORDS
     kinds = {status.name for status in GmmStatus if GmmStatus.UNKNOWN <= status <= GmmStatus.REGIME}
     assert kinds == set(re.findall(r"^\| `([A-Z]+)` \|", TEXT, re.MULTILINE))
 
@@ -107,7 +108,7 @@ def test_the_firmware_says_what_the_simulation_says(tmp_path) -> None:
     from pykernel import generate
 
     content = SPEC.model_dump(exclude_unset=True)
-    content["novelty"] |= {"warmup": 200, "relearn_after": 20}
+    content["novelty"] |= {"warmup": 200, "false_alarm_rate": 0.01}
     spec, fault = type(SPEC).model_validate(content), run.fault("imbalance, large")
     parts = (
         *(run.Part(300, "normal"), run.Part(60, "imbalance", fault, "r", 8)),
@@ -116,7 +117,7 @@ def test_the_firmware_says_what_the_simulation_says(tmp_path) -> None:
     stream = run.record(parts)
     generate(spec, tmp_path / "monitor")
     course, _ = run.simulate(spec, stream)
-    assert course.alarms.sum() > 20 and (course.statuses == run.HELD).any()
+    assert course.alarms.sum() > 10 and (course.statuses == run.HELD).any()
     assert run.run_firmware(tmp_path, stream) == run.said(course)
     assert run.emulate(spec, run.Record(stream.rows[:380], stream.gears[:380], stream.buttons[:380]))["equal"]
     report = check(spec, samples=3000, levels=("-O2",), compilers=[QUICK[0].name])
@@ -129,8 +130,8 @@ def test_faults_are_what_they_are_called() -> None:
     shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
     assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
     # what the page says of the tour's faults
-    assert shares["stuck, whole"] > 0.9 and shares["drag, medium"] > 0.9 and shares["imbalance, large"] < 0.1
-    assert "Every sensor stays in its range" in WORDS
+    assert shares["stuck, whole"] > 0.9 and shares["drag, medium"] > 0.75 and shares["imbalance, large"] < 0.1
+    assert "In most rows every sensor stays in its range" in WORDS
     # a copy goes on as the original would
     a, b = machine.copy(3), machine.copy(3)
     assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))

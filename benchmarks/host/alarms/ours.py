@@ -78,7 +78,13 @@ def work(task: Mapping[str, Any], shared: Any) -> list[dict[str, Any]]:
         for faulty, sound in zip(streams("plants", seed), streams("fault-free plants", seed), strict=True):
             levels, (alarms,) = detector.judged(faulty.rows, detector.wanted)
             _, (quiet,) = detector.judged(sound.rows, detector.wanted)
-            line = {"variant": name, "kind": faulty.kind, "stream": faulty.name, "seed": seed, "wanted": detector.wanted}
+            line = {
+                "variant": name,
+                "kind": faulty.kind,
+                "stream": faulty.name,
+                "seed": seed,
+                "wanted": detector.wanted,
+            }
             if judged_faults(faulty):
                 one, tenth = (at_equal_rates(faulty, levels, rate) for rate in (0.01, 0.001))
                 told = [one.events, tenth.events, one.delay, own(faulty, alarms)[1].events]
