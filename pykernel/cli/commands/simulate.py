@@ -207,10 +207,10 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
         count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s"
         show_table(count, (f"from {unit}", f"to {unit}", "level"), rows)
         if found.get("judged"):
-            often = rate(found["count"] / found["judged"])
+            often = rate(found["samples"] / found["judged"])
             given = found["false_alarm_rate"]
             wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""
-            show(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
+            show(f"{often} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}")
         for name, simple in found.get("simple", {}).items():
             show(
                 f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
