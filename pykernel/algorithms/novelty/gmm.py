@@ -50,6 +50,7 @@ from pykernel.algorithms.novelty.threshold import (
     follow_episode,
     forget_threshold,
     raise_level,
+    settles,
     teach,
     threshold_of,
     valid_threshold,
@@ -215,7 +216,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     if not warm and m.level[0] > threshold_of(m):
         alarmed = True
     follow_episode(m, alarmed)
-    if real(4) * real(m.watched[0]) >= real(m.warmup):
+    if settles(m.watched[0], m.warmup):
         teach(m, alarmed, not warm)
     if alarmed:
         accuse(m, x)
