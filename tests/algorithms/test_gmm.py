@@ -396,6 +396,7 @@ def test_a_damaged_state_is_refused_or_harmless(
         if rng.random() < 0.2:
             model.call(str(rng.choice(ACTIONS)))
             assert is_finite(model), what
+    assert is_valid(model), what
 
 
 def is_finite(model: HostModel) -> bool:
