@@ -6,7 +6,7 @@ It learns with the host model of rule "gmm", bit for bit as on the device.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import OutlierMixin  # type: ignore[import-untyped]

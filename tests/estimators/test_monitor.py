@@ -123,7 +123,8 @@ def test_the_device_tells_what_monitor_says(case, tmp_path):
     library, spec = tmp_path / "pump.so", model.to_spec("pump")
     compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
     device, kind = ctypes.CDLL(str(library)), spec.real.dtype
-    memory = spec.memory(build(spec).drop)
+    drop = build(spec).drop
+    memory = spec.memory(drop)
     at = ctypes.c_void_p(memory.buffer.ctypes.data)
 
     def pointer(array):
@@ -153,7 +154,7 @@ def test_the_device_tells_what_monitor_says(case, tmp_path):
     for struct in spec.program.persistent:
         for name in struct.fields:
             values = model.model_.memory.field(name).tobytes()
-            assert name in build(spec).drop or memory.field(name).tobytes() == values, name
+            assert name in drop or memory.field(name).tobytes() == values, name
 
 
 # ---------------------------------------------------------------------------------------------- outliers and alarms
@@ -222,7 +223,9 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="infinity"):
         OnlineMonitor(missing="hold").fit(np.where(np.isnan(gap), np.inf, x))
     scaler = StandardScaler().fit(x)
-    with pytest.raises(UserError, match="rule gmm has no center .*; leave the scaler out: each regime has a scale of its"):
+    with pytest.raises(
+        UserError, match=r"rule gmm has no center .*; leave the scaler out: each regime has a scale of its"
+    ):
         OnlineMonitor().fit(x).to_spec("pump", scaler)
 
 

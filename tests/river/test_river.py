@@ -97,7 +97,9 @@ CASES = {
         ["high", "low", "mid"], rule="spectrum-softmax", sigma=30.0, input_max_abs=1e6
     ),
     "monitor": AnomalyDetector(),
-    "monitor, own": AnomalyDetector(components=2, warmup=50, false_alarm_rate=0.05, precision="float64", missing="hold"),
+    "monitor, own": AnomalyDetector(
+        components=2, warmup=50, false_alarm_rate=0.05, precision="float64", missing="hold"
+    ),
     "monitor, subspace": AnomalyDetector(4, n_max=16, sigma=50.0, threshold=0.3, warmup=20),
     "features": Transformer(),
     "features, own": Transformer(3, n_max=8, update="rls", precision="float64"),
