@@ -520,7 +520,7 @@ def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
 def test_outlier_detection_is_by_the_devices_threshold(stream):
     x, _ = stream
     model = OnlineKernelSubspace(**SMALL, false_alarm_rate=0.05, warmup=100, relearn_after=2).fit(x[:200])
-    level, threshold = model.model_.read("alarm")[0]
+    level, threshold, _ = model.model_.read("alarm")[0]
     assert model.offset_ == -threshold < 0 < level
     assert (model.decision_function(x) == model.score_samples(x) - model.offset_).all()
     assert (model.predict(x) == np.where(model.novelty(x) > threshold, -1, 1)).all()
