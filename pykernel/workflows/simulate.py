@@ -302,7 +302,9 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
         asked = simulation.spec.program.asks
         course = simulation.course
         listed = simulation.alarms.listed if simulation.alarms is not None else ()
-        blamed = [(alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm]
+        blamed = [
+            (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
+        ]
         course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit, blamed)
         return
     rows, errors = simulation.errors.curve()
