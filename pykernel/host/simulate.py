@@ -312,7 +312,7 @@ class _Run:
         if self._twin is None:
             return np.zeros((len(x), 0))
         found, done = np.full((len(x), 3), np.nan), 0
-        for i in np.flatnonzero(np.isin(statuses, self.alarms.statuses)):
+        for i in np.flatnonzero(np.isin(statuses, self.alarms.statuses)).tolist():
             self._twin.update(x[done : i + 1])
             done = i + 1
             shares, kind = self._twin.read("blame")

@@ -16,11 +16,13 @@ import numpy as np
 SMALLEST, LARGEST = 2.0, 20.0
 """Sizes of faults; their logarithms are spread evenly."""
 SHORTEST, LONGEST = 40, 300
-"""Rows of a fault; in a short recording at most a quarter of its rows."""
+"""Rows of a fault."""
 PART = 0.02
 """Part of the rows that is faulty."""
+ROOM = 6500
+"""Rows of which one fault is about that part."""
 APART = 200
-"""Rows without a fault before each fault, where there are so many."""
+"""Rows without a fault before each fault, at least."""
 COUNT = 110
 """Least number of faults, in as many repetitions of the rows as that takes."""
 SHOWS = 1.0
@@ -204,16 +206,13 @@ class Fault(NamedTuple):
 
 
 def places(rng: np.random.Generator, rows: int) -> list[tuple[int, int]]:
-    """First and last rows of faults, in time order: about PART of the rows, at least one."""
+    """First and last rows of faults, in time order: about PART of the rows, ROOM or more."""
     found: list[tuple[int, int]] = []
-    longest = max(2, min(LONGEST, rows // 4))
-    shortest = min(SHORTEST, longest)
     lengths: list[int] = []
-    while not lengths or sum(lengths) + shortest < PART * rows:
-        lengths.append(int(np.exp(rng.uniform(math.log(shortest), math.log(longest)))))
-    apart = min(APART, (rows - sum(lengths)) // (len(lengths) + 1))
-    free = rows - sum(lengths) - apart * (len(lengths) + 1)
-    gaps = apart + (free * rng.dirichlet(np.ones(len(lengths) + 1))).astype(int)
+    while not lengths or sum(lengths) + SHORTEST < PART * rows:
+        lengths.append(int(np.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST)))))
+    free = rows - sum(lengths) - APART * (len(lengths) + 1)
+    gaps = APART + (free * rng.dirichlet(np.ones(len(lengths) + 1))).astype(int)
     at = 0
     for gap, length in zip(gaps[:-1].tolist(), lengths, strict=True):
         found.append((at + gap, at + gap + length))
@@ -224,8 +223,10 @@ def places(rng: np.random.Generator, rows: int) -> list[tuple[int, int]]:
 def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np.ndarray, list[Fault]]]:
     """The rows again and again, each time with other faults, until there are COUNT faults; kinds come in turn.
 
-    x: (rows, D).  Nothing if no sensor moves, or if no fault shows.
+    x: (rows, D); fewer than ROOM rows come several times in a repetition.  Nothing if no sensor moves, or if no fault shows.
     """
+    x = np.concatenate([x] * math.ceil(ROOM / len(x)))
+    known = np.where(np.isfinite(x), x, np.nan)
     rng, moving = np.random.default_rng(seed), np.flatnonzero(sensors.own > 0)
     queue: list[str] = []
     count = 0
@@ -233,9 +234,10 @@ def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np
         changed, faults = x.copy(), []
         for first, last in places(rng, len(x)):
             queue = queue or [str(kind) for kind in rng.permutation([*KINDS])]
-            if (made := _one(rng, x, sensors, moving, first, last, queue)) is not None:
+            if (made := _one(rng, known, sensors, moving, first, last, queue)) is not None:
                 sensor, kind, values = made
-                changed[first:last, sensor] = values
+                there = np.isfinite(values)
+                changed[first:last, sensor][there] = values[there]
                 faults.append(Fault(kind, sensor, first, last))
         if faults:
             yield changed, faults
@@ -262,7 +264,7 @@ def _one(
             if not len(case.before):
                 continue
             values = sensors.read(KINDS[kind](case), sensor)
-            values = np.where(np.isfinite(case.x) & np.isfinite(values), values, case.x)
+            values = np.where(np.isfinite(case.x) & np.isfinite(values), values, case.x)  # a gap stays a gap
             change = (values - case.x)[np.isfinite(case.x)]
             if len(change) and math.sqrt(float(np.square(change).mean())) >= SHOWS * sensors.own[sensor]:
                 queue.remove(kind)

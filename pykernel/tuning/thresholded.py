@@ -1,5 +1,8 @@
 """Any level with the threshold that monitors have: what a simple detector would be if its threshold adapted as well."""
 
+# mypy: disable-error-code="valid-type, index, attr-defined"
+# (of the kernel: the dialect's types are values)
+
 from __future__ import annotations
 
 import numpy as np
@@ -60,11 +63,3 @@ class Thresholded:
         alarmed[taken] = statuses > 0
         self.rows += len(taken)
         return alarmed
-
-    def again(self, level: np.ndarray) -> np.ndarray:
-        """As ``take``, but what was learned of these rows is forgotten again."""
-        rows, kept = self.rows, bytes(self.memory.bytes)
-        found = self.take(level)
-        self.rows = rows
-        self.memory.bytes[:] = kept
-        return found

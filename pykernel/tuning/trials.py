@@ -7,7 +7,6 @@ an alarm.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -433,14 +432,11 @@ class Watched:
     delays: list[int] = field(default_factory=list)  # rows until the first alarm, of the faults that are seen
     others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
 
-    def take(self, alarmed: np.ndarray, usual: np.ndarray, faults: Sequence[Fault]) -> None:
-        """Take the rows of a repetition: whether each is in alarm, with the faults and without.
-
-        A fault is seen if a row is in alarm with it and not without it.
-        """
+    def take(self, alarmed: np.ndarray, faults: Sequence[Fault]) -> None:
+        """Take the rows of a repetition: whether each is in alarm.  A fault is seen if one of its rows is."""
         quiet = np.ones(len(alarmed), bool)
         for fault in faults:
-            at = np.flatnonzero((alarmed & ~usual)[fault.first : fault.last])
+            at = np.flatnonzero(alarmed[fault.first : fault.last])
             self.missed.setdefault(fault.kind, []).append(len(at) == 0)
             self.delays += at[:1].tolist()
             quiet[fault.first : fault.last + GUARD] = False
@@ -470,39 +466,29 @@ class Watched:
 
 
 def watch(spec: Spec, table: Table, seed: int = 0) -> dict[str, Any]:
-    """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``."""
+    """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
+
+    It goes on learning, as on a device, through one repetition after the other.
+    """
     model, first = HostModel(spec), first_watched(spec, table)
-    x, alarms = table.x[first:], [int(status) for status in spec.program.alarms]
+    found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     model.update(table.x[:first])
-    learned = bytes(model.memory.bytes)
-
-    def alarmed(rows: np.ndarray) -> np.ndarray:
-        model.memory.bytes[:] = learned
-        return np.isin(model.update(rows), alarms)
-
-    found, usual = Watched(spec.novelty.false_alarm_rate), alarmed(x)
-    for changed, faults in with_faults(x, Sensors.of(table.x[:first]), seed):
-        found.take(alarmed(changed), usual, faults)
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+        found.take(np.isin(model.update(rows), alarms), faults)
     return found.report()
 
 
 def watched_simply(spec: Spec, table: Table, seed: int = 0) -> dict[str, dict[str, Any]]:
     """What simple distances make of the same faults, by a threshold that adapts as the spec's does."""
     first, dim = first_watched(spec, table), table.x.shape[1]
-    x, found = table.x[first:], {name: Watched(spec.novelty.false_alarm_rate) for name in Distances.numbers(dim)}
-    learned = Distances(dim, spec.completes)
-    thresholds = {name: Thresholded(spec) for name in found}
-    for name, level in zip(found, learned.step(table.x[:first]).T, strict=True):
+    distances = Distances(dim, spec.completes)
+    thresholds = {name: Thresholded(spec) for name in distances.names}
+    found = {name: Watched(spec.novelty.false_alarm_rate) for name in thresholds}
+    for name, level in zip(found, distances.step(table.x[:first]).T, strict=True):
         thresholds[name].take(level)
-
-    def alarmed(rows: np.ndarray) -> dict[str, np.ndarray]:
-        distances = copy.deepcopy(learned).step(rows)
-        return {name: thresholds[name].again(level) for name, level in zip(found, distances.T, strict=True)}
-
-    usual = alarmed(x)
-    for changed, faults in with_faults(x, Sensors.of(table.x[:first]), seed):
-        for name, now in alarmed(changed).items():
-            found[name].take(now, usual[name], faults)
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+        for name, level in zip(found, distances.step(rows).T, strict=True):
+            found[name].take(thresholds[name].take(level), faults)
     numbers = Distances.numbers(dim)
     return {
         name: each.report()["learning"] | {"bytes": 4 * (numbers[name] + SIMPLE_STATE)} for name, each in found.items()

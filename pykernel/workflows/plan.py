@@ -173,8 +173,8 @@ def plan(
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
     if table.y is None:
-        for arm in tried:
-            first_watched(arm.made.spec, table)  # raises UserError, before the work
+        for made in filter(None, (arm.made.spec for arm in tried)):
+            first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:

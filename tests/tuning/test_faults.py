@@ -1,7 +1,6 @@
 """Monitors in a plan: the faults by which they are judged, their thresholds, and what is chosen and promised."""
 
 import csv
-import itertools
 import json
 from pathlib import Path
 
@@ -45,7 +44,8 @@ def test_a_sensors_own_part_is_what_least_squares_on_the_others_leaves():
 def test_faults_are_rare_apart_visible_and_of_every_kind():
     x = machine()
     sensors, every = Sensors.of(x), []
-    for changed, faults in with_faults(x, sensors, 3):
+    x = np.concatenate([x, x])  # the rows that one fault needs
+    for changed, faults in with_faults(x[:6000], sensors, 3):
         left, last = x.copy(), 0
         for fault in faults:
             assert fault.first - last >= planted.APART and fault.last <= len(x)
@@ -64,14 +64,14 @@ def test_faults_are_rare_apart_visible_and_of_every_kind():
     assert len(kinds) >= planted.COUNT and min(counts) >= 8 and max(counts) <= 12
     part = np.mean([sum(f.last - f.first for f in faults) / len(x) for faults in every])
     assert part == pytest.approx(planted.PART, rel=0.5)
-    again, other = ([faults for _, faults in with_faults(x, sensors, seed)] for seed in (3, 4))
+    again, other = ([faults for _, faults in with_faults(x[:6000], sensors, seed)] for seed in (3, 4))
     assert again == every != other
 
 
 def test_short_recordings_and_dead_sensors():
-    for rows in (3, 6, 20, 79, 500):
-        for first, last in places(np.random.default_rng(rows), rows):
-            assert 0 <= first < last <= rows
+    for rows in (planted.ROOM, 8001, 15_000):
+        found = places(np.random.default_rng(rows), rows)
+        assert found and all(0 < first < last <= rows for first, last in found)
     x = machine(400)
     x[:, 1], x[::9, 0], x[50, 2] = 7.5, np.nan, np.inf  # constant, with gaps, and once infinite
     x = np.column_stack([x, np.full(400, np.nan)])
@@ -79,26 +79,26 @@ def test_short_recordings_and_dead_sensors():
     assert (sensors.own > 0).tolist() == [True, False, True, True, False]
     for changed, faults in with_faults(x, sensors, 0):
         assert {fault.sensor for fault in faults} <= {0, 2, 3}
-        np.testing.assert_array_equal(np.isfinite(changed), np.isfinite(x))
+        np.testing.assert_array_equal(np.isfinite(changed), np.isfinite(np.concatenate([x] * 17)))
     dead = np.full((400, 2), 3.0)
     assert not list(with_faults(dead, Sensors.of(dead), 0))
     with pytest.raises(UserError, match="no fault can be put into these rows"):
         watch(make_spec({"name": "m", "input": {"dim": 2}, "novelty": {"warmup": 100}}), Table(dead, None))
 
 
-def test_a_fault_is_seen_by_an_alarm_that_is_not_there_without_it():
-    now, usual = np.zeros(400, bool), np.zeros(400, bool)
+def test_a_fault_is_seen_by_an_alarm_in_its_rows():
+    now = np.zeros(400, bool)
     faults = [planted.Fault(kind, 0, first, first + 50) for kind, first in (("bias", 50), ("gain", 150), ("gain", 250))]
-    now[[60, 61, 170, 320, 390]], usual[[170, 390]] = True, True  # one is usual, one comes when the sensor came back
+    now[[60, 61, 140, 310, 390]] = True  # two come when a sensor came back, or later
     found = Watched(0.01)
-    found.take(now, usual, faults)
+    found.take(now, faults)
     report = found.report()
     told = report["learning"]
     assert told["error"] == pytest.approx(2 / 3) and told["delay"] == 10 and told["scored"] == 3
     assert report["detected"] == {"bias": 1.0, "gain": 0.0}
     quiet = 400 - 3 * (50 + GUARD)
     assert told["other_rows"] == 2 / quiet and told["keeps_rate"]
-    found.take(np.ones(400, bool), usual, [])
+    found.take(np.ones(400, bool), [])
     assert not found.report()["learning"]["keeps_rate"]
 
 
@@ -139,8 +139,6 @@ def test_the_threshold_of_simple_distances_is_that_of_a_monitor():
     found = np.concatenate([model.take(level[:1000]), model.take(level[1000:])])
     assert (found[:3000] == alarmed).mean() > 0.999 and not found[777]
     assert found[20_000:20_060].any() and 0.005 < found[5000:20_000].mean() < 0.02
-    kept = bytes(model.memory.bytes)
-    assert (model.again(level[:500]) == model.again(level[:500])).all() and bytes(model.memory.bytes) == kept
 
 
 def test_what_keeps_its_rate_comes_first_and_of_equals_the_smallest():
@@ -204,15 +202,11 @@ def test_a_planned_monitor_sees_what_it_promised_in_rows_that_the_plan_had_not(f
     x = machine(9000, seed=5)[:, :3]
     found, model = Watched(0.01), HostModel(spec)
     model.update(x[:4000])
-    learned, alarms = bytes(model.memory.bytes), [int(status) for status in spec.program.alarms]
-    for changed, faults in itertools.islice(with_faults(x[4000:], Sensors.of(x[:4000]), 9), 60):
-        both = []
-        for rows in (changed, x[4000:]):
-            model.memory.bytes[:] = learned
-            both.append(np.isin(model.update(rows), alarms))
-        found.take(*both, faults)
+    alarms = [int(status) for status in spec.program.alarms]
+    for rows, faults in with_faults(x[4000:], Sensors.of(x[:4000]), 9):
+        found.take(np.isin(model.update(rows), alarms), faults)
     truth = found.report()["learning"]
-    assert abs(truth["error"] - told["error"]) < 0.12 and truth["other_rows"] < 0.03
+    assert abs(truth["error"] - told["error"]) < 0.1 and truth["other_rows"] < 0.03
     # the report says so, too
     code, out, err = run("plan", "ok.csv", "--rule", "gmm", "--trials", "4", "--jobs", "1")
     assert code == 0 and f"misses {100 * told['error']:.1f} %" in out and "of the other rows in alarm" in out, out

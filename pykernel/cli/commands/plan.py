@@ -87,7 +87,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     learner = report["learner"] if report["learning_spec"] else None
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
-        ("seen", monitors and ", ".join(f"{name} {100 * part:.0f} %" for name, part in winner["detected"].items())),
+        ("seen", ", ".join(f"{name} {100 * part:.0f} %" for name, part in (winner["detected"] or {}).items())),
         ("values", key_values(winner["values"])),
         (
             "",
