@@ -246,6 +246,13 @@ RESULTS: dict[str, Result] = {
         ("monitors",),
         ("benchmarks.host.alarms.plants",),
     ),
+    "alarm-plan": Result(
+        "-m benchmarks.host.alarms.plan_truth",
+        ("alarm-plan.csv",),
+        "minutes",
+        ("alarms",),
+        ("pykernel.tuning.arms", "pykernel.tuning.faults", "pykernel.tuning.plan", "pykernel.tuning.trials"),
+    ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing": Result(

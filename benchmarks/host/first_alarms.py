@@ -17,6 +17,7 @@ without faults, median and 90 % quantile, where ``false_alarm_rate`` is 0.01.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,7 +29,6 @@ from pykernel.host.simple import Distances
 from pykernel.host.simulate import Monitoring
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.trials import EVERY, FAULTS, detected, faulty
 
 FIRST = 560
 SIZES = {"large": 1.0, "small": 0.6}
@@ -49,6 +49,57 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "update rls": {"subspace": {"update": "rls"}},
 }
 COLUMNS = ("predictor", "faults", "kind", "detected", "delay")
+FAULTS = ("spike", "offset", "drift", "stuck", "noise")
+LONG, EVERY, GUARD = 40, 120, 20
+"""Rows of a fault; rows between the beginnings of two faults; rows after a fault that do not count as normal, because
+levels are smoothed."""
+FALSE_ALARMS = 0.005
+"""Every predictor gets the threshold that is exceeded in this fraction of the rows without a fault."""
+
+
+def faulty(
+    x: np.ndarray,
+    deviation: np.ndarray,
+    kind: str,
+    size: float = 1.0,
+    first: int | None = None,
+    every: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows with faults, one input at a time, and the number of each row's fault, 0 for none.
+
+    deviation: standard deviation of each input.  The kinds of faults: a spike of 4 deviations for 2 rows; an offset of
+    2 deviations; a drift to 4 deviations; a stuck value; noise of 2 deviations.  size: a factor of all these.
+    first, every: the row in which the first fault begins, and the rows between the beginnings of two faults.
+    """
+    rng = np.random.default_rng(FAULTS.index(kind))
+    x, which = x.copy(), np.zeros(len(x), int)
+    moving = np.flatnonzero(deviation > 0)
+    every = every or min(EVERY, max(len(x) // 4, LONG + GUARD // 2))
+    starts = range(every // 2 if first is None else first, len(x) - LONG, every)
+    for number, start in enumerate(starts if len(moving) else (), 1):
+        j, sign = rng.choice(moving), rng.choice([-1, 1])
+        unit, rows = sign * size * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
+        if kind == "stuck":
+            x[rows, j] = x[start, j]
+        elif kind == "noise":
+            x[rows, j] += rng.normal(0, 2 * abs(unit), LONG)
+        else:
+            x[rows, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(LONG) / LONG}[kind]
+        which[rows] = number
+    return x, which
+
+
+def detected(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
+    """The fraction of the faults that is detected, and the mean delay in rows, at the false alarm rate FALSE_ALARMS."""
+    normal = np.convolve(which > 0, np.ones(GUARD + 1))[: len(which)] == 0
+    if not which.any() or not normal.any():
+        return math.nan, math.nan
+    above = level > np.quantile(level[normal], 1 - FALSE_ALARMS)
+    first = []
+    for number in range(1, which.max() + 1):
+        rows = np.flatnonzero(which == number)
+        first.append(np.flatnonzero(above[rows[0] : rows[-1] + 2]))
+    return float(np.mean([len(f) > 0 for f in first])), float(np.mean([f[0] if len(f) else LONG for f in first]))
 
 
 def sensors(name: str) -> np.ndarray:
