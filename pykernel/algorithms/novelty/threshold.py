@@ -47,6 +47,8 @@ class ThresholdConfig(Config):
     alarm_rate: Real  # wanted part of the usual rows in alarm
     upper: Real  # p, a larger part
     tail: Real  # how many e the part ``alarm_rate`` exceeds q by
+    level_end: Real  # largest level
+    inside: Real  # 1 - alarm_rate / p
     correction: Real  # how many e a row in alarm raises the threshold by
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
@@ -61,7 +63,12 @@ class ThresholdModel(Model):
 @kernel
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
-    return m.quantile[0] + m.excess[0] * (m.tail + m.shift[0])
+    beyond = m.excess[0] * m.tail
+    # no level is above ``level_end``: there, the tail is flat at worst
+    room = m.inside * (m.level_end - m.quantile[0])
+    if beyond > room:
+        beyond = room
+    return m.quantile[0] + beyond + m.excess[0] * m.shift[0]
 
 
 @kernel
