@@ -19,7 +19,6 @@ from pykernel.algorithms.novelty.threshold import (
 from pykernel.algorithms.subspace.state import SubspaceModel
 from pykernel.dialect import Bool, Constant, Index, Real, Struct, between, kernel, real
 
-
 LIMIT_MOST = Constant(2.0**14)
 
 
