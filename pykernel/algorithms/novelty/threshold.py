@@ -151,9 +151,16 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 
 @kernel
+def valid_episode(m: ThresholdModel) -> Bool:
+    """Whether alarms could have led to these counts."""
+    return m.quiet[0] == 0 or m.episode[0] > m.quiet[0]
+
+
+@kernel
 def valid_threshold(m: ThresholdModel) -> Bool:
     """Whether levels could have led to this state."""
-    if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
+    episode = valid_episode(m)
+    if not episode:
         return False
     if m.taught[0] == 0:
         return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0)

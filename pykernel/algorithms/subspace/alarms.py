@@ -14,6 +14,7 @@ from pykernel.algorithms.novelty.threshold import (
     settles,
     teach,
     threshold_of,
+    valid_episode,
     valid_threshold,
 )
 from pykernel.algorithms.subspace.state import SubspaceModel
@@ -69,4 +70,6 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
 @kernel
 def valid_monitor(m: MonitorModel) -> Bool:
     """Whether scores could have led to this state of the alarms."""
-    return valid_threshold(m) and m.level[0] >= real(0) and m.level[0] <= real(1)
+    if m.level[0] < real(0) or m.level[0] > real(1):
+        return False
+    return valid_threshold(m) if m.adapts else valid_episode(m)
