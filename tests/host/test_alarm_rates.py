@@ -11,7 +11,6 @@ from benchmarks.tables import DATA, load
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
-
 MISSED = {("okfeb", 0.001): 1.4}
 """Where the median is further off than 30 %: an alarm keeps the threshold it began with, and so its rows go on."""
 
