@@ -22,14 +22,18 @@ from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import symmetric_times
 from pykernel.dialect import DIM, Bool, Config, Index, Real, Struct, absolute, extent, kernel, real, sqrt
 from pykernel.dialect.program import Entry, Program
-from pykernel.spec.families.subspace import ALARM_STEP, NoveltySection, growth
+from pykernel.spec.families.subspace import growth
 from pykernel.spec.model import Spec
+from pykernel.spec.novelty import NoveltySection
 from pykernel.spec.sections import Learning, ScaledInput
 
 TERMS = extent("TERMS", "numbers whose mean and covariance are kept: inputs, or inputs and products")
 SQUARES = extent("SQUARES", "numbers of a packed symmetric matrix of as many rows as there are inputs")
 MOST = 4_194_304
 """Samples that are counted: as a real it is exact."""
+
+ALARM_STEP = 0.1
+"""Largest change of a threshold's logarithm in one sample."""
 
 
 class Detector(IntEnum):
@@ -234,7 +238,7 @@ def learn_nearest(s: Normal, w: DetectorWork, c: DetectorConfig) -> None:
 
 @kernel
 def watch(s: Normal, w: DetectorWork, c: DetectorConfig) -> Index:
-    """The rule of pykernel.algorithms.subspace.alarms for scores without an upper limit; 1: an alarm, 2: an alarm, learn nothing."""
+    """A threshold that moves by factors, for scores without an upper limit.  1: an alarm, 2: an alarm, learn nothing."""
     if s.seen[0] == 0:
         s.level[0] = w.score[0]
     else:
