@@ -127,6 +127,10 @@ def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
 
+def monitors() -> list[Spec]:
+    return specs([{"novelty": {}}, {"novelty": {}, "reduction": {}}])
+
+
 def whole() -> list[Spec]:
     """Models of whole numbers."""
     frozen = {"precision": "int16", "learning": {"rule": "frozen"}, "expansion": WEIGHTED}
@@ -191,6 +195,7 @@ MODELS = {
         subspaces,
         default,
         alarms,
+        monitors,
         whole,
         whole_waves,
         signals,
@@ -234,6 +239,13 @@ RESULTS: dict[str, Result] = {
         ("default", "techniques"),
         ("pykernel.host.advice",),
     ),
+    "alarm-rates": Result(
+        "-m benchmarks.host.alarms.rates",
+        ("alarm-rates.csv",),
+        "minutes",
+        ("monitors",),
+        ("benchmarks.host.alarms.plants",),
+    ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing": Result(
@@ -262,6 +274,20 @@ RESULTS: dict[str, Result] = {
         ("pykernel.training.distilled", "pykernel.training.vectors"),
     ),
     "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
+    "alarms": Result(
+        "-m benchmarks.host.alarms.run",
+        ("alarms.csv", "alarms-rates.csv", "alarms-settings.csv"),
+        "minutes",
+        ("alarms",),
+    ),
+    # data of others: whoever has them gives their folders
+    "alarms-theirs": Result(
+        "-m benchmarks.host.alarms.theirs",
+        ("alarms-theirs.csv",),
+        "minutes",
+        ("alarms",),
+        reads=("alarms-settings.csv",),
+    ),
     "first-alarms": Result(
         "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)
     ),

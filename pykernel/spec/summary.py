@@ -8,6 +8,7 @@ REMEDIES = {
     "L_MAX": "lower [learning] samples",
     "P_MAX": "give fewer basis vectors",
     "N_MAX": "lower n_max, or take a technique without a matrix",
+    "COMPONENTS": "lower components, or take fewer inputs",
 }
 """Extent of a model -> how the model takes less memory."""
 
@@ -30,6 +31,9 @@ def summary(spec: Spec) -> str:
         return f"a {kind} {what} that was learned elsewhere ({rule})"
     if any(entry.kind == "training" for entry in spec.program.entries_for(spec.config)):
         return f"a {kind} {what} that is trained on the device ({rule})"
+    if (regimes := spec.capacities.get("COMPONENTS")) is not None:
+        rate = spec.novelty.false_alarm_rate
+        return f"a monitor of {regimes} Gaussians ({rule}): in alarm at {rate:g} of the rows without faults"
     if "N_MAX" not in spec.capacities:
         return f"a linear {what} that learns online ({rule})"
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"

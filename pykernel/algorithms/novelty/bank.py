@@ -8,7 +8,7 @@ mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
-from pykernel.algorithms.novelty.state import WEIGHT_MOST, WHITE_MOST, GmmModel, GmmStatus
+from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
@@ -78,7 +78,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
     for k in range(m.known[0]):
         deviations(m, k, x, m.turned)
         square = plus_product(real(0), m.turned, m.turned, len(x))
-        score = lengthened(m, square) + real(2) * (m.volumes[k] - log2_of(m.weights[k] / total))
+        score = lengthened(m, square) + real(2) * (volume(m, k) - log2_of(m.weights[k] / total))
         if m.rejected[k] != 0:
             if not any_barred or score < barred:
                 barred = score
@@ -102,16 +102,21 @@ def is_strange(m: GmmModel) -> Bool:
 
 @kernel
 def keep_wide(m: GmmModel, k: Index) -> None:
-    """Keep every deviation above rounding, and measure the volume.  O(D)."""
+    """Keep every deviation above rounding, and above that of a converter's step.  O(D)."""
     row = 0
     for j in range(len(m.own)):
         least = GRAIN * absolute(m.means[k, j]) + TINY
-        if STEP * m.steps[j] > least:
-            least = STEP * m.steps[j]
+        if STEP * m.least_step[j] > least:
+            least = STEP * m.least_step[j]
         if m.roots[k, row] < least:
             m.roots[k, row] = least
         row = row + len(m.own) - j
-    m.volumes[k] = log_volume(m.roots[k], 0, len(m.own), len(m.own))
+
+
+@kernel
+def volume(m: GmmModel, k: Index) -> Real:
+    """log2 of the determinant of a Gaussian's root.  O(D)."""
+    return log_volume(m.roots[k], 0, len(m.own), len(m.own))
 
 
 @kernel
@@ -140,58 +145,16 @@ def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
     m.counts[k] = 1
 
 
-@kernel
-def gather(m: GmmModel, x: Real[DIM]) -> None:
-    """Let the candidate learn a row.  O(D^2)."""
-    k = len(m.weights)
-    if m.counts[k] == 0:
-        copy(x, m.means[k], len(x))
-        for i in range(len(m.roots[0])):
-            m.roots[k, i] = CANDIDATE * m.roots[m.nearest[0], i]
-        keep_wide(m, k)
-        m.counts[k] = 1
-        m.unmet[0] = 0
-    else:
-        if m.counts[k] < m.horizon:
-            m.counts[k] += 1
-        absorb(m, k, x, real(1) / real(m.counts[k]))
-
-
-@kernel
-def drop_candidate(m: GmmModel) -> None:
-    """Forget the candidate.  O(D^2)."""
-    k = len(m.weights)
-    zero(m.means[k], len(m.means[0]))
-    zero(m.roots[k], len(m.roots[0]))
-    m.volumes[k] = real(0)
-    m.counts[k] = 0
-    m.unmet[0] = 0
-
-
-@kernel
-def renew(m: GmmModel, x: Real[DIM]) -> None:
-    """Let the nearest Gaussian learn a row, and the candidate fade.  O(D^2)."""
-    k = m.nearest[0]
-    if m.counts[k] < m.horizon:
-        m.counts[k] += 1
-    m.weights[k] += real(1)
-    absorb(m, k, x, real(1) / real(m.counts[k]))
-    if m.counts[len(m.weights)] > 0:
-        if m.unmet[0] < m.unmet_most:
-            m.unmet[0] += 1
-        if m.unmet[0] > GIVEN_UP * m.counts[len(m.weights)]:
-            drop_candidate(m)
-
-
-@kernel
-def fade(m: GmmModel) -> None:
-    """Let the weights of regimes fade that are not rejected."""
-    for k in range(m.known[0]):
-        if m.rejected[k] == 0 and m.weights[k] > FAINT:
-            m.weights[k] = KEPT * m.weights[k]
-
-
 # ------------------------------------------------------------------------------------------------------- merging
+
+
+@kernel
+def begin_search(m: GmmModel) -> None:
+    """No pair was compared."""
+    m.sought[0] = 0
+    m.merge_first[0] = 0
+    m.merge_second[0] = 0
+    m.merge_loss[0] = real(0)
 
 
 @kernel
@@ -227,25 +190,42 @@ def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
     """What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3)."""
     merge_roots(m, i, j)
     both = log_volume(m.merged, 0, len(m.own), len(m.own))
-    return heavy(m, i) * (both - m.volumes[i]) + heavy(m, j) * (both - m.volumes[j])
+    return heavy(m, i) * (both - volume(m, i)) + heavy(m, j) * (both - volume(m, j))
+
+
+@kernel
+def compare_next(m: GmmModel) -> None:
+    """Compare the next pair of regimes, if any is left.  O(D^3 / 3)."""
+    i = 1
+    j = m.sought[0]
+    for c in range(len(m.weights)):
+        if j >= i:
+            j = j - i
+            i = i + 1
+    if i < m.known[0] and j < i:
+        m.sought[0] += 1
+        if m.rejected[i] == 0 and m.rejected[j] == 0:
+            loss = loss_of_merging(m, i, j)
+            if m.merge_first[0] == m.merge_second[0] or loss < m.merge_loss[0]:
+                m.merge_loss[0] = loss
+                m.merge_first[0] = j
+                m.merge_second[0] = i
+
+
+@kernel
+def compare_all(m: GmmModel) -> None:
+    """Compare all pairs of regimes that are left, if the bank is full.  O(K^2 D^3 / 6)."""
+    if m.known[0] == len(m.weights):
+        for i in range(len(m.weights)):
+            for j in range(i):
+                compare_next(m)
 
 
 @kernel
 def merge_nearest(m: GmmModel) -> Index:
-    """Merge those two regimes whose merging loses least; the place that is free then.  O(K^2 D^3)."""
-    first = 0
-    second = 0
-    least = real(0)
-    found = False
-    for i in range(1, m.known[0]):
-        for j in range(i):
-            if m.rejected[i] == 0 and m.rejected[j] == 0:
-                loss = loss_of_merging(m, i, j)
-                if not found or loss < least:
-                    least = loss
-                    first = j
-                    second = i
-                    found = True
+    """Merge the two regimes that were found; the place that is free then.  O(D^3 / 3)."""
+    first = m.merge_first[0]
+    second = m.merge_second[0]
     merge_roots(m, first, second)
     part = heavy(m, first) / (heavy(m, first) + heavy(m, second))
     copy(m.merged, m.roots[first], len(m.merged))
@@ -258,9 +238,67 @@ def merge_nearest(m: GmmModel) -> Index:
     return second
 
 
+# ------------------------------------------------------------------------------------------------- birth and fading
+
+
+@kernel
+def gather(m: GmmModel, x: Real[DIM]) -> None:
+    """Let the candidate learn a row.  O(D^2)."""
+    k = len(m.weights)
+    if m.counts[k] == 0:
+        copy(x, m.means[k], len(x))
+        for i in range(len(m.roots[0])):
+            m.roots[k, i] = CANDIDATE * m.roots[m.nearest[0], i]
+        keep_wide(m, k)
+        m.counts[k] = 1
+        m.unmet[0] = 0
+        begin_search(m)
+    else:
+        if m.counts[k] < m.horizon:
+            m.counts[k] += 1
+        absorb(m, k, x, real(1) / real(m.counts[k]))
+        if m.known[0] == len(m.weights):
+            for pair in range(m.pairs_a_row):
+                compare_next(m)
+
+
+@kernel
+def drop_candidate(m: GmmModel) -> None:
+    """Forget the candidate.  O(D^2)."""
+    k = len(m.weights)
+    zero(m.means[k], len(m.means[0]))
+    zero(m.roots[k], len(m.roots[0]))
+    m.counts[k] = 0
+    m.unmet[0] = 0
+    begin_search(m)
+
+
+@kernel
+def renew(m: GmmModel, x: Real[DIM]) -> None:
+    """Let the nearest Gaussian learn a row, and the candidate fade.  O(D^2)."""
+    k = m.nearest[0]
+    if m.counts[k] < m.horizon:
+        m.counts[k] += 1
+    m.weights[k] += real(1)
+    absorb(m, k, x, real(1) / real(m.counts[k]))
+    if m.counts[len(m.weights)] > 0:
+        if m.unmet[0] < m.unmet_most:
+            m.unmet[0] += 1
+        if m.unmet[0] > GIVEN_UP * m.counts[len(m.weights)]:
+            drop_candidate(m)
+
+
+@kernel
+def fade(m: GmmModel) -> None:
+    """Let the weights of regimes fade that are not rejected."""
+    for k in range(m.known[0]):
+        if m.rejected[k] == 0 and m.weights[k] > FAINT:
+            m.weights[k] = KEPT * m.weights[k]
+
+
 @kernel
 def admit(m: GmmModel, rejected: Index) -> None:
-    """Make the candidate a regime.  O(K^2 D^3) if the bank is full."""
+    """Make the candidate a regime.  O(D^3 / 3) if the bank is full."""
     k = m.known[0]
     if k < len(m.weights):
         m.known[0] = k + 1
@@ -269,7 +307,6 @@ def admit(m: GmmModel, rejected: Index) -> None:
     last = len(m.weights)
     copy(m.means[last], m.means[k], len(m.means[0]))
     copy(m.roots[last], m.roots[k], len(m.roots[0]))
-    m.volumes[k] = m.volumes[last]
     m.counts[k] = m.counts[last]
     m.weights[k] = real(m.counts[last])
     m.rejected[k] = rejected

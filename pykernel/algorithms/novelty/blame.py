@@ -7,27 +7,33 @@ sensor is wrong, this is largest for that one.
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST, threshold_of
 from pykernel.algorithms.packed import solve_upper, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
-from pykernel.dialect import Constant, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 
 BEYOND = Constant(2.0**60)
 SOME = Constant(2.0**-40)
-LATELY = Constant(0.1)
-"""Weight of a deviation among the latest."""
 LATEST = Constant(0.05)
 """Shares are means of the alarm's rows, of about the latest 20."""
-EARLY = 10
-"""Rows of an alarm that are its beginning."""
-FEW = 3
+BEGINNING = 2
+"""Rows of an alarm in which it matters what follows from the row before; later the row before is faulty, too."""
+FEW = 2
 """An alarm of so many rows tells nothing."""
 MOSTLY = Constant(0.5)
-SHARED = Constant(0.4)
-"""A regime: no sensor has more than this share, nor more than two equal parts."""
-SCATTERED = Constant(0.4)
-"""Noise: the square of the mean deviation is less than this part of the mean square."""
-GROWN = Constant(1.6)
-"""A drift: the deviation has grown by so much."""
+ROUGH = Constant(28.0)
+"""Noise: the mean square of the sensor's steps is more than so many times the usual one."""
+MOVED = Constant(0.11)
+"""Stuck: the sensor's step is below this part of its usual one."""
+ALONE = Constant(2.75)
+SHARED = Constant(1.6)
+"""A regime: without the sensor, the squared distance would be above so much for each sensor."""
+SMOOTH = Constant(0.6)
+LIVELY = Constant(1.1)
+STEEP = Constant(2.2)
+"""A jump: the first row was so many times above the threshold,"""
+FAR_STEP = Constant(4.0)
+"""and the sensor's step so many usual ones."""
 
 
 @kernel
@@ -63,37 +69,50 @@ def blame_course(m: GmmModel) -> None:
 
 @kernel
 def begin_story(m: GmmModel) -> None:
-    """Nothing is known of the culprit's deviations yet."""
-    m.seen_rows[0] = 0
-    m.early[0] = real(0)
-    m.late[0] = real(0)
-    m.power[0] = real(0)
+    """Nothing is known of the culprit yet."""
+    m.told[0] = 0
+    m.sudden[0] = real(0)
+    m.rough[0] = real(0)
+    m.others[0] = real(0)
 
 
 @kernel
-def tell_on(m: GmmModel, deviation: Real) -> None:
-    """Take the culprit's next deviation."""
-    if m.seen_rows[0] < m.horizon:
-        m.seen_rows[0] += 1
-    count = real(m.seen_rows[0])
-    rate = real(1) / count
-    m.power[0] = m.power[0] + rate * (deviation * deviation - m.power[0])
-    if m.seen_rows[0] <= EARLY:
-        m.early[0] = bounded(m.early[0] + rate * (deviation - m.early[0]), WHITE_MOST)
-        m.late[0] = m.early[0]
-    else:
-        m.late[0] = bounded(m.late[0] + LATELY * (deviation - m.late[0]), WHITE_MOST)
-
-
-@kernel
-def accuse(m: GmmModel) -> None:
-    """A row is in alarm: find the sensors that it is about.  O(D^3 / 2)."""
+def usual_step(m: GmmModel, j: Index) -> Real:
+    """The variance of a sensor's step from row to row.  O(D)."""
     n = len(m.own)
-    begins = m.episode[0] == 1
-    if begins:
+    total = SOME * SOME
+    row = 0
+    for i in range(n + j + 1):
+        then = m.joint[row + j - i] if i <= j else real(0)
+        difference = m.joint[row + n + j - i] - then
+        total += difference * difference
+        row = row + len(m.pair) - i
+    return total
+
+
+@kernel
+def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
+    """Take the culprit's next step, and what the others would have left.  O(D)."""
+    step = bounded((x[j] - m.before[j]) / sqrt(usual_step(m, j)), WHITE_MOST)
+    rest = clipped(m.distance[0] - m.parts[j] * m.parts[j], real(0), WHITE_MOST * WHITE_MOST)
+    if m.told[0] == 0:
+        m.sudden[0] = absolute(step)
+    else:
+        m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.told[0])
+    if m.told[0] < m.horizon:
+        m.told[0] += 1
+    m.others[0] = m.others[0] + (rest - m.others[0]) / real(m.told[0])
+
+
+@kernel
+def accuse(m: GmmModel, x: Real[DIM]) -> None:
+    """A row is in alarm: find the sensors that it is about.  O(D^3 / 3)."""
+    n = len(m.own)
+    if m.episode[0] == 1:
         zero(m.shares, n)
         m.still[0] = real(0)
         m.culprit[0] = 0
+        m.onset[0] = bounded(m.loud[0] / threshold_of(m), LEVEL_MOST)
         begin_story(m)
     rate = real(1) / real(m.episode[0])
     if rate < LATEST:
@@ -103,7 +122,7 @@ def accuse(m: GmmModel) -> None:
     if repeats:
         zero(m.parts, n)
         m.parts[m.repeater[0]] = real(1)
-    elif m.loud[0] > m.loud[1]:
+    elif m.loud[0] > m.loud[1] and m.episode[0] <= BEGINNING:
         blame_course(m)
     else:
         blame_bank(m)
@@ -118,23 +137,32 @@ def accuse(m: GmmModel) -> None:
         m.culprit[0] = best
         begin_story(m)
     blame_bank(m)
-    tell_on(m, m.parts[best])
+    tell_on(m, x, best)
+
+
+@kernel
+def shared(m: GmmModel) -> Bool:
+    """Whether the alarm is about more than one sensor."""
+    return m.others[0] > SHARED * real(len(m.shares))
 
 
 @kernel
 def kind_of(m: GmmModel) -> Index:
     """What is wrong, as far as the alarm's rows tell."""
-    if m.seen_rows[0] <= FEW:
+    spread = m.others[0] / real(len(m.shares))
+    if m.told[0] <= FEW:
         return GmmStatus.UNKNOWN
-    if m.still[0] > MOSTLY:
-        return GmmStatus.STUCK
-    if m.shares[m.culprit[0]] < SHARED:
-        return GmmStatus.REGIME
-    if m.early[0] * m.early[0] < SCATTERED * m.power[0] and m.late[0] * m.late[0] < SCATTERED * m.power[0]:
+    if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
-    if m.seen_rows[0] > EARLY and absolute(m.late[0]) > GROWN * absolute(m.early[0]):
+    if m.still[0] > MOSTLY or (m.sudden[0] < MOVED and spread < ALONE):
+        return GmmStatus.STUCK
+    if m.onset[0] > STEEP and m.sudden[0] > FAR_STEP:
+        return GmmStatus.JUMP
+    if m.rough[0] > LIVELY or (m.rough[0] > SMOOTH and spread > SHARED):
+        return GmmStatus.REGIME
+    if m.onset[0] <= STEEP and spread <= SHARED:
         return GmmStatus.DRIFT
-    return GmmStatus.JUMP
+    return GmmStatus.UNKNOWN
 
 
 @kernel
@@ -143,4 +171,5 @@ def forget_blame(m: GmmModel) -> None:
     zero(m.shares, len(m.shares))
     m.culprit[0] = 0
     m.still[0] = real(0)
+    m.onset[0] = real(0)
     begin_story(m)

@@ -38,7 +38,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
     """m.surprise of the course: the innovation's, or if the bank explains the row better, the bank's."""
-    own = lengthened(m, m.innovation[0]) + real(2) * m.joint_volume[0]
+    own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
 
@@ -65,7 +65,7 @@ def learn_course(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def keep_wide_course(m: GmmModel) -> None:
-    """Keep every deviation above rounding, and measure the volume.  O(D)."""
+    """Keep every deviation above rounding.  O(D)."""
     n = len(m.own)
     row = 0
     for i in range(len(m.pair)):
@@ -74,7 +74,6 @@ def keep_wide_course(m: GmmModel) -> None:
         if m.joint[row] < least:
             m.joint[row] = least
         row = row + len(m.pair) - i
-    m.joint_volume[0] = log_volume(m.joint, n, len(m.pair), len(m.pair))
 
 
 @kernel
@@ -117,8 +116,8 @@ def learn_steps(m: GmmModel, x: Real[DIM]) -> None:
     """Learn the smallest step that each sensor makes.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
-        if step > real(0) and (m.steps[j] == real(0) or step < m.steps[j]):
-            m.steps[j] = step
+        if step > real(0) and (m.least_step[j] == real(0) or step < m.least_step[j]):
+            m.least_step[j] = step
 
 
 @kernel

@@ -12,7 +12,8 @@ from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
 from pykernel.algorithms.novelty.bank import (
     admit,
-    drop_candidate,
+    begin_search,
+    compare_all,
     fade,
     gather,
     is_strange,
@@ -20,14 +21,14 @@ from pykernel.algorithms.novelty.bank import (
     renew,
     start_at,
 )
-from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of
+from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, shared
 from pykernel.algorithms.novelty.course import (
     NATURAL,
     count_repeats,
-    learn_steps,
     innovate,
     learn_course,
     learn_repeats,
+    learn_steps,
     start_course,
     surprise_by_course,
     surprise_of_repeats,
@@ -49,6 +50,7 @@ from pykernel.algorithms.novelty.threshold import (
     follow_episode,
     forget_threshold,
     raise_level,
+    settles,
     teach,
     threshold_of,
     valid_threshold,
@@ -59,7 +61,12 @@ from pykernel.dialect.program import Entry
 
 REPEATS_SHARE = Constant(0.5)
 """Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
+LEAST_WEIGHT = Constant(2.0**-12)
+LEAST_WIDTH = Constant(2.0**-42)
+"""Bounds of a sound state, below what learning leaves."""
 LEAST_SPREAD = Constant(1e-6)
+JUDGED = 20
+"""After so many rows it is known what surprises are usual."""
 USUALLY = 100
 """After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
 FAR = Constant(4.0)
@@ -170,8 +177,9 @@ def quicken(m: GmmModel) -> None:
 
 
 @kernel
-def grow_used(m: GmmModel) -> None:
-    """Learn what surprises are usual.  O(1)."""
+def learn_usual(m: GmmModel) -> None:
+    """Learn what surprises are usual: at first, that of one row, and spreads of 1.  O(1)."""
+    known = m.surprised[0] > 0
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -182,8 +190,9 @@ def grow_used(m: GmmModel) -> None:
             if difference > most:
                 difference = most
         m.usual[i] = bounded(m.usual[i] + rate * difference, SCORE_MOST)
-        above = difference if difference > real(0) else real(0)
-        m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
+        if known:
+            above = difference if difference > real(0) else real(0)
+            m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
 
 
 @kernel
@@ -200,22 +209,24 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
-    """Judge a row, then learn it.  O(K D^2 + 8 D^2), in an alarm and D^3 / 2; O(K^2 D^3) where regimes merge."""
+    """Judge a row, then learn it.  O(K D^2), in an alarm O(D^3)."""
     if m.watched[0] == 0:
         start(m, x)
         return Status.DONE
     judge_row(m, x)
-    warm = m.watched[0] < m.warmup
-    raise_level(m, score_of(m), m.watched[0] == 1)
-    alarmed = False
-    if not warm:
-        alarmed = m.level[0] > threshold_of(m) or m.forbidden[0] != 0
+    # before it is known what surprises are usual, levels say nothing
+    judged = m.surprised[0] >= JUDGED
+    warm = m.watched[0] < m.warmup or not judged
+    raise_level(m, score_of(m), not judged)
+    alarmed = m.forbidden[0] != 0
+    if not warm and m.level[0] > threshold_of(m):
+        alarmed = True
     follow_episode(m, alarmed)
-    if real(4) * real(m.watched[0]) >= real(m.warmup):
+    if judged and settles(m.watched[0], m.warmup):
         teach(m, alarmed, not warm)
     if alarmed:
-        accuse(m)
-    held = alarmed and m.settling[0] == 0
+        accuse(m, x)
+    held = alarmed and (m.settling[0] == 0 or m.forbidden[0] != 0)
     if m.settling[0] > 0:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
@@ -228,16 +239,19 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         else:
             renew(m, x)
         fade(m)
-        if m.counts[len(m.weights)] >= (m.patience if warm else m.relearn_after):
+        enough = m.patience
+        if not warm:
+            enough = m.relearn_soon if shared(m) else m.relearn_after
+        if m.counts[len(m.weights)] >= enough:
             admit(m, 0)
             status = GmmStatus.BORN
     if not held or lasting:
         if not strange:
             learn_course(m, x)
         learn_repeats(m, x)
+        learn_steps(m, x)
         if m.watched[0] > m.loud_first:
-            grow_used(m)
-    learn_steps(m, x)
+            learn_usual(m)
     count_repeats(m, x)
     if (status == GmmStatus.BORN or lasting) and not warm:
         quicken(m)
@@ -260,6 +274,7 @@ def acknowledge(m: GmmModel) -> Index:
     """
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
+    compare_all(m)
     admit(m, 0)
     quicken(m)
     return Status.DONE
@@ -279,6 +294,7 @@ def reject(m: GmmModel) -> Index:
             others = others - 1
     if others <= 0:
         return GmmStatus.NO_ROOM
+    compare_all(m)
     admit(m, 1)
     return Status.DONE
 
@@ -290,20 +306,19 @@ def forget_all(m: GmmModel) -> None:
     for k in range(last + 1):
         zero(m.means[k], len(m.means[0]))
         zero(m.roots[k], len(m.roots[0]))
-        m.volumes[k] = real(0)
         m.counts[k] = 0
     for k in range(last):
         m.weights[k] = real(0)
         m.rejected[k] = 0
     m.known[0] = 0
     m.unmet[0] = 0
+    begin_search(m)
     zero(m.joint, len(m.joint))
-    m.joint_volume[0] = real(0)
     m.followed[0] = 0
     for j in range(len(m.before)):
         m.before[j] = real(0)
         m.middle[j] = real(0)
-        m.steps[j] = real(0)
+        m.least_step[j] = real(0)
         m.repeats[j] = real(0)
         m.run[j] = 0
     zero(m.usual, len(m.usual))
@@ -323,6 +338,8 @@ def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
     if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
         return False
+    if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
+        return False
     return m.known[0] > 0 or m.watched[0] == 0
 
 
@@ -333,11 +350,44 @@ def blank(m: GmmModel) -> Bool:
 
 
 @kernel
+def wide(r: Real[...], n: Index) -> Bool:
+    """Whether a triangle can be divided by its diagonal.  O(n)."""
+    row = 0
+    for i in range(n):
+        if not (r[row] > LEAST_WIDTH):
+            return False
+        row = row + n - i
+    return True
+
+
+@kernel
 def keeps(m: GmmModel) -> Bool:
     """Whether learning could have led to this state.  O(K D^2)."""
     if not intact(m) or not valid_threshold(m):
         return False
-    return True
+    if m.known[0] > 0 and m.watched[0] == 0:
+        return False
+    last = len(m.weights)
+    normal = 0
+    for k in range(last + 1):
+        used = m.counts[last] > 0 if k == last else k < m.known[0]
+        if not used:
+            if m.counts[k] != 0 or not empty_from(m.means[k], 0, len(m.means[0])):
+                return False
+            if not empty_from(m.roots[k], 0, len(m.roots[0])):
+                return False
+        elif m.counts[k] == 0 or not wide(m.roots[k], len(m.before)):
+            return False
+        if k < last:
+            if used and m.rejected[k] == 0:
+                normal = normal + 1
+            if used and not (m.weights[k] > LEAST_WEIGHT):
+                return False
+            if not used and (m.weights[k] != real(0) or m.rejected[k] != 0):
+                return False
+    if m.watched[0] == 0:
+        return m.counts[last] == 0 and m.followed[0] == 0 and empty_from(m.joint, 0, len(m.joint))
+    return normal > 0 and m.followed[0] > 0 and wide(m.joint, len(m.pair))
 
 
 GMM = programs(
@@ -355,7 +405,7 @@ GMM = programs(
             frame.keeps: keeps,
             frame.forget_rule: forget_all,
         },
-        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3)"),
+        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3)"),
         questions=(Entry("novelty", novelty, "question"),),
         actions=(
             Entry("alarm", alarm, "reading"),

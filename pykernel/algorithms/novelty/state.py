@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Framed
-from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST, Threshold, ThresholdConfig
 from pykernel.dialect import DIM, Config, Constant, Index, Real, Struct, Uint8, Uint16, between
 
 WHITE_MOST = Constant(2.0**20)
@@ -39,12 +39,16 @@ class Bank(Struct):
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
-    volumes: between(Real[COMPONENTS + 1], -SCORE_MOST, SCORE_MOST)  # log2 of the determinant of R
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
     weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
+    # where the bank is full, which two regimes to merge is sought while the candidate gathers rows
+    sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
+    merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
+    merge_second: between(Uint8, 0, COMPONENTS - 1)
+    merge_loss: Real  # what is lost if it becomes one
 
 
 class Course(Struct):
@@ -53,10 +57,11 @@ class Course(Struct):
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
     # root of the covariance of a row before and its row together
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
-    joint_volume: between(Real, -SCORE_MOST, SCORE_MOST)  # log2 of its determinant's later half
     followed: between(Uint16, 0, "horizon")  # number of rows behind it, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
-    steps: between(Real[DIM], 0, "root_most")  # the smallest step that a sensor has made: a converter's, or next to nothing
+    least_step: between(
+        Real[DIM], 0, "root_most"
+    )  # the smallest step that a sensor has made: a converter's, or next to nothing
     repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
     run: Uint16[DIM]  # number of latest rows with the same value
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
@@ -70,12 +75,13 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
-    seen_rows: between(Uint16, 0, "horizon")  # rows of the alarm since it is
-    early: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the first rows, given the other sensors
-    late: between(Real, -WHITE_MOST, WHITE_MOST)  # its deviation in the latest rows
-    power: between(Real, 0, 2.0**41)  # the mean of its square
     still: between(Real, 0, 1.0625)  # part of the rows in which repeats were the reason
+    onset: between(Real, -LEVEL_MOST, LEVEL_MOST)  # surprise by the course in the first row, in parts of the threshold
+    culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
+    told: between(Uint16, 0, "horizon")  # rows of the alarm since it is
+    sudden: between(Real, 0, WHITE_MOST)  # its step in the first of them, in usual steps
+    rough: between(Real, 0, 2.0**41)  # the mean square of its later steps, in usual ones
+    others: between(Real, 0, 2.0**41)  # what the squared distance would be without it, in the mean
 
 
 class Sight(Struct):
@@ -104,11 +110,13 @@ class GmmConfig(Config):
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # rows without alarms at first
     relearn_after: Index  # rows that make a new regime, or a lasting alarm, normal
+    relearn_soon: Index  # the same, if several sensors agree on it
     patience: Index  # rows that make a new regime in the warm-up
     unmet_most: Index  # counting of rows without the candidate stops here
     watched_most: Index  # counting of rows stops here
     root_most: Real  # bound of the roots
     outlying: Real  # squared distance from which a row is strange to a Gaussian
+    pairs_a_row: Index  # pairs that are compared with each of the candidate's rows
     fresh: Index  # rows from which a Gaussian can tell
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
     loud_first: Index  # rows before surprises are surprised

@@ -1,16 +1,17 @@
 """When there is an alarm: the level of novelty is above a threshold that keeps a rate in rows.
 
-The threshold is q + e (ln(p / rate) + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the
-quantile (H. Robbins, S. Monro, 1951); e is the mean of what they exceed it by, as if the tail were exponential; and s corrects
-both: each row in alarm raises it, each other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution
-shift, 2021).  So ``rate`` is the part of the rows without faults that are in alarm.
+The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the quantile
+(H. Robbins, S. Monro, 1951).  e is the mean of what they exceed it by, and c e is how far beyond q the wanted part ``alarm_rate``
+begins in a generalised Pareto distribution with this mean (J. Pickands, 1975).  s corrects both: each row in alarm raises it, each
+other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the part
+of the rows without faults that are in alarm.
 
 An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
-become usual.
+become usual.  A monitor for which a long alarm is the new normal begins a new episode, or calls ``learn_level``.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, between, kernel, real
+from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, Uint8, Uint16, between, kernel, real
 
 LEVEL_MOST = Constant(64.0)
 """Largest |level|."""
@@ -21,12 +22,11 @@ TAUGHT = 10
 """Rows of an episode that teach the threshold."""
 GAP = 5
 """Longest gap of an episode, in rows."""
-LONG = 1_000_000
-"""Counting of an episode's rows stops here."""
+LONG = 4_194_304
+"""Counting of an episode's rows stops here.  A float32 holds this number exactly."""
 FASTEST = Constant(4.0)
 SLOWEST = Constant(0.01)
 """Steps of q, in parts of e: FASTEST / (n + FASTEST), but at least SLOWEST."""
-CORRECTION = Constant(0.02)
 
 
 class Threshold(Struct):
@@ -36,20 +36,21 @@ class Threshold(Struct):
     quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
     excess: between(Real, 0, 128)  # e: by how much, in the mean
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
-    taught: between(Index, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
+    taught: between(Uint16, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
-    quiet: between(Index, 0, GAP)  # number of latest rows of the episode that were quiet
+    quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
 
 
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    rate: Real  # wanted part of the usual rows in alarm
+    alarm_rate: Real  # wanted part of the usual rows in alarm
     upper: Real  # p, a larger part
-    tail: Real  # ln(p / rate)
+    tail: Real  # how many e the part ``alarm_rate`` exceeds q by
+    correction: Real  # how many e a row in alarm raises the threshold by
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
-    excess_least: Real  # steps of q are as if e were at least this
+    excess_least: Real  # e is at least this: what is less is rounding, or nothing
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 
@@ -90,10 +91,21 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 
 @kernel
+def settles(rows: Index, warmup: Index) -> Bool:
+    """Whether the threshold learns after so many rows: a quarter of the warm-up is for what makes the levels."""
+    return real(4) * real(rows) >= real(warmup)
+
+
+@kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
+    """Let the threshold learn the level, but of an episode only the first rows.  O(1)."""
+    if not alarm or m.episode[0] <= TAUGHT:
+        learn_level(m, alarm, corrects)
+
+
+@kernel
+def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
-    if alarm and m.episode[0] > TAUGHT:
-        return
     if m.taught[0] == 0:
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -103,9 +115,8 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     part = FASTEST / (count + FASTEST)
     if part < SLOWEST:
         part = SLOWEST
-    size = m.excess[0] if m.excess[0] > m.excess_least else m.excess_least
     above = m.level[0] > m.quantile[0]
-    step = part * size
+    step = part * m.excess[0]
     change = (real(1) - m.upper) * step if above else -(m.upper * step)
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
     if m.level[0] > m.quantile[0]:
@@ -114,9 +125,9 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
         if m.taught[0] > STEADY and more > most:
             more = most
         rate = real(1) / (m.upper * count + real(1))
-        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), real(0), real(2) * LEVEL_MOST)
+        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), m.excess_least, real(2) * LEVEL_MOST)
     if corrects:
-        change = CORRECTION * ((real(1) if alarm else real(0)) - m.rate)
+        change = m.correction * ((real(1) if alarm else real(0)) - m.alarm_rate)
         m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), SHIFT_MOST)
 
 

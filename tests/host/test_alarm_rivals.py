@@ -1,0 +1,268 @@
+"""The benchmark of alarms: its detectors are what their names say, none looks ahead, and what is measured is right."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.host.alarms import measure, page, rivals, run, theirs
+from benchmarks.host.alarms.stream import Fault, Stream
+from pykernel.errors import UserError
+from pykernel.parallel import Workers
+
+RNG = np.random.default_rng(7)
+
+
+def colored(rows: int, dim: int, seed: int = 0) -> np.ndarray:
+    """Correlated rows, also in time, far from zero and in unequal units."""
+    rng = np.random.default_rng(seed)
+    x, mix = np.zeros((rows, dim)), rng.normal(size=(dim, dim))
+    for t in range(1, rows):
+        x[t] = 0.7 * x[t - 1] + mix @ rng.normal(size=dim)
+    return ((x + 3) * 10.0 ** np.arange(dim)).astype(np.float32)
+
+
+def weights(count: int, window: int) -> np.ndarray:
+    """What each of ``count`` rows weighs in running moments with shares 1 / min(n, window)."""
+    found = np.zeros(count)
+    for n in range(1, count + 1):
+        part = 1 / (min(n, window) if window else n)
+        found *= 1 - part
+        found[n - 1] = part
+    return found
+
+
+@pytest.mark.parametrize("window", [0, 30])
+def test_distances_are_those_of_the_moments_of_all_rows_before(window: int) -> None:
+    x = colored(120, 3)
+    largest = rivals.Largest(window=window, hold=0).levels(x)
+    mahalanobis = rivals.Mahalanobis(window=window, ridge=1e-2, hold=0).levels(x)
+    for t in (40, 119):
+        before, share = x[:t].astype(float), weights(t, window)
+        mean = share @ before
+        covariance = (before - mean).T @ np.diag(share) @ (before - mean)
+        unit = np.sqrt(np.diag(covariance))
+        z = (x[t] - mean) / unit
+        correlation = covariance / np.outer(unit, unit) + 1e-2 * np.eye(3)
+        assert largest[t] == pytest.approx(np.abs(z).max(), rel=1e-6)
+        assert mahalanobis[t] == pytest.approx(math.sqrt(z @ np.linalg.solve(correlation, z)), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", rivals.DETECTORS)
+def test_levels_and_alarms_depend_on_no_later_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "SETTLING", 120)
+    kind = rivals.named(name)
+    if kind.why_absent():
+        pytest.skip(kind.why_absent())
+    rows, cut = (900, 700) if not kind.slow else (330, 300)
+    x = colored(rows, 4)
+    other = x.copy()
+    other[cut:] = x[cut:] * 3 - 5
+    for setting in (kind.grid[0], kind.grid[-1]):
+        made = kind(kind.smoothings[-1], **setting)
+        (levels, alarms), (later, later_alarms) = made.judged(x, 0.05), made.judged(other, 0.05)
+        assert np.array_equal(levels[:cut], later[:cut], equal_nan=True)
+        assert np.array_equal(alarms[:, :cut], later_alarms[:, :cut])
+        assert np.isfinite(levels[cut:]).all()
+        assert name == "chance" or levels[cut] != later[cut]  # the row itself counts
+
+
+def test_a_mixture_has_the_density_of_scikit_learn() -> None:
+    from sklearn.mixture import GaussianMixture
+
+    x = np.concatenate([RNG.normal(size=(200, 3)), 4 + RNG.normal(size=(200, 3))])[RNG.permutation(400)]
+    found = rivals.FewGaussians(reg=1e-2, nearest=False).after(x, x)
+    model = GaussianMixture(4, reg_covar=1e-2, random_state=0).fit(x)
+    wanted = -2 * model.score_samples(x) - 3 * math.log(2 * math.pi)
+    np.testing.assert_allclose(found * np.abs(found), wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_mixture_that_learns_follows_what_changes() -> None:
+    before, after = RNG.normal(size=(500, 3)), 3 + RNG.normal(size=(3000, 3))
+    setting = {"reg": 1e-2, "nearest": True}
+    frozen = rivals.FewGaussians(**setting).after(before, after)
+    learning = rivals.FewLearningGaussians(**setting, window=500, hold=100).after(before, after)
+    assert learning[-500:].mean() < 2 < frozen[-500:].mean()
+
+
+def test_autoregression_sees_a_step_that_is_small_beside_what_is_normal() -> None:
+    x = np.zeros((1500, 2), np.float32)
+    for t in range(1, 1500):
+        x[t] = 0.995 * x[t - 1] + 0.1 * RNG.normal(size=2)
+    x[1200] += 1.5 * np.sign(x[1199]) * -1
+    var = rivals.Autoregression(forgetting=1.0, window=0, ridge=1e-3, hold=0).levels(x)
+    plain = rivals.Mahalanobis(window=0, ridge=1e-3, hold=0).levels(x)
+    assert var[1000:].argmax() == 200 and (plain[1000:] > plain[1200]).sum() > 5
+
+
+def test_charts_add_up_what_a_row_does_not_show() -> None:
+    x = RNG.normal(size=(2000, 3)).astype(np.float32)
+    x[1500:, 1] += 1.5
+    charts = {
+        rivals.MovingAverage: {"rate": 0.1, "window": 0},
+        rivals.CumulativeSum: {"slack": 0.5, "clip": 4.0, "most": 100.0, "window": 0},
+    }
+    for chart, setting in charts.items():
+        levels = chart(**setting).levels(x)
+        assert levels[1525:1600].mean() > levels[500:1500].max()
+        mirrored = chart(**setting).levels(-x)
+        np.testing.assert_allclose(mirrored, levels, rtol=1e-9)
+
+
+def test_the_common_threshold_is_the_quantile_of_the_levels_that_count() -> None:
+    levels = RNG.gamma(2.0, size=1200).round(2)
+    levels[:50] = np.nan
+    levels[600:700] += 20
+    alpha, window = 0.1, 200
+    found, kept, run_of = np.zeros(1200, bool), [], 0
+    for t, level in enumerate(levels.tolist()):
+        if math.isnan(level):
+            continue
+        last = sorted(kept[-window:])
+        if len(last) >= rivals.FIRST:
+            found[t] = level > last[-max(1, round(alpha * (len(last) + 1)))]
+        run_of = run_of + 1 if found[t] else 0
+        if run_of <= rivals.COUNTED:
+            kept.append(level)
+    assert np.array_equal(rivals.common_alarms(levels, alpha), found)
+    assert found[600 : 600 + rivals.COUNTED].all() and not found[:150].any()
+    quiet = rivals.common_alarms(RNG.gamma(2.0, size=50_000), 0.01)
+    assert quiet.mean() == pytest.approx(0.01, rel=0.15)
+
+
+# ------------------------------------------------------------------------------------------------------- measuring
+
+
+def hand_made() -> tuple[Stream, np.ndarray]:
+    """300 rows, 100 of them settle; faults in rows 20 (too early), 150 to 159, 250 to 251."""
+    faults = (Fault("a", 20, 30, (0,)), Fault("a", 150, 160, (0,)), Fault("b", 250, 252, (1,)))
+    levels = np.arange(300) / 1000.0
+    levels[154:158] = 5.0
+    levels[160:219] = 9.0  # within 60 rows after the fault: not false
+    levels[250:252] = 0.2205  # beside sound rows from 0.220 to 0.249
+    levels[[100, 101]] = (2.0, 3.0)
+    return Stream("hand", "hand", np.zeros((300, 2), np.float32), faults), levels
+
+
+def test_faults_are_counted_at_equal_false_rows() -> None:
+    stream, levels = hand_made()
+    sound = measure.sound(stream)
+    assert sound.sum() == 50 + 30 and sound[100] and sound[149] and sound[220] and not sound[219]
+    assert not sound[252:].any()
+    assert measure.threshold(levels[sound], 0.01) == 3.0
+    assert measure.threshold(levels[sound], 0.0125) == 2.0
+    seen = measure.at_equal_rates(stream, levels, 0.01)
+    assert seen == measure.Seen(0.5, 4 / 12, (4 + 2) / 2)
+    assert measure.at_equal_rates(stream, levels, 30 / 80).events == 0.5
+    assert measure.at_equal_rates(stream, levels, 31 / 80).events == 1.0
+    false, own = measure.own(stream, levels > 2.5)
+    assert (false, own.events, own.rows) == (1 / 80, 0.5, 4 / 12)
+
+
+def test_equal_levels_are_not_above_each_other() -> None:
+    assert (np.array([1, 1, 1, 1]) > measure.threshold(np.array([1, 1, 1, 1]), 0.5)).sum() == 0
+
+
+def test_short_streams_are_pooled() -> None:
+    counts = [("a", 3, 15_000), ("b", 9, 20_000), ("c", 4, 4_000), ("d", 1, 19_000), ("e", 2, 2_000)]
+    assert list(measure.pooled(counts, 0.01)) == [("b", 9, 20_000), ("a and 3 more", 10, 40_000)]
+    assert list(measure.pooled(counts, 0.02)) == [*counts[:2], counts[3], ("c and 1 more", 6, 6_000)]
+    assert list(measure.pooled(counts[:1], 0.01)) == counts[:1]
+
+
+# ------------------------------------------------------------------------------------------------------ the whole run
+
+
+def plants(seed: int) -> Iterator[Stream]:
+    """A stand-in: two kinds of plants, whose faults are offsets of one sensor."""
+    for kind in range(2):
+        x = colored(900, 3, 10 * seed + kind)
+        faults = tuple(Fault("offset", first, first + 30, (1,), "jump") for first in (400, 600, 800))
+        for fault in faults:
+            x[fault.first : fault.last, 1] += (1 + kind) * x[:, 1].std()
+        yield Stream(f"plant {kind}", f"kind {kind}", x, faults)
+
+
+def fault_free(seed: int) -> Iterator[Stream]:
+    yield Stream("sound", "kind 0", colored(2000, 3, seed))
+
+
+def test_settings_are_chosen_and_judged_on_other_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "SETTINGS", tmp_path / "alarms-settings.csv")
+    monkeypatch.setattr(page, "DATA", tmp_path)
+    monkeypatch.setattr(run, "SOURCES", {"plants": plants, "fault-free plants": fault_free})
+    run.streams.cache_clear()
+    names = ["spec without a rule", "chance", "max |z|"]
+    with Workers(run.work, jobs=1) as workers:
+        settings = run.choose(workers, names)
+        run.judge(workers, names, settings, ("plants",), tmp_path / "alarms.csv")
+        run.judge(workers, names, settings, ("fault-free plants",), tmp_path / "alarms-rates.csv")
+    run.streams.cache_clear()
+    tried = run.load(run.SETTINGS)
+    of = [row for row in tried if row["detector"] == "max |z|"]
+    assert len(of) == len(rivals.Largest.grid) * 3 and sum(row["chosen"] == "yes" for row in of) == 1
+    best = max(of, key=lambda row: sum(float(row[rate]) for rate in run.TRIED))
+    assert best["setting"] == settings["max |z|"]
+    lines = run.load(tmp_path / "alarms.csv")
+    assert {int(row["seed"]) for row in lines} == set(run.JUDGED_ON) and run.CHOSEN_ON not in run.JUDGED_ON
+    assert [int(row["faults"]) for row in lines] == [3] * (2 * len(run.JUDGED_ON) * 3)
+    made = page.tables("")
+    assert made["alarms-events"].count("\n") == 5 and "max \\|z\\|" in made["alarms-events"]
+    assert made["alarms-rates"].count("\n") == 2 + 3 * len(measure.ALPHAS)
+    # those that are measured again replace their own lines only
+    with Workers(run.work, jobs=1) as workers:
+        run.judge(workers, ["chance"], settings, ("plants",), tmp_path / "alarms.csv")
+    run.streams.cache_clear()
+    assert sorted(map(str, run.load(tmp_path / "alarms.csv"))) == sorted(map(str, lines))
+
+
+def test_raw_streams_have_a_few_faults_after_settling() -> None:
+    streams = list(run.raw_streams(1))
+    assert len(streams) == 40
+    for stream in streams:
+        assert 1 <= len(measure.judged_faults(stream)) == len(stream.faults) <= 4
+        assert measure.sound(stream).sum() > 20 * stream.faulty[measure.settling(len(stream.rows)) :].sum() / 3
+    assert len({fault.kind for stream in streams for fault in stream.faults}) == 5
+
+
+def test_every_written_setting_is_found_again() -> None:
+    for name, kind in rivals.DETECTORS.items():
+        made = [rivals.written(kind(smoothing, **each)) for each in kind.grid for smoothing in kind.smoothings]
+        assert len(set(made)) == len(made)
+        assert [rivals.written(rivals.of(name, setting)) for setting in made] == made
+    with pytest.raises(UserError, match="no setting"):
+        rivals.of("max |z|", "window=7")
+
+
+# ------------------------------------------------------------------------------------------------------------- theirs
+
+
+def test_data_of_others_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "skab" / "valve1"
+    folder.mkdir(parents=True)
+    heads = ["datetime", *(f"s{i}" for i in range(8)), "anomaly", "changepoint"]
+    rows = [[f"t{t}", *map(str, range(t, t + 8)), str(float(t in (5, 6, 9))), "0.0"] for t in range(12)]
+    (folder / "0.csv").write_text("\n".join(";".join(row) for row in [heads, *rows]) + "\n")
+    (stream,) = theirs.streams("SKAB", str(tmp_path / "skab"))
+    assert stream.rows.shape == (12, 8) and stream.rows[3].tolist() == list(range(3, 11))
+    assert [(f.first, f.last, f.kind) for f in stream.faults] == [(5, 7, "valve1"), (9, 10, "valve1")]
+
+    (tmp_path / "data" / "real").mkdir(parents=True)
+    (tmp_path / "labels").mkdir()
+    times = [f"2014-07-01 00:{t:02}:00" for t in range(20)]
+    text = "\n".join(["timestamp,value", *(f"{time},{t}" for t, time in enumerate(times))]) + "\n"
+    (tmp_path / "data" / "real" / "one.csv").write_text(text)
+    windows = {"real/one.csv": [[f"{times[8]}.000000", f"{times[11]}.000000"]]}
+    (tmp_path / "labels" / "combined_windows.json").write_text(json.dumps(windows))
+    (stream,) = theirs.streams("NAB", str(tmp_path))
+    assert stream.rows[:, 0].tolist() == list(range(20))
+    assert [(f.first, f.last, f.kind) for f in stream.faults] == [(8, 12, "real")]
+    with pytest.raises(UserError, match="NAB cannot be read there"):
+        theirs.streams("NAB", str(tmp_path / "nothing"))
+    with pytest.raises(UserError, match="no CSV files of SKAB"):
+        theirs.streams("SKAB", str(tmp_path / "nothing"))
