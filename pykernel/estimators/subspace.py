@@ -78,7 +78,7 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
     def _declared(cls) -> dict[str, Parameter]:
         keys = of_keys(cls._families(), ("subspace", "learning", "reduction", "novelty"), NAMED)
         first = {name: keys[name] for name in ("n_components", "n_max")}
-        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget"})
+        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget", "threshold": "false_alarm_rate"})
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.
