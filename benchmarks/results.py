@@ -128,6 +128,10 @@ def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
 
+def monitors() -> list[Spec]:
+    return specs([{"novelty": {}}, {"novelty": {}, "reduction": {}}])
+
+
 def whole() -> list[Spec]:
     """Models of whole numbers."""
     frozen = {"precision": "int16", "learning": {"rule": "frozen"}, "expansion": WEIGHTED}
@@ -197,6 +201,7 @@ MODELS = {
         subspaces,
         default,
         alarms,
+        monitors,
         whole,
         whole_waves,
         signals,
@@ -240,6 +245,20 @@ RESULTS: dict[str, Result] = {
         "seconds",
         ("default", "techniques"),
         ("pykernel.host.advice",),
+    ),
+    "alarm-rates": Result(
+        "-m benchmarks.host.alarms.rates",
+        ("alarm-rates.csv",),
+        "minutes",
+        ("monitors",),
+        ("benchmarks.host.alarms.plants",),
+    ),
+    "alarm-plan": Result(
+        "-m benchmarks.host.alarms.plan_truth",
+        ("alarm-plan.csv",),
+        "minutes",
+        ("alarms",),
+        ("pykernel.tuning.arms", "pykernel.tuning.faults", "pykernel.tuning.plan", "pykernel.tuning.trials"),
     ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),

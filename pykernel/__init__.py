@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pykernel.estimators.batch import KernelRidgeRegressor as KernelRidgeRegressor
     from pykernel.estimators.batch import LSSVMClassifier as LSSVMClassifier
     from pykernel.estimators.batch import LSSVMRegressor as LSSVMRegressor
+    from pykernel.estimators.monitor import OnlineMonitor as OnlineMonitor
     from pykernel.estimators.online import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.estimators.signal import SignalFeatures as SignalFeatures
@@ -52,6 +53,7 @@ __all__ = [
     "LSSVMRegressor",
     "MercerKernel",
     "OnlineKernelSubspace",
+    "OnlineMonitor",
     "OnlineSubspaceClassifier",
     "OnlineSubspaceRegressor",
     "SignalFeatures",
@@ -88,6 +90,7 @@ _HOMES = {
     "LSSVMRegressor": "pykernel.estimators.batch",
     "MercerKernel": "pykernel.bases.gram",
     "OnlineKernelSubspace": "pykernel.estimators.subspace",
+    "OnlineMonitor": "pykernel.estimators.monitor",
     "OnlineSubspaceClassifier": "pykernel.estimators.subspace_head",
     "OnlineSubspaceRegressor": "pykernel.estimators.subspace_head",
     "SignalFeatures": "pykernel.estimators.signal",

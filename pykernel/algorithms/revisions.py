@@ -18,7 +18,8 @@ class Revision:
 
 
 RAISED: dict[str, Revision] = {
-    "okfeb": Revision(bits=3),  # freeze, and where it is kept; then two rows of a matrix in a turn
+    # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
+    "okfeb": Revision(bits=4, meaning=2),
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

@@ -125,7 +125,16 @@ class KernelEstimator(Declared, BaseEstimator):
         if self._as_is(X):
             return cast(np.ndarray, X)
         check_is_fitted(self)
-        return cast(np.ndarray, validate_data(self, X, dtype=np.float64, reset=False))
+        return cast(np.ndarray, self._checked(X, reset=False))
+
+    def _checked(self, X: Any, **options: Any) -> Any:
+        """What scikit-learn's checks leave of inputs."""
+        finite = "allow-nan" if self._completes() else True
+        return validate_data(self, X, dtype=np.float64, ensure_all_finite=finite, **options)
+
+    def _completes(self) -> bool:
+        """Whether something stands in for inputs that are missing, which are NaN."""
+        return False
 
     # ---- to a spec
 
@@ -357,8 +366,7 @@ class Streaming(KernelEstimator):
         if not spec.standardises:
             self._where.need(
                 spec.has("input", "center"),
-                f"rule {spec.learning.rule} has no center and scale of its inputs; leave the rule out (rule=None), which "
-                "standardises them on the device, or take a kernel's rule such as krls-t",
+                f"rule {spec.learning.rule} has no center and scale of its inputs; {self._instead_of_scaler}",
             )
             inputs |= {"center": center.tolist(), "scale": scale.tolist()}
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
@@ -382,7 +390,7 @@ class Streaming(KernelEstimator):
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, Any]:
         if self._as_is(X, options):
             return X, None
-        return validate_data(self, X, dtype=np.float64, **options), None
+        return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """The spec's [label], as far as it follows from the samples (None: without labels), and the attributes to be
@@ -408,6 +416,10 @@ class Streaming(KernelEstimator):
     def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
         """The default limit of inputs, for families in which it does not depend on the kernel's width alone."""
         return max_abs
+
+    _instead_of_scaler = (
+        "leave the rule out (rule=None), which standardises them on the device, or take a kernel's rule such as krls-t"
+    )
 
     def _remedy(self) -> str:
         """What to do about divergence."""
@@ -444,7 +456,7 @@ class Streaming(KernelEstimator):
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
-        self.spec_ = self._made({"name": "model", **content}, getattr(values["kernel"], "custom", None))
+        self.spec_ = self._made({"name": "model", **content}, getattr(values.get("kernel"), "custom", None))
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
         self._last_statuses = np.zeros(0, np.int32)

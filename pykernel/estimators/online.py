@@ -91,7 +91,9 @@ class _BudgetedKernelModel(Streaming):
 
     @classmethod
     def _families(cls) -> list[Family]:
-        return list(dict.fromkeys(family for family in rules().values() if family.online))
+        return list(
+            dict.fromkeys(family for family in rules().values() if family.online and "class" in family.programs)
+        )
 
     @classmethod
     def _declared(cls) -> dict[str, Parameter]:

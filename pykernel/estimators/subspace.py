@@ -14,14 +14,13 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.base import (  # type: ignore[import-untyped]
     ClassNamePrefixFeaturesOutMixin,
-    OutlierMixin,
     TransformerMixin,
 )
-from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import KERNEL, Streaming
+from pykernel.estimators.monitor import Detector
 from pykernel.estimators.online import COMMON
 from pykernel.estimators.parameters import (
     Parameter,
@@ -49,8 +48,8 @@ OWN = {
         "novelty",
         kind=float | None,
         text="""float
-        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
-        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
+        Wanted part of the samples of normal operation that are in alarm, for example 0.001; the threshold of novelty
+        adapts to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
     ),
     "n_epochs": Parameter(
         default=1,
@@ -79,7 +78,7 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
     def _declared(cls) -> dict[str, Parameter]:
         keys = of_keys(cls._families(), ("subspace", "learning", "reduction", "novelty"), NAMED)
         first = {name: keys[name] for name in ("n_components", "n_max")}
-        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget"})
+        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget", "threshold": "false_alarm_rate"})
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.
@@ -301,15 +300,7 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
         return rank_of(self.spec_)
 
 
-def _watching(estimator: OnlineSubspace) -> bool:
-    if not estimator._watches():
-        raise AttributeError(
-            f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
-        )
-    return True
-
-
-class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
+class OnlineKernelSubspace(OnlineSubspace, Detector):
     """Kernel features that follow a stream, in fixed memory, bit for bit as on a microcontroller: OKFEB.
 
     The subspace ``L = Phi A`` of at most ``n_max`` samples v and ``n_components`` dimensions moves towards each
@@ -346,6 +337,7 @@ class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
     See Also
     --------
     KernelSubspace : All samples at once.
+    OnlineMonitor : A monitor for machines with several regimes, which says where an alarm comes from.
     OnlineSubspaceRegressor, OnlineSubspaceClassifier : With a head that learns labels on the features.
     sklearn.decomposition.IncrementalPCA : Without a kernel.
     sklearn.linear_model.SGDOneClassSVM : Another outlier detector that learns online.
@@ -406,46 +398,6 @@ class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
             tags.estimator_type = None
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn the samples in order, ``n_epochs`` times.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        self : OnlineKernelSubspace
-
-        Raises
-        ------
-        UserError
-            If a parameter cannot be, or means nothing beside the others.
-        ValueError
-            If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
-        """
-        return self._stream(X, None, fits=True, afresh=True)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the samples in order, once, from where the model is.
-
-        The first call decides what is derived from data: ``sigma="scale"`` and the limit. Calls with parts of a stream
-        are one call with the whole of it, to the byte.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        self : OnlineKernelSubspace
-        """
-        return self._stream(X, None, afresh=not hasattr(self, "model_"))
-
     def monitor(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """What the device tells of a stream as it learns it: each sample's novelty, then the sample is learned.
 
@@ -463,56 +415,3 @@ class OnlineKernelSubspace(OutlierMixin, OnlineSubspace):
             ``threshold``.
         """
         return self._monitored(X)
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> np.ndarray:
-        """How far each sample's novelty is below the threshold as it is now.
-
-        Each sample for itself: without smoothing, and nothing is learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``; below 0 for what is new.
-        """
-        return self.score_samples(X) - self.offset_
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> np.ndarray:
-        """Whether each sample is known (1) or new (-1), by the threshold as it is now.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
-        """
-        X = self._inputs(X)
-        with np.errstate(invalid="ignore"):
-            known = -self.model_.novelty(X).astype(np.float64) >= self.offset_
-        return np.where(known, 1, -1)
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """``fit(X).predict(X)``: known (1) or new (-1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return cast(np.ndarray, self.fit(X).predict(X))

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from pykernel.estimators.base import KERNEL, Streaming, label_section
+from pykernel.estimators.monitor import MISSING, Telling
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
+from pykernel.estimators.parameters import Parameter
 from pykernel.estimators.subspace import OnlineKernelSubspace
 from pykernel.importers.place import Place
 from pykernel.spec.defaults import completed
+from pykernel.spec.families.gmm import GMM_MODELS
+from pykernel.spec.family import Family
 
 
 class FromFirst(Streaming):
@@ -65,9 +69,7 @@ class Classification(FromFirst, BudgetedKernelClassifier):
 
 
 class Subspace(FromFirst, OnlineKernelSubspace):
-    """The model of a spec with only [novelty]; inputs are in running standard deviations, unless a width is given."""
-
-    _name = "Transformer"
+    """A spec with [novelty] and without a rule; inputs are in running standard deviations, unless a width is given."""
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return bool(self._stated(*KERNEL))
@@ -78,11 +80,26 @@ class Subspace(FromFirst, OnlineKernelSubspace):
         return {"novelty": {}, **content}
 
 
-class Monitoring(Subspace):
+class Monitoring(Telling, Subspace):
+    """A bank of Gaussians, or where a parameter of a subspace is given, a subspace."""
+
     _name = "AnomalyDetector"
+
+    @classmethod
+    def _families(cls) -> list[Family]:
+        return [*super()._families(), GMM_MODELS]
+
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        return super()._declared() | MISSING
 
 
 class Features(Subspace):
+    _name = "Transformer"
+
+    def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {"subspace": {}, **super()._sections(values)}
+
     def _made(self, content: dict[str, Any], custom: Any) -> Any:
         """Make the model without alarms.
 

@@ -497,34 +497,37 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
 
 
 class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc]
-    """Novelty of samples in fixed memory, in River's conventions, bit for bit as on a microcontroller: OKFEB.
+    """A monitor in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    A subspace of a kernel's feature space follows the stream; the score of a sample is the part of it that the subspace
-    does not represent. Without parameters it is a spec with [novelty] and no rule: 12 dimensions of 32 samples, inputs in
-    running standard deviations, alarms for 1 % of normal samples, and no learning during an alarm (docs/novelty.md).
+    Without parameters it is a spec with [novelty] and no rule: a bank of Gaussians, one for each regime of a machine, alarms
+    in 1 % of the rows of normal operation, and no learning during an alarm (docs/novelty.md). With ``threshold``, or a
+    parameter of the subspace of `Transformer` such as ``n_components``, it is that subspace: the score is the part of a
+    sample that it does not represent, from 0 to 1.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
-    a missing or an unexpected feature is refused.
+    a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
 
     Parameters
     ----------
     {others}
-        As in `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says. Nothing is derived from data: with a
-        ``kernel``, give ``sigma`` or ``gamma`` as a number.
+        As in `pykernel.OnlineMonitor` and `pykernel.OnlineKernelSubspace`; None: what docs/spec.md says. Nothing is derived
+        from data: with a ``kernel``, give ``sigma`` or ``gamma`` as a number.
 
     Attributes
     ----------
+    alarm_ : bool
+        Whether the device raised an alarm with the last learned sample.
+    level_, threshold_, since_, kind_, regimes_
+        As of `pykernel.OnlineMonitor`; a subspace has neither kind, regimes nor blame.
+    blame_ : dict of feature to float
+        Each feature's share in the present alarm, or in the last one.
     features_, spec_, model_, status_counts_
         As of `Regressor`.
 
     Notes
     -----
-    An update costs O(n_max^2 + n_max (inputs + n_components) + n_components^3), a score O(n_max (inputs + n_components)).
-
-    References
-    ----------
-    Sheikholeslami, F., Berberidis, D. and Giannakis, G. B. (2016). Large-scale kernel-based feature extraction via
-    budgeted nonlinear subspace tracking. Algorithms 2 to 5.
+    For K ``components`` and D inputs, a score costs O(K D^2), an update as much, in an alarm O(D^3), where regimes merge
+    O(K^2 D^3).
 
     Examples
     --------
@@ -533,7 +536,13 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
     >>> model, draw = AnomalyDetector(), random.Random(0)
     >>> for _ in range(1000):
     ...     model.learn_one({"pressure": draw.gauss(2, 0.1), "flow": draw.gauss(30, 1)})
-    >>> model.score_one({"pressure": 2.0, "flow": 30.0}) < 0.1 < 0.5 < model.score_one({"pressure": 2.0, "flow": 45.0})
+    >>> model.score_one({"pressure": 2.0, "flow": 30.0}) < 1 < 5 < model.score_one({"pressure": 2.0, "flow": 45.0})
+    True
+    >>> for _ in range(12):
+    ...     model.learn_one({"pressure": draw.gauss(2, 0.1), "flow": draw.gauss(45, 1)})
+    >>> model.alarm_, model.kind_, max(model.blame_, key=model.blame_.get)
+    (True, 'jump', 'flow')
+    >>> model.acknowledge()  # it is normal from now on
     True
     """
 
@@ -542,11 +551,42 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
 
     @property
     def alarm_(self) -> bool:
-        """Whether the device raised an alarm with the last learned sample: the smoothed score was above the threshold."""
         return self._inner is not None and self._status in self._inner.spec_.program.alarms
 
+    @property
+    def level_(self) -> float:
+        return self._started.level_  # type: ignore[no-any-return]
+
+    @property
+    def threshold_(self) -> float:
+        return self._started.threshold_  # type: ignore[no-any-return]
+
+    @property
+    def since_(self) -> int:
+        return self._started.since_  # type: ignore[no-any-return]
+
+    @property
+    def blame_(self) -> dict[Any, float]:
+        return dict(zip(self._inputs, self._started.blame_.tolist(), strict=True))
+
+    @property
+    def kind_(self) -> str:
+        return self._started.kind_  # type: ignore[no-any-return]
+
+    @property
+    def regimes_(self) -> list[float]:
+        return self._started.regimes_.tolist()  # type: ignore[no-any-return]
+
+    def acknowledge(self) -> bool:
+        """As in `pykernel.OnlineMonitor`: the alarm is normal from now on.  False if there is nothing new."""
+        return self._started.acknowledge()  # type: ignore[no-any-return]
+
+    def reject(self) -> bool:
+        """As in `pykernel.OnlineMonitor`: the alarm never may be normal.  False if there is nothing new, or no room."""
+        return self._started.reject()  # type: ignore[no-any-return]
+
     def score_one(self, x: Sample) -> float:
-        """How new a sample is.  O(n_max (inputs + n_components)).
+        """How new a sample would be as the next one: higher is more anomalous.  O(components inputs^2).
 
         Parameters
         ----------
@@ -556,8 +596,8 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
         Returns
         -------
         score
-            From 0, all of it is known, to 1, as the device's ``NAME_novelty`` gives it; NaN, with a warning, beyond
-            ``input_max_abs``.
+            What the device's ``NAME_novelty`` writes: like a logarithm, about 0 for usual rows, from -64 to 64; of a subspace
+            from 0, all of it is known, to 1. NaN, with a warning, beyond ``input_max_abs``.
         """
         return float(self._asked(x)[0])
 
@@ -565,8 +605,8 @@ class AnomalyDetector(_Unsupervised, base.AnomalyDetector):  # type: ignore[misc
 class Transformer(_Unsupervised, base.MiniBatchTransformer):  # type: ignore[misc]
     """Kernel features that follow a stream, in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    ``z(x)'z(y)`` approximates ``k(x, y)``, so a linear model of z is nearly a kernel model. The subspace is that of
-    `AnomalyDetector`, without alarms. It turns as it learns: a linear model behind must follow.
+    ``z(x)'z(y)`` approximates ``k(x, y)``, so a linear model of z is nearly a kernel model. Inputs are in running standard
+    deviations, unless a width is given. The subspace turns as it learns: a linear model behind must follow.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused.

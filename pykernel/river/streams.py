@@ -177,9 +177,14 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
             where.need(name in names, f"a sample has an unexpected feature {name!r}{fixed}")
         for name in names:
             number = isinstance(x[name], (numbers.Real, np.bool_))
-            if not number or not math.isfinite(x[name]):
+            if not number or not (math.isfinite(x[name]) or (self._completes and math.isnan(x[name]))):
                 kind = "finite number" if number else "number"
                 raise where.error(f"feature {name!r} is {short(x[name])}; it must be a {kind}")
+
+    @property
+    def _completes(self) -> bool:
+        """Whether something stands in for features that are NaN."""
+        return getattr(self, "missing", None) not in (None, "refuse")
 
     @property
     def _where(self) -> Place:

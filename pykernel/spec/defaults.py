@@ -152,7 +152,7 @@ MONITOR_STORED: dict[str, tuple[str, ...]] = {
 """What a bank of Gaussians does not have: a section's keys, or without keys the section."""
 ALARMS: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
-    "novelty": {"smoothing": 0.5, "relearn_after": 100},
+    "novelty": {"smoothing": 0.5, "relearn_after": 10},
 }
 """In its place where a spec names what a bank of Gaussians does not have."""
 ALARM_CLIP = 6.0

@@ -254,7 +254,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
             subspace["eta"] = draw(st.sampled_from([0.2, 0.7, 1.5]))
     chance = draw(st.integers(0, 3))
     if chance == 0:
-        subspace["insensitivity"] = draw(st.sampled_from([0.05, 0.3]))
+        subspace["insensitivity"] = draw(st.sampled_from([0.05, 0.2]))
     elif chance == 1:
         subspace["censoring"] = draw(st.sampled_from([0.2, 0.7]))
     learning: dict[str, Any] = {}
@@ -272,7 +272,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
         if draw(st.booleans()):
             novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
         else:
-            novelty["false_alarm_rate"] = draw(st.sampled_from([0.05, 0.3]))
+            novelty["false_alarm_rate"] = draw(st.sampled_from([0.05, 0.2]))
     inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     # differences of nearly equal vectors: fewer digits, so the ald_threshold stays where all of them are compared
     ald_threshold = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
@@ -445,7 +445,7 @@ LONG: dict[str, dict[str, Any]] = {
         "novelty": {"false_alarm_rate": 0.05, "smoothing": 0.5, "warmup": 100, "relearn_after": 3},
     },
     "alarms, no relearn_after": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
-    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.3, "warmup": 30, "relearn_after": 1}, "fading": 0.95},
+    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.2, "warmup": 30, "relearn_after": 1}, "fading": 0.95},
     "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "relearn_after": 2}, "fading": 0.98},
     "logistic": {
         "ald_threshold": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
@@ -733,7 +733,7 @@ def test_a_lasting_fault_does_not_become_normal_by_the_scale() -> None:
 def test_the_alarm_rate_is_the_wanted_one(
     false_alarm_rate: float, smoothing: float, relearn_after: int, precision: str
 ) -> None:
-    """The threshold goes up at the first sample of an alarm (with relearn_after) or at each (without), down at all others."""
+    """Part of the rows in alarm, whether alarms are learned or not."""
     spec = spec_of(
         precision,
         dim=3,
@@ -750,20 +750,20 @@ def test_the_alarm_rate_is_the_wanted_one(
     statuses = model.update(x)
     assert not np.isin(statuses[:500], [NOVEL, HELD]).any()
     above = np.isin(statuses[2000:], [NOVEL, HELD])
-    assert np.mean(above) == pytest.approx(false_alarm_rate, rel=0.25)
+    assert np.mean(above) == pytest.approx(false_alarm_rate, rel=0.2)
     assert (HELD in statuses) == (relearn_after > 0)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
     """All samples alike, from the beginning, and after a stream that moves."""
-    spec = make_spec({"name": "m", "precision": precision, "input": {"dim": 4}, "novelty": {}})
+    spec = make_spec({"name": "m", "precision": precision, "input": {"dim": 4}, "novelty": {}, "reduction": {}})
+    assert spec.learning.rule == "okfeb"
     still = np.tile([0.0, 0.0, 5.0, 20.0], (8000, 1))
     assert not np.isin(HostModel(spec).update(still), [NOVEL, HELD]).any()
     moving = stream_of(2000, 4)
     statuses = HostModel(spec).update(np.concatenate([moving, still]))
-    # it is new when it begins; then deviations that shrink move it for some thousand samples, and each alarm lasts a hundred
-    assert np.isin(statuses[3000:], [NOVEL, HELD]).mean() < 0.05
+    assert not np.isin(statuses[3000:], [NOVEL, HELD]).any()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -786,8 +786,8 @@ def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
     np.testing.assert_array_equal(vectors_of(held), vectors)
     # the new normal
     assert np.isin(statuses[-500:], [NOVEL, HELD]).mean() < 0.1
-    level, threshold = model.read("alarm")[0]
-    assert 0 < threshold <= 1 and 0 <= level <= 1
+    level, threshold, rows = model.read("alarm")[0]
+    assert 0 < threshold <= 1 and 0 <= level <= 1 and rows >= 0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -800,8 +800,8 @@ def test_thresholds_do_not_run_away(precision: str) -> None:
     statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
     assert np.isin(statuses[:20], [NOVEL]).any()
     assert_finite(model)
-    assert 0 < model.read("alarm")[0][1] <= 1.5
-    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
+    assert 0 < model.read("alarm")[0][1] <= 2
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (10_000, 1)))  # twenty alarms' worth of rows at this rate
     statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
     assert np.isin(statuses[:20], [NOVEL]).any()
 

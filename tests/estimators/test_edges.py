@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import pykernel.estimators.online as online
-from pykernel.estimators import subspace, subspace_head
+from pykernel.estimators import monitor, subspace, subspace_head
 from tests.spec.test_edges import REALS, WHOLE
 
 ESTIMATORS = (
     online.BudgetedKernelRegressor,
     online.BudgetedKernelClassifier,
     subspace.OnlineKernelSubspace,
+    monitor.OnlineMonitor,
     subspace_head.OnlineSubspaceRegressor,
     subspace_head.OnlineSubspaceClassifier,
 )
@@ -31,7 +32,7 @@ def mutants() -> Iterator[tuple[Any, dict[str, Any]]]:
         names = estimator().get_params()
         for rule in RULES if "rule" in names else (None,):
             kept = {"rule": rule} if rule is not None else {}
-            kept |= {"sigma": 1.0} if rule not in ("nlms", "rls") else {}
+            kept |= {"sigma": 1.0} if "sigma" in names and rule not in ("nlms", "rls") else {}
             for name in names:
                 for edge in (*REALS, *WHOLE) if name not in SIZES else ():
                     yield estimator, kept | {name: edge}

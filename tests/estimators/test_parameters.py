@@ -67,6 +67,10 @@ SIGNATURES = {
         fading=None, insensitivity=None, censoring=None, false_alarm_rate=None, threshold=None, smoothing=None,
         warmup=None, relearn_after=None, precision='float32', n_epochs=1, input_max_abs=None
     """,
+    "OnlineMonitor": """
+        components=None, *, false_alarm_rate=None, smoothing=None, warmup=None, relearn_after=None, missing=None,
+        precision='float32', input_max_abs=None
+    """,
     "OnlineSubspaceClassifier": """
         n_components=16, *, n_max=64, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,

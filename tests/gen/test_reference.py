@@ -45,6 +45,13 @@ def following(precision: str) -> Spec:
     return rule_of("okfeb", precision, **sections, kernel=kernel, input=inputs, learning=learning)
 
 
+def monitor(precision: str) -> Spec:
+    """With births, merges and alarms on the stream of ``pykernel check``."""
+    inputs, novelty = {"dim": 2, "max_abs": 10.0}, {"warmup": 30, "relearn_after": 6}
+    learning = {"rule": "gmm", "components": 2}
+    return rule_of("gmm", precision, input=inputs, learning=learning, novelty=novelty)
+
+
 def behind_a_signal(precision: str) -> Spec:
     """The least program with a signal: the newest sample and a difference, and what a firmware says of them."""
     signal = {"channels": ["a"], "max_abs": 30.0, "lags": [0], "differences": [1]}
@@ -70,6 +77,7 @@ SMALLEST: dict[str, Callable[[], Spec]] = {
     "frozen on a basis": lambda: machine("map-classes", "float64"),
     "online": lambda: learned("float32"),
     "subspace": lambda: following("float32"),
+    "monitor": lambda: monitor("float32"),
     "int16, frozen": lambda: frozen(2),
     "int16, online": lambda: learned("int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
     "int16, linear": lambda: rule_of("nlms", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}),
@@ -105,7 +113,7 @@ def test_the_smallest_programs(name: str) -> None:
 
 def test_they_are_of_every_family_and_precision() -> None:
     specs = [make() for make in SMALLEST.values()]
-    assert len(specs) == 15 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
+    assert len(specs) == 16 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
     for family in FAMILIES:
         assert any(type(spec) is family.spec for spec in specs), family.rules
     assert any(spec.signal is not None for spec in specs)

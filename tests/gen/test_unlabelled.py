@@ -230,7 +230,7 @@ def test_no_undefined_behaviour(tmp_path):
         void gauge_replay_side(gauge_t *, int64_t, const float *, int32_t *, int32_t *);
         static float x[3000 * GAUGE_DIM], answers[3000]; static int32_t sides[2 * 3000], s[3000]; static gauge_t m;
         int main(void) {
-            float state[2];
+            float state[3];
             FILE *a = fopen("x", "rb");
             if (!a || fread(x, sizeof x, 1, a) != 1 || gauge_selftest(&m) != GAUGE_DONE) return 1;
             gauge_init(&m); gauge_replay(&m, 3000, x, (void *)0, answers, s); gauge_replay_side(&m, 3000, x, sides, s);

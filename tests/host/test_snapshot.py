@@ -368,6 +368,7 @@ FAMILIES = {
     "sgma": MACHINES["sgma"],
     "monitor": MACHINES["subspace-drop"],
     "subspace": MACHINES["subspace-nonparametric"],
+    "gmm": MACHINES["monitor"],
 }
 
 

@@ -49,6 +49,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "stream": MACHINES["stream-uncached"],
     "sgma": MACHINES["sgma"],
     "subspace": MACHINES["subspace-drop"],
+    "monitor": MACHINES["monitor"],
     "signal": SIGNALS["signal-windows"],
     "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
     "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
@@ -110,7 +111,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_every_family_that_saves_has_histories() -> None:
     saving = {f.spec for f in FAMILIES if any(p.persistent for p in f.programs.values())}
-    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 11
+    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 12
 
 
 @pytest.mark.in_turn(2 * len(KINDS))

@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.algorithms.subspace.alarms import LEAST_ALARM, MOST_ODDS, NEAR
+from pykernel.algorithms.novelty.threshold import GAP, TAUGHT
 from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.subspace import (
-    ALARM_STEP,
     CENSOR_STEP,
     DEFAULT_ALD_THRESHOLD,
     DEFAULT_ETA,
     LEAST_ALD_THRESHOLD,
+    LEVEL_SIZE,
+    OkfebNovelty,
 )
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.spec.novelty import threshold_parameters
 from tests.support import DATA, DOCS
 
 SubspaceStatus = OKFEB["real"].status
@@ -81,17 +83,25 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert DEFAULT_ALD_THRESHOLD["float64"] == 1e-6
     for number in (
-        f"e^({ALARM_STEP} (1 − false_alarm_rate))",
-        f"e^(−{ALARM_STEP} false_alarm_rate)",
         f"{CENSOR_STEP} (1 − censoring)",
         f"least is {LEAST_ALD_THRESHOLD['float32']:g}",
         f"default of {DEFAULT_ALD_THRESHOLD['float32']:g} in float32",
         f"({DEFAULT_ALD_THRESHOLD['float32']:g}, and 1e-6 in float64)",
     ):
         assert number in text, number
-    assert (LEAST_ALARM.value(FLOAT32), MOST_ODDS.value(FLOAT32)) == (2.0**-12, 2.0**20)
-    assert "between 2⁻¹² and 2²⁰" in text and NEAR.value(FLOAT32) == 1 + 1 / 64 and "1/64 below t" in text
-    assert math.ceil(math.log(2) / (ALARM_STEP * 0.01)) == 694 and "take 694 samples to halve" in text
+    made = threshold_parameters(OkfebNovelty(), LEVEL_SIZE)
+    for number in (
+        f"p = {made['upper']:g} of the rows",
+        f"the latest {made['threshold_horizon']:,} rows",
+        f"c = {made['tail']:.2f} at a rate of 0.01",
+        f"{threshold_parameters(OkfebNovelty(false_alarm_rate=0.001), LEVEL_SIZE)['tail']:.2f} at 0.001",
+        f"at least {made['excess_least']:g}",
+        f"raises s by {made['correction']:g}",
+        f"at 0.001 by {threshold_parameters(OkfebNovelty(false_alarm_rate=0.001), LEVEL_SIZE)['correction']:g}",
+        f"more than {GAP} quiet rows end it",
+        f"The first {TAUGHT} rows of an alarm",
+    ):
+        assert number in text, number
     for name, eta in DEFAULT_ETA.items():
         (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
@@ -209,7 +219,7 @@ def test_drift_is_within_what_the_page_says() -> None:
 
 
 def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
-    """0.5 censored and 0.02 alarms for each sample, of a stream that the thresholds know nothing of beforehand."""
+    """0.5 censored and 0.02 of the rows in alarm, of a stream that the thresholds know nothing of beforehand."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 3)).astype(np.float32)
     model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"false_alarm_rate": 0.02}))

@@ -97,7 +97,10 @@ CASES = {
         ["high", "low", "mid"], rule="spectrum-softmax", sigma=30.0, input_max_abs=1e6
     ),
     "monitor": AnomalyDetector(),
-    "monitor, own": AnomalyDetector(4, n_max=16, sigma=50.0, threshold=0.3, warmup=20),
+    "monitor, own": AnomalyDetector(
+        components=2, warmup=50, false_alarm_rate=0.05, precision="float64", missing="hold"
+    ),
+    "monitor, subspace": AnomalyDetector(4, n_max=16, sigma=50.0, threshold=0.3, warmup=20),
     "features": Transformer(),
     "features, own": Transformer(3, n_max=8, update="rls", precision="float64"),
 }
@@ -128,9 +131,11 @@ def test_parameters_are_those_of_the_estimators():
         (own["r"], pykernel.BudgetedKernelRegressor),
         (own["c"] - {"classes"}, pykernel.BudgetedKernelClassifier),
         (own["a"], pykernel.OnlineKernelSubspace),
+        (own["a"], pykernel.OnlineMonitor),
     ):
         assert set(inspect.signature(theirs).parameters) - mine <= {"n_epochs", "seed"} and mine
-    assert own["a"] - own["t"] == {"false_alarm_rate", "threshold", "smoothing", "warmup", "relearn_after"}
+    alarms = {"false_alarm_rate", "threshold", "smoothing", "warmup", "relearn_after"}
+    assert own["a"] - own["t"] == alarms | {"components", "missing"}
     with pytest.raises(TypeError, match=r"Regressor: 'sigm' is not a parameter; did you mean 'sigma'\?"):
         Regressor(sigm=1.0)
 
@@ -139,8 +144,8 @@ SIGNATURES = {
     "AnomalyDetector": """
         n_components=None, *, n_max=None, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
-        fading=None, insensitivity=None, censoring=None, false_alarm_rate=None, threshold=None, smoothing=None,
-        warmup=None, relearn_after=None, precision='float32', input_max_abs=None
+        fading=None, insensitivity=None, censoring=None, components=None, false_alarm_rate=None, threshold=None,
+        smoothing=None, warmup=None, relearn_after=None, precision='float32', input_max_abs=None, missing=None
     """,
     "Classifier": """
         classes=(False, True), technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None,
@@ -187,10 +192,13 @@ def test_without_parameters_it_is_a_spec_without_a_rule():
         expected = pykernel.spec.model.make_spec({"name": "model", **content})
         assert model.to_spec("model") == expected
         assert model.features_ == model.to_spec("a").input.columns == NAMES
-    features = Transformer()
+    # the subspace that a spec without a rule gets, without its alarms; a detector with a parameter of it is the whole
+    whole = pykernel.spec.model.make_spec({"name": "model", **columns, "novelty": {}, "subspace": {}})
+    features, detector = Transformer(), AnomalyDetector(n_components=12)
     learn(features, stream(1))
-    monitor, mine = expected.model_dump(), features.to_spec("model").model_dump()
-    assert monitor | {"novelty": None} == mine
+    learn(detector, stream(1))
+    assert whole.learning.rule == "okfeb" and whole.model_dump() | {"novelty": None} == features.spec_.model_dump()
+    assert detector.spec_.model_dump() == whole.model_dump()
 
 
 # -------------------------------------------------------------------------------------------------------------- bits
@@ -330,6 +338,15 @@ def test_the_c_goes_on_from_the_models_state(case, tmp_path):
             model.learn_one(x, *given)
         status = device.tank_update(pointer(memory.buffer), pointer(row), *given)
         assert spec.program.status(status) in spec.program.status and status == model._status
+        if case == "monitor":
+            state, shares, times = (np.zeros(size, np.float32) for size in (3, 3, 4))
+            assert device.tank_alarm(pointer(memory.buffer), pointer(state)) == 0
+            assert state.tolist() == [model.level_, model.threshold_, model.since_]
+            kind = device.tank_blame(pointer(memory.buffer), pointer(shares))
+            assert model.blame_ == dict(zip(NAMES, shares.tolist(), strict=True))
+            assert model.kind_ == (spec.program.status(kind).name.lower() if model.since_ else "")
+            assert device.tank_regimes(pointer(memory.buffer), pointer(times)) == 0
+            assert model.regimes_ == times.tolist()
     for struct in spec.program.persistent:
         for name in struct.fields:
             assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
@@ -476,12 +493,63 @@ def test_what_is_beyond_the_limits_is_counted_and_told():
             model.predict_proba_many(pd.DataFrame({"a": [0.0, 11.0]}))
 
 
+def broken(count, at, seed=0):
+    """The stream, of which a sensor jumps at a row."""
+    for i, (x, _) in enumerate(stream(count, seed)):
+        yield x if i < at else x | {"level": x["level"] + 2000.0}
+
+
 def test_alarms_are_the_devices():
-    model, alarms = AnomalyDetector(warmup=100), []
-    for i, (x, _) in enumerate(stream(600)):
-        model.learn_one(x if i < 500 else {name: value + 5 * abs(value) for name, value in x.items()})
-        alarms.append(model.alarm_)
-    assert sum(alarms[:500]) < 30 and any(alarms[500:510])
+    """And what they are about; an alarm that is acknowledged becomes a regime, one that is rejected stays an alarm."""
+    for action in ("acknowledge", "reject"):
+        model, alarms = AnomalyDetector(warmup=200, relearn_after=50), []
+        for x in broken(520, 500):
+            model.learn_one(x)
+            alarms.append(model.alarm_)
+        assert sum(alarms[:500]) < 30 and all(alarms[502:])
+        assert model.level_ > model.threshold_ and model.since_ >= 18 and model.kind_ == "jump"
+        assert max(model.blame_, key=model.blame_.get) == "level" and list(model.blame_) == list(NAMES)
+        twin = HostModel(model.spec_)
+        twin.update(np.array([[x[name] for name in NAMES] for x in broken(520, 500)]))
+        before = np.count_nonzero(model.regimes_)
+        assert getattr(model, action)() is True and twin.call(action) == 0 and state(twin) == state(model)
+        assert getattr(model, action)() is False and state(twin) == state(model)
+        assert np.count_nonzero(model.regimes_) == before + (action == "acknowledge")
+        for x in itertools.islice(broken(100, 0, seed=1), 100):
+            model.learn_one(x)
+        assert model.alarm_ == (action == "reject")
+
+
+def test_a_subspace_raises_alarms_but_does_not_blame():
+    model = AnomalyDetector(n_components=12, warmup=100)
+    assert not model.alarm_ and not hasattr(model, "level_")
+    for x in broken(520, 500):
+        model.learn_one(x)
+    assert model.alarm_ and 1 >= model.level_ > model.threshold_ > 0 and model.since_ > 10
+    for name in ("blame_", "kind_", "regimes_"):
+        assert not hasattr(model, name)
+    with pytest.raises(UserError, match="AnomalyDetector: rule okfeb has no acknowledge; the default rule, gmm, has"):
+        model.acknowledge()
+
+
+def test_a_value_may_be_missing_where_something_stands_in():
+    for parameters in ({}, {"n_components": 4}):
+        model, refuses = (AnomalyDetector(missing=how, **parameters) for how in ("hold", None))
+        rng, samples = np.random.default_rng(0), [x for x, _ in stream(200)]
+        gaps = [{k: math.nan if rng.random() < 0.1 else v for k, v in x.items()} for x in samples]
+        for x in gaps:
+            model.score_one(x)
+            model.learn_one(x)
+        twin = HostModel(model.spec_)
+        twin.update(np.array([[x[name] for name in NAMES] for x in gaps]))
+        assert state(twin) == state(model) and sum(model.status_counts_.values()) == 200
+        with pytest.raises(UserError, match="feature 'flow' is inf; it must be a finite number"):
+            model.learn_one({"flow": math.inf, "level": math.nan, "temperature": 0.0})
+        with pytest.raises(UserError, match="feature 'level' is None; it must be a number"):
+            model.learn_one({"flow": 0.0, "level": None, "temperature": 0.0})
+        refuses.learn_one(samples[0])
+        with pytest.raises(UserError, match="feature 'level' is nan; it must be a finite number"):
+            refuses.learn_one({"flow": 0.0, "level": math.nan, "temperature": 0.0})
 
 
 def test_what_generate_takes_of_river():

@@ -24,15 +24,46 @@ CLOSE = 1e-7
 ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 
 
-def moved(threshold: float, change: float, least: float = 2.0**-20) -> float:
-    """The threshold whose odds t / (1 - t) are so many times those of this one, between the least and 2^20."""
-    odds = float(np.clip(threshold / (1 - threshold) * change, least, 2.0**20))
+def moved(threshold: float, change: float) -> float:
+    """The threshold whose odds t / (1 - t) are so many times those of this one, from 2^-20 to 2^20."""
+    odds = float(np.clip(threshold / (1 - threshold) * change, 2.0**-20, 2.0**20))
     return odds / (1 + odds)
 
 
 def bounded(threshold: float) -> float:
     """The threshold nearest to this that may be."""
     return float(np.clip(threshold, 1 / (1 + 2.0**20), 2.0**20 / (1 + 2.0**20)))
+
+
+class RateKeeper:
+    """The threshold of pykernel.algorithms.novelty.threshold, for levels that are usually 0.005 apart."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.upper = rate, max(0.1, 2 * rate)
+        self.tail = 0.8 * ((self.upper / rate) ** 0.2 - 1) / 0.2
+        self.size = 0.005
+        self.n, self.q, self.e, self.s = 0, 0.0, 0.0, 0.0
+
+    @property
+    def threshold(self) -> float:
+        room = (1 - self.rate / self.upper) * (1 - self.q)
+        return self.q + min(self.e * self.tail, room) + self.e * self.s
+
+    def learn(self, level: float, alarm: bool, corrects: bool) -> None:
+        if self.n == 0:
+            self.q, self.e = level, self.size
+        self.n = min(self.n + 1, 1000)
+        step = max(4 / (self.n + 4), 0.01) * self.e
+        apart(level, self.q, 1.0)
+        self.q += step * ((level > self.q) - self.upper)
+        apart(level, self.q, 1.0)
+        if level > self.q:
+            most = np.inf if self.n <= 200 else self.e * (self.tail + 1)
+            self.e += (min(level - self.q, most) - self.e) / (self.upper * self.n + 1)
+            self.e = max(self.e, self.size / 20)
+        if corrects:
+            step = max(0.02, min(2e-4 / self.rate, 2.0))
+            self.s = max(self.s + step * (alarm - self.rate), -0.7 * self.tail)
 
 
 class Tie(Exception):
@@ -190,10 +221,10 @@ class Twin:
         self.examined, self.looks, self.use = 0, 0, 0.0
         self.censor_threshold = 0.0
         self.level: float | None = None
-        self.alarm_threshold = 0.0
-        if spec.novelty is not None and spec.novelty.threshold is not None:
-            self.alarm_threshold = float(spec.novelty.threshold)
-        self.above, self.holding = False, 0
+        self.keeper = RateKeeper(spec.novelty.false_alarm_rate) if spec.novelty is not None else None
+        self.began = 0.0
+        self.rows: list[bool] = []
+        """Whether there was an alarm in each row since the present one began."""
         self.head: RidgeHead | LogisticHead | None = None
         if spec.label_kind != "none":
             learning = spec.learning
@@ -269,33 +300,29 @@ class Twin:
     def _alarm(self, score: float) -> tuple[bool, bool]:
         """Step 2: whether the level is above the threshold, and whether the sample is not to be learned."""
         n = self.spec.novelty
-        adapts = n.threshold is None
         self.level = score if self.level is None else self.level + n.smoothing * (score - self.level)
-        if self.seen < n.warmup:
-            if adapts and 2 * self.seen >= n.warmup:
-                level = moved(bounded(self.level), 1.0, 2.0**-12)
-                self.alarm_threshold = max(self.alarm_threshold, level)
-            return False, False
-        apart(self.level, self.alarm_threshold, 1.0)
-        up, down = np.exp(0.1 * (1 - n.false_alarm_rate)), np.exp(-0.1 * n.false_alarm_rate)
-        before, self.above = self.above, self.level > self.alarm_threshold
-        changes, held = [], False
-        if self.above:
-            self.holding = self.holding + 1 if before else 1
-            held = self.holding <= n.relearn_after
-            if not held:
-                changes = [up]
-        else:
-            if before and self.holding <= n.relearn_after:
-                changes = [up]
-            changes.append(down)
-        for change in changes if adapts else []:
-            near = self.level * (1 + 2.0**-6)
-            if change == down:
-                apart(near, self.alarm_threshold, 1.0)
-            if change == up or near <= self.alarm_threshold:
-                self.alarm_threshold = moved(self.alarm_threshold, change, 2.0**-12)
-        return self.above, held
+        warm = self.seen < n.warmup
+        if not warm:
+            apart(self.level, self.alarm_threshold, 1.0)
+        alarm = not warm and self.level > self.alarm_threshold
+        if alarm and not self.rows:
+            self.began = self.alarm_threshold
+        if alarm or self.rows:
+            self.rows.append(alarm)
+        if not any(self.rows[-6:]):
+            self.rows = []
+        lasting = len(self.rows) > n.relearn_after
+        if n.threshold is None and 4 * self.seen >= n.warmup and (not alarm or len(self.rows) <= 10 or lasting):
+            self.keeper.learn(self.level, alarm, not warm)
+        return alarm, alarm and not lasting
+
+    @property
+    def alarm_threshold(self) -> float:
+        given = self.spec.novelty.threshold
+        if given is not None:
+            return float(given)
+        held = 0 < len(self.rows) <= self.spec.novelty.relearn_after
+        return min(self.began, self.keeper.threshold) if held else self.keeper.threshold
 
     def _teach(self, z: np.ndarray, label: Any) -> None:
         if isinstance(self.head, LogisticHead):
@@ -515,7 +542,7 @@ class Twin:
 
     def read(self, name: str) -> np.ndarray:
         assert name == "alarm"
-        return np.array([self.level or 0.0, self.alarm_threshold])
+        return np.array([self.level or 0.0, self.alarm_threshold, float(len(self.rows))])
 
 
 def targets_of(label: Any, classes: int) -> np.ndarray:

@@ -465,6 +465,7 @@ class Gauge(Struct):
     spread: Real  # mean square distance from there
     level: Real  # smoothed novelty
     seen: Index
+    episode: Index  # rows of the alarm, which begins anew after a row without one
 
 
 class GaugeWork(Struct):
@@ -532,8 +533,12 @@ def gauge_learn(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
     if c.alarms:
         if s.level[0] > c.threshold and s.seen[0] > 20:
             status = GaugeStatus.NOVEL
+            if s.episode[0] < 30000:
+                s.episode[0] += 1
             if score > real(0.9):
                 return GaugeStatus.HELD
+        else:
+            s.episode[0] = 0
     if s.seen[0] < 50:
         s.seen[0] += 1
     rate = real(1) / real(s.seen[0])
@@ -552,20 +557,23 @@ def gauge_update(s: Gauge, w: GaugeWork, c: GaugeConfig, x: Real[DIM]) -> Index:
 
 
 @kernel
-def gauge_alarm(s: Gauge, c: GaugeConfig, state: Real[2]) -> Index:
-    """Write the level and its threshold to state: NOVEL, or DONE."""
+def gauge_alarm(s: Gauge, c: GaugeConfig, state: Real[3]) -> Index:
+    """Write the level, its threshold and the number of rows since the alarm began to state: NOVEL, or DONE."""
     state[0] = s.level[0]
     state[1] = c.threshold
+    state[2] = real(s.episode[0])
     if s.level[0] > c.threshold:
         return GaugeStatus.NOVEL
     return GaugeStatus.DONE
 
 
 @kernel
-def gauge_restart(s: Gauge) -> Index:
+def gauge_restart(s: Gauge, c: GaugeConfig) -> Index:
     """Let the next samples weigh as the first did."""
     s.seen[0] = 0
     s.spread[0] = real(0)
+    if c.alarms:
+        s.episode[0] = 0
     return GaugeStatus.DONE
 
 
@@ -574,6 +582,9 @@ def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
     """Whether updates could have led to this state."""
     if s.seen[0] < 0 or s.seen[0] > 50:
         return False
+    if c.alarms:
+        if s.episode[0] < 0 or s.episode[0] > 30000:
+            return False
     if not (s.level[0] >= real(0) and s.level[0] <= real(1) and s.spread[0] >= real(0)):
         return False
     return made_within(c.max_abs, s.mean)
@@ -610,7 +621,7 @@ class GaugeFamily:
         return {"DIM": spec.dim, "OUTPUTS": 1}
 
     def size_bound(self, spec):
-        return 2 * spec.dim + 3
+        return 2 * spec.dim + 4
 
     def parameters(self, spec):
         rho = spec.learning.rho

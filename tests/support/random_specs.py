@@ -46,7 +46,14 @@ SHAPES = {
 }
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
 ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "method"}
-COUNTS = {"n_max": LARGEST, "samples": 2 * LARGEST, "features": LARGEST, "warmup": 40, "horizon": 100}
+COUNTS = {
+    "n_max": LARGEST,
+    "components": LARGEST // 2,
+    "samples": 2 * LARGEST,
+    "features": LARGEST,
+    "warmup": 40,
+    "horizon": 100,
+}
 
 
 def random_spec(
@@ -97,7 +104,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     label, functions, classes = _label(rng, rule)
     if label:
         content["label"] = label
-    if rule not in ("nlms", "rls", "quadratic-rls"):
+    if rule not in ("nlms", "rls", "quadratic-rls", "gmm"):
         content["kernel"] = _kernel(rng, rule)
     if rule in ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nystrom-rls", "okfeb"):
         content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
@@ -107,6 +114,9 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
             content["reduction"]["projection"] = "klms"
     if rule == "okfeb":
         content["learning"]["features"] = int(rng.integers(1, content["reduction"]["n_max"] + 1))
+    if rule == "gmm":
+        content["learning"]["components"] = int(rng.integers(2, 6))
+        content["novelty"] = {"warmup": int(rng.integers(2, 40)), "relearn_after": int(rng.integers(2, 30))}
     if rule in ("krr", "ls-svm"):
         content["learning"]["samples"] = int(rng.integers(2, 2 * LARGEST))
     method = str(rng.choice(["given", "stream", "efvs", "sgma"])) if rule == "nystrom-rls" else None
@@ -138,6 +148,8 @@ def _staged(rng: np.random.Generator, rule: str, content: Content) -> Content:
 
 def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
     """A label section, how many functions it takes, and how many classes there are."""
+    if rule == "gmm":
+        return {}, 1, 0
     kind = str(rng.choice(["one", "several", "two classes", "classes"]))
     if rule == "okfeb" and rng.random() < 0.5:
         return {}, 1, 0

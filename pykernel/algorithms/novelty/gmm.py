@@ -50,6 +50,7 @@ from pykernel.algorithms.novelty.threshold import (
     follow_episode,
     forget_threshold,
     raise_level,
+    settles,
     teach,
     threshold_of,
     valid_threshold,
@@ -64,6 +65,8 @@ LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-42)
 """Bounds of a sound state, below what learning leaves."""
 LEAST_SPREAD = Constant(1e-6)
+JUDGED = 20
+"""After so many rows it is known what surprises are usual."""
 USUALLY = 100
 """After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
 FAR = Constant(4.0)
@@ -175,7 +178,8 @@ def quicken(m: GmmModel) -> None:
 
 @kernel
 def learn_usual(m: GmmModel) -> None:
-    """Learn what surprises are usual.  O(1)."""
+    """Learn what surprises are usual: at first, that of one row, and spreads of 1.  O(1)."""
+    known = m.surprised[0] > 0
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -186,8 +190,9 @@ def learn_usual(m: GmmModel) -> None:
             if difference > most:
                 difference = most
         m.usual[i] = bounded(m.usual[i] + rate * difference, SCORE_MOST)
-        above = difference if difference > real(0) else real(0)
-        m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
+        if known:
+            above = difference if difference > real(0) else real(0)
+            m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
 
 
 @kernel
@@ -209,13 +214,15 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         start(m, x)
         return Status.DONE
     judge_row(m, x)
-    warm = m.watched[0] < m.warmup
-    raise_level(m, score_of(m), m.watched[0] == 1)
+    # before it is known what surprises are usual, levels say nothing
+    judged = m.surprised[0] >= JUDGED
+    warm = m.watched[0] < m.warmup or not judged
+    raise_level(m, score_of(m), not judged)
     alarmed = m.forbidden[0] != 0
     if not warm and m.level[0] > threshold_of(m):
         alarmed = True
     follow_episode(m, alarmed)
-    if real(4) * real(m.watched[0]) >= real(m.warmup):
+    if judged and settles(m.watched[0], m.warmup):
         teach(m, alarmed, not warm)
     if alarmed:
         accuse(m, x)

@@ -1,12 +1,13 @@
 """When there is an alarm: the level of novelty is above a threshold that keeps a rate in rows.
 
-The threshold is q + e (ln(p / rate) + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the
-quantile (H. Robbins, S. Monro, 1951); e is the mean of what they exceed it by, as if the tail were exponential; and s corrects
-both: each row in alarm raises it, each other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution
-shift, 2021).  So ``rate`` is the part of the rows without faults that are in alarm.
+The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the quantile
+(H. Robbins, S. Monro, 1951).  e is the mean of what they exceed it by, and c e is how far beyond q the wanted part ``alarm_rate``
+begins in a generalised Pareto distribution with this mean (J. Pickands, 1975).  s corrects both: each row in alarm raises it, each
+other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the part
+of the rows without faults that are in alarm.
 
 An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
-become usual.
+become usual.  A monitor for which a long alarm is the new normal begins a new episode, or calls ``learn_level``.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -21,12 +22,11 @@ TAUGHT = 10
 """Rows of an episode that teach the threshold."""
 GAP = 5
 """Longest gap of an episode, in rows."""
-LONG = 1_000_000
-"""Counting of an episode's rows stops here."""
+LONG = 4_194_304
+"""Counting of an episode's rows stops here.  A float32 holds this number exactly."""
 FASTEST = Constant(4.0)
 SLOWEST = Constant(0.01)
 """Steps of q, in parts of e: FASTEST / (n + FASTEST), but at least SLOWEST."""
-CORRECTION = Constant(0.02)
 
 
 class Threshold(Struct):
@@ -44,12 +44,15 @@ class Threshold(Struct):
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    rate: Real  # wanted part of the usual rows in alarm
+    alarm_rate: Real  # wanted part of the usual rows in alarm
     upper: Real  # p, a larger part
-    tail: Real  # ln(p / rate)
+    tail: Real  # how many e the part ``alarm_rate`` exceeds q by
+    level_end: Real  # largest level
+    inside: Real  # 1 - alarm_rate / p
+    correction: Real  # how many e a row in alarm raises the threshold by
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
-    excess_least: Real  # steps of q are as if e were at least this
+    excess_least: Real  # e is at least this: what is less is rounding, or nothing
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 
@@ -60,7 +63,12 @@ class ThresholdModel(Model):
 @kernel
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
-    return m.quantile[0] + m.excess[0] * (m.tail + m.shift[0])
+    beyond = m.excess[0] * m.tail
+    # no level is above ``level_end``: there, the tail is flat at worst
+    room = m.inside * (m.level_end - m.quantile[0])
+    if beyond > room:
+        beyond = room
+    return m.quantile[0] + beyond + m.excess[0] * m.shift[0]
 
 
 @kernel
@@ -90,10 +98,21 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 
 @kernel
+def settles(rows: Index, warmup: Index) -> Bool:
+    """Whether the threshold learns after so many rows: a quarter of the warm-up is for what makes the levels."""
+    return real(4) * real(rows) >= real(warmup)
+
+
+@kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
+    """Let the threshold learn the level, but of an episode only the first rows.  O(1)."""
+    if not alarm or m.episode[0] <= TAUGHT:
+        learn_level(m, alarm, corrects)
+
+
+@kernel
+def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
-    if alarm and m.episode[0] > TAUGHT:
-        return
     if m.taught[0] == 0:
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -103,9 +122,8 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     part = FASTEST / (count + FASTEST)
     if part < SLOWEST:
         part = SLOWEST
-    size = m.excess[0] if m.excess[0] > m.excess_least else m.excess_least
     above = m.level[0] > m.quantile[0]
-    step = part * size
+    step = part * m.excess[0]
     change = (real(1) - m.upper) * step if above else -(m.upper * step)
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
     if m.level[0] > m.quantile[0]:
@@ -114,9 +132,9 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
         if m.taught[0] > STEADY and more > most:
             more = most
         rate = real(1) / (m.upper * count + real(1))
-        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), real(0), real(2) * LEVEL_MOST)
+        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), m.excess_least, real(2) * LEVEL_MOST)
     if corrects:
-        change = CORRECTION * ((real(1) if alarm else real(0)) - m.rate)
+        change = m.correction * ((real(1) if alarm else real(0)) - m.alarm_rate)
         m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), SHIFT_MOST)
 
 
@@ -133,9 +151,16 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 
 @kernel
+def valid_episode(m: ThresholdModel) -> Bool:
+    """Whether alarms could have led to these counts."""
+    return m.quiet[0] == 0 or m.episode[0] > m.quiet[0]
+
+
+@kernel
 def valid_threshold(m: ThresholdModel) -> Bool:
     """Whether levels could have led to this state."""
-    if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
+    episode = valid_episode(m)
+    if not episode:
         return False
     if m.taught[0] == 0:
         return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0)

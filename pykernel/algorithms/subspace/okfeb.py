@@ -12,16 +12,8 @@ from pykernel.algorithms.basis.least_squares import RegressionModel
 from pykernel.algorithms.elementary import clipped, each_class, softmax
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
-from pykernel.algorithms.subspace.alarms import (
-    Monitor,
-    MonitorModel,
-    above,
-    moved,
-    odds_of,
-    threshold_of,
-    valid_monitor,
-    watch,
-)
+from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
+from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, valid_monitor, watch
 from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
@@ -34,6 +26,7 @@ from pykernel.algorithms.subspace.head import (
 )
 from pykernel.algorithms.subspace.state import (
     LOOKS,
+    MOST_ODDS,
     MOST_SEEN,
     NEW_REGIME,
     RANK,
@@ -72,6 +65,7 @@ LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose rest is more than this part of it."""
 MOST_FORGOTTEN = Constant(0.5)
 """The ridge takes at most this part of L in a step."""
+LEAST_ODDS = Constant(2.0**-20)
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -146,8 +140,8 @@ def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 def alarm(m: OkfebModel, state: Real[3]) -> Index:
     """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns DONE."""
     state[0] = m.level[0]
-    state[1] = threshold_of(m)
-    state[2] = real(m.held[0])
+    state[1] = limit_of(m)
+    state[2] = real(m.episode[0])
     return Status.DONE
 
 
@@ -206,6 +200,15 @@ def forgotten(m: OkfebModel, mu: Real, share: Real) -> Real:
 
 
 @kernel
+def odds_of(part: Real) -> Real:
+    """part / (1 - part), within the limits of a threshold."""
+    rest = real(1) - part
+    if rest < LEAST_ODDS:
+        rest = LEAST_ODDS
+    return clipped(part * (real(1) / rest), LEAST_ODDS, MOST_ODDS)
+
+
+@kernel
 def censored(m: OkfebModel) -> Bool:
     """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
     if m.tolerates and m.score[0] < m.insensitivity:
@@ -215,8 +218,9 @@ def censored(m: OkfebModel) -> Bool:
             if m.censor[0] == real(0):
                 m.censor[0] = odds_of(m.score[0])
                 return False
-            enough = not above(m.score[0], m.censor[0])
-            m.censor[0] = moved(m.censor[0], m.less_censoring if enough else m.more_censoring)
+            enough = not (m.score[0] > m.censor[0] * (real(1) - m.score[0]))
+            factor = m.less_censoring if enough else m.more_censoring
+            m.censor[0] = clipped(m.censor[0] * factor, LEAST_ODDS, MOST_ODDS)
             return enough
     return False
 
@@ -467,9 +471,8 @@ def forget_samples(m: OkfebModel) -> None:
     m.use[0] = real(0)
     m.examined[0] = 0
     m.looks[0] = 0
-    m.level[0] = real(0)
-    m.odds[0] = real(0)
-    m.held[0] = 0
+    m.began[0] = real(0)
+    forget_threshold(m)
 
 
 @kernel
@@ -561,9 +564,9 @@ def countable_labels(m: LabelledModel) -> Bool:
 _ALONE = Rule(
     name="okfeb",
     model=OkfebModel,
-    memory=(Subspace, Monitor),
+    memory=(Subspace, Monitor, Threshold),
     work=(SubspaceWork,),
-    configs=(SubspaceConfig, KernelConfig),
+    configs=(SubspaceConfig, ThresholdConfig, KernelConfig),
     statuses=SubspaceStatus,
     hooks={
         frame.learn: track,
@@ -583,7 +586,7 @@ _ALONE = Rule(
 _LABELLED = replace(
     _ALONE,
     model=LabelledModel,
-    memory=(Subspace, Monitor, Head),
+    memory=(Subspace, Monitor, Threshold, Head),
     hooks=_ALONE.hooks
     | {
         OkfebModel: LabelledModel,

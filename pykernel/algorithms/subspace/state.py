@@ -193,16 +193,13 @@ class SubspaceConfig(Config):
     refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: limit above every element of its factor
-    smoothing: Real  # weight of a new score in the alarm level; 1: the level is the score
     alarm_threshold: Real  # fixed alarm threshold
-    more_alarm: Real  # factor of the alarm threshold's odds after an alarm
-    less_alarm: Real  # factor of the alarm threshold's odds after a sample without alarm
     warmup: Index  # number of samples before the first alarm is possible
-    relearn_after: Index  # an alarm stops learning for at most this number of samples in a row
+    relearn_after: Index  # an alarm stops learning for at most this number of its samples
 
     tunable = frozenset(
         """tolerates eta ald_threshold insensitivity more_censoring less_censoring fading root_forgetting
-        refill coefficient_limit alarm_threshold more_alarm less_alarm warmup relearn_after""".split()
+        refill coefficient_limit alarm_threshold warmup relearn_after""".split()
     )
 
 

@@ -24,6 +24,8 @@ STRANGE = 4.0
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
+LEAST = 1e-9
+"""Deviations are at least 2^-40, about 1e-12: sensors must be able to move by many of them."""
 MOST = {"float32": 1e15, "float64": 1e100}
 
 
@@ -76,10 +78,10 @@ class GmmModels(Models):
 
     def validate(self, spec: GmmSpec, refuse: Refuse) -> None:
         stages.validate(spec, refuse)
-        if not 1e-15 <= spec.input.max_abs <= MOST[spec.precision]:
+        if not LEAST <= spec.input.max_abs <= MOST[spec.precision]:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}; it must be from 1e-15 to {MOST[spec.precision]:g} for {spec.precision}",
+                f"is {spec.input.max_abs:g}; it must be from {LEAST:g} to {MOST[spec.precision]:g} for {spec.precision}",
             )
         spec.check_size(refuse)
 
@@ -94,7 +96,11 @@ class GmmModels(Models):
     def parameters(self, spec: GmmSpec) -> dict[str, Any]:
         novelty, dim = spec.novelty, spec.dim
         spread, k = 2 / (9 * dim), spec.learning.components
-        pairs = k * (k - 1) // 2
+        pairs, patience, soon = (
+            k * (k - 1) // 2,
+            min(PATIENCE, novelty.relearn_after),
+            max(2, novelty.relearn_after // SOONER),
+        )
         return (
             stages.parameters(spec, 1.0)
             | threshold_parameters(novelty, 1.0)
@@ -102,14 +108,15 @@ class GmmModels(Models):
                 "horizon": HORIZON,
                 "warmup": novelty.warmup,
                 "relearn_after": novelty.relearn_after,
-                "relearn_soon": max(2, novelty.relearn_after // SOONER),
-                "patience": min(PATIENCE, novelty.relearn_after),
+                "relearn_soon": soon,
+                "patience": patience,
                 "unmet_most": 3 * HORIZON + 1,
                 "watched_most": max(novelty.warmup, 4 * dim) + 1,
                 "root_most": 8 * spec.input.max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                "pairs_a_row": math.ceil(pairs / max(1, min(PATIENCE, novelty.relearn_after) - 1)),
+                # all pairs, before a candidate can be a regime; its first row compares none
+                "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
                 "loud_first": 4 * dim,

@@ -26,6 +26,7 @@ from pykernel.spec.families.features import (
     sum_limit,
 )
 from pykernel.spec.family import Family, Models, Refuse
+from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -66,8 +67,10 @@ DEAD = 2.0**-20
 """A column of L counts as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below this number times lambda.  Up to this trace, G + lambda I has a Cholesky factor."""
-ALARM_STEP, CENSOR_STEP = 0.1, 0.05
-"""Largest change of a threshold's log odds in one sample."""
+CENSOR_STEP = 0.05
+"""Largest change of the log odds of the censoring threshold in one sample."""
+LEVEL_SIZE = 0.005
+"""How far apart levels usually are."""
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
 OF_HEAD = Counts("is of the linear model on the features, for which [label] must name a label: leave it out", *LABELLED)
@@ -188,30 +191,11 @@ class SubspaceSection(Section):
     )
 
 
-class NoveltySection(Section):
-    """When a sample is an alarm: okfeb."""
+class OkfebNovelty(NoveltySection):
+    """When a row is an alarm: okfeb."""
 
-    false_alarm_rate: Annotated[float, Within(float32=(1e-6, 0.5), float64=(1e-12, 0.5))] = Field(
-        0.01,
-        gt=0,
-        le=0.5,
-        description="alarms for each sample of normal operation; the threshold adapts until it has this rate",
-    )
     threshold: float | None = Field(
         None, gt=0, lt=1, description="in place of `false_alarm_rate`: a fixed level, above which there is an alarm"
-    )
-    smoothing: float = Field(1.0, ge=8e-6, le=1, description="level = (1 − smoothing) · level + smoothing · score")
-    warmup: int = Field(
-        500,
-        ge=2,
-        le=1_000_000,
-        description="number of samples without alarms at first, 8 / smoothing to 1,000,000. The threshold starts at the largest level of their second half",
-    )
-    relearn_after: int = Field(
-        0,
-        ge=0,
-        le=1_000_000,
-        description="while the level is above the threshold, the subspace does not learn, for at most this many samples in a row; later ones are learned as the new normal",
     )
 
 
@@ -225,7 +209,7 @@ class OkfebSpec(Spec):
     learning: SubspaceLearning = SubspaceLearning()
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()
-    novelty: NoveltySection | None = None
+    novelty: OkfebNovelty | None = None
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -325,7 +309,7 @@ class SubspaceModels(Models):
                 'is "logistic", which tells classes apart; it must be "ridge", or give [label] classes',
             )
 
-    def _complain_of_alarms(self, novelty: NoveltySection, refuse: Refuse) -> None:
+    def _complain_of_alarms(self, novelty: OkfebNovelty, refuse: Refuse) -> None:
         if novelty.threshold is not None and "false_alarm_rate" in novelty.model_fields_set:
             refuse("[novelty]", "has both false_alarm_rate and threshold, which does not adapt; leave one of them out")
         if novelty.warmup * novelty.smoothing < 8:
@@ -372,7 +356,7 @@ class SubspaceModels(Models):
         return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
 
     def parameters(self, spec: OkfebSpec) -> dict[str, Any]:
-        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty or NoveltySection()
+        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty or OkfebNovelty()
         reach, value = kernel_settings.reach(spec), largest_value(spec)
         narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
         shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
@@ -383,6 +367,7 @@ class SubspaceModels(Models):
         return (
             kernel_settings.parameters(spec)
             | stages.parameters(spec, 1e37 if narrow else 1e305)
+            | threshold_parameters(novelty, LEVEL_SIZE, 1.0)
             | {
                 "separates": False,  # a head learns 1 and -1
                 "scales": True,  # it works on a copy of the input
@@ -435,10 +420,7 @@ class SubspaceModels(Models):
                 "refill": root_ridge * math.sqrt(1 - faded),
                 "coefficient_limit": coefficient_limit(spec, learning.ridge, math.sqrt(value)),
                 "sum_limit": self._sum_limit(spec, value),
-                "smoothing": novelty.smoothing,
                 "alarm_threshold": novelty.threshold if novelty.threshold is not None else 1.0,
-                "more_alarm": growth(ALARM_STEP * (1 - novelty.false_alarm_rate)),
-                "less_alarm": growth(-ALARM_STEP * novelty.false_alarm_rate),
                 "warmup": novelty.warmup if spec.novelty is not None else 0,
                 "relearn_after": novelty.relearn_after,
                 "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),

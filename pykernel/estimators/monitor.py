@@ -1,0 +1,377 @@
+"""A monitor as a scikit-learn estimator: it learns what is normal for a machine, row by row, and tells what is not.
+
+It learns with the host model of rule "gmm", bit for bit as on the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+from sklearn.base import OutlierMixin  # type: ignore[import-untyped]
+from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST
+from pykernel.estimators.base import Absent, Streaming
+from pykernel.estimators.online import COMMON
+from pykernel.estimators.parameters import Parameter, of_keys
+from pykernel.host.single import Single
+from pykernel.spec.defaults import INPUT_LIMIT
+from pykernel.spec.families.gmm import GMM_MODELS
+from pykernel.spec.family import Family
+
+
+def _watching(estimator: Detector) -> bool:
+    if not estimator._watches():
+        raise AttributeError(
+            f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
+        )
+    return True
+
+
+class Detector(OutlierMixin, Streaming):  # type: ignore[misc]
+    """Base of estimators that learn without labels, and tell outliers by the device's threshold."""
+
+    def _watches(self) -> bool:
+        """Whether there are alarms."""
+        return True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then learn the samples in order, ``n_epochs`` times where there is this parameter.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : ignored
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing beside the others.
+        ValueError
+            If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
+        """
+        return self._stream(X, None, fits=True, afresh=True)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the samples in order, once, from where the model is.
+
+        The first call decides what is derived from data: ``sigma="scale"`` and its limit. Calls with parts of a stream
+        are one call with the whole of it, to the byte.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : ignored
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._stream(X, None, afresh=not hasattr(self, "model_"))
+
+    @available_if(_watching)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far each sample's novelty is below the threshold as it is now.
+
+        Each sample for itself: without smoothing, and nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+            ``score_samples(X) - offset_``; below 0 for what is new.
+        """
+        return cast(np.ndarray, self.score_samples(X) - self.offset_)  # type: ignore[attr-defined]
+
+    @available_if(_watching)  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> np.ndarray:
+        """Whether each sample is known (1) or new (-1), by the threshold as it is now.
+
+        Each sample for itself, as ``decision_function``: with ``smoothing`` below 1, alarms of ``monitor`` are fewer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
+        """
+        X = self._inputs(X)
+        with np.errstate(invalid="ignore"):
+            known = -self.model_.novelty(X).astype(np.float64) >= self.offset_  # type: ignore[attr-defined]
+        return np.where(known, 1, -1)
+
+    @available_if(_watching)  # type: ignore[untyped-decorator]
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """``fit(X).predict(X)``: known (1) or new (-1).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : ignored
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return cast(np.ndarray, self.fit(X).predict(X))
+
+
+class Telling(Streaming):
+    """Base of estimators with what the device tells of its alarms; of blame, kind and regimes only with rule "gmm"."""
+
+    @property
+    def level_(self) -> float:
+        return float(self._read("alarm")[0][0])
+
+    @property
+    def threshold_(self) -> float:
+        return float(self._read("alarm")[0][1])
+
+    @property
+    def since_(self) -> int:
+        return int(self._read("alarm")[0][2])
+
+    @property
+    def blame_(self) -> np.ndarray:
+        return self._read("blame")[0].astype(np.float64)
+
+    @property
+    def kind_(self) -> str:
+        return self._word(self._read("blame")[1])
+
+    @property
+    def regimes_(self) -> np.ndarray:
+        return self._read("regimes")[0].astype(np.float64)
+
+    def acknowledge(self) -> bool:
+        """Say that what the alarm is about is normal from now on: the rows of the alarm become a regime at once.
+
+        Returns
+        -------
+        changed : bool
+            False if there is nothing new, so that nothing changed.
+        """
+        return self._decided("acknowledge")
+
+    def reject(self) -> bool:
+        """Say that what the alarm is about never may be normal: such rows are always in alarm, and are not learned.
+
+        Returns
+        -------
+        changed : bool
+            False if there is nothing new, or if all regimes but two are rejected ones already, so that nothing changed.
+        """
+        return self._decided("reject")
+
+    def _decided(self, action: str) -> bool:
+        self._need(action)
+        return int(self.model_.call(action)) >= 0
+
+    def _read(self, reading: str) -> tuple[np.ndarray, int]:
+        self._need(reading)
+        return self.model_.read(reading)
+
+    def _need(self, name: str) -> None:
+        check_is_fitted(self)
+        if not self.model_.exists(name):
+            raise Absent(f"{self._where}: rule {self.spec_.learning.rule} has no {name}; the default rule, gmm, has")
+
+    def _word(self, code: int) -> str:
+        """The word for a kind of alarms; empty without an alarm."""
+        return self.spec_.program.status(code).name.lower() if code else ""
+
+
+class Told(NamedTuple):
+    """What the device tells after each row of a stream: arrays whose first axis is the rows.
+
+    level, threshold: smoothed novelty, and its limit, (n_samples,).  alarm: whether the row was in alarm, (n_samples,)
+    of bool.  since: rows since the alarm began, 0 without one, (n_samples,) of int.  blame: each sensor's share in the
+    alarm, or in the last one, (n_samples, n_features).  kind: the alarm's kind as a word, empty without one,
+    (n_samples,) of str.
+    """
+
+    level: np.ndarray
+    threshold: np.ndarray
+    alarm: np.ndarray
+    since: np.ndarray
+    blame: np.ndarray
+    kind: np.ndarray
+
+
+MISSING = {"missing": of_keys([GMM_MODELS], ("input",))["missing"]}
+"""What becomes of a sample with a missing input."""
+
+
+class OnlineMonitor(Detector, Telling):
+    """A monitor in fixed memory, bit for bit as on a microcontroller: what is normal, and what is not, where, of which kind.
+
+    A bank of Gaussians, one for each regime of the machine, learns what rows there are; a linear model how a row follows
+    from the row before. What neither explains, and a sensor that repeats itself, is new. In an alarm nothing is learned;
+    a change that lasts ``relearn_after`` rows becomes normal.
+
+    The order of rows is that of time: ``monitor`` is what the device does. ``predict`` and ``score_samples`` ask of each
+    row for itself what it would be as the next one.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    level_, threshold_ : float
+        Smoothed novelty after the last row, and the limit above which there is an alarm.
+    since_ : int
+        Number of rows since the present alarm began; 0 if there is none.
+    blame_ : ndarray of shape (n_features,)
+        Each sensor's share in the present alarm, or in the last one.
+    kind_ : str
+        What is wrong: jump, drift, stuck or noise of a sensor, a new regime, or unknown; empty without an alarm.
+    regimes_ : ndarray of shape (components,)
+        Part of the latest rows that each regime has; 0 for a rejected one, and where there is none yet.
+    offset_ : float
+        Minus the threshold as it is now, also in the warm-up, in which the device raises no alarm; minus the largest score
+        before a quarter of it.
+    spec_ : Spec
+        The model's parameters with everything derived: what the code generator takes.
+    model_ : HostModel
+        The learned state, ``model_.memory``, and the functions that work on it.
+    status_counts_ : dict of str to int
+        What became of each row since the start, by the name of the status: DONE, BORN (a regime more), STRANGE (of no known
+        regime), NOVEL and HELD (alarms), REFUSED_INPUT.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if the data had any; they become the spec's columns.
+
+    See Also
+    --------
+    OnlineKernelSubspace : Another detector, whose novelty is what kernel features leave out.
+
+    Notes
+    -----
+    For K ``components`` and D features a row costs O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3). No
+    scaler is needed: each regime has its own scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import OnlineMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1200, 3)) * [1.0, 5.0, 0.1] + [0.0, 20.0, 1.0]
+    >>> model = OnlineMonitor().fit(X[:1000])
+    >>> X[1100:, 1] += 60.0  # a sensor's offset jumps
+    >>> told = model.monitor(X[1000:1115])
+    >>> bool(told.alarm[102:].all()), told.blame[-1].argmax().item(), told.kind[-1].item()
+    (True, 1, 'jump')
+    >>> model.predict([[0.0, 20.0, 1.0], [0.0, 20.0, 9.0]])
+    array([ 1, -1])
+    >>> model.to_spec("pump").learning.rule
+    'gmm'
+    """
+
+    _without = ("rule",)
+    _instead_of_scaler = "leave the scaler out: each regime has a scale of its own"
+
+    @classmethod
+    def _families(cls) -> list[Family]:
+        return [GMM_MODELS]
+
+    @classmethod
+    def _declared(cls) -> dict[str, Parameter]:
+        limit = f"float, default={INPUT_LIMIT:g}\nLargest magnitude of an input; samples beyond are refused."
+        common = {
+            "precision": COMMON["precision"],
+            "input_max_abs": replace(COMMON["input_max_abs"], text=limit),
+        }
+        return of_keys(cls._families(), ("learning", "novelty")) | MISSING | common
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._completes()
+        return tags
+
+    def monitor(self, X: Any) -> Told:
+        """Learn the rows in order, and say after each what the device tells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs, in the order in which they come.
+
+        Returns
+        -------
+        told : named tuple of arrays
+            ``level``, ``threshold``, ``alarm``, ``since``, ``blame`` and ``kind``.
+        """
+        check_is_fitted(self)
+        rows, model, program = self.spec_.raw_inputs(self._inputs(X)), self.model_, self.spec_.program
+        one, statuses, kinds = Single(model), np.zeros(len(rows), np.int32), []
+        state, shares = (program.reading(name, model.memory) for name in ("alarm", "blame"))
+        look = model.executor.bound(program.entry("alarm"), state)
+        accuse = model.executor.bound(program.entry("blame"), shares)
+        states, blame = np.zeros((len(rows), len(state))), np.zeros((len(rows), len(shares)))
+        for i, row in enumerate(rows):
+            one.x[:] = row
+            statuses[i] = one.learn()
+            look()
+            kinds.append(self._word(accuse()))
+            states[i], blame[i] = state, shares
+        self._counted(statuses)
+        self._told(self._refusal())
+        alarm = np.isin(statuses, program.alarms)
+        return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How usual each row would be as the next one: its novelty with the sign turned.  O(components n_features^2) each.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Minus what the device's ``NAME_novelty`` writes: about 0 for usual rows, at least -64; NaN, with a warning, where
+            the device would refuse the input.
+        """
+        X = self._inputs(X)
+        return -self._finite(self.model_.novelty(X))
+
+    @property
+    def offset_(self) -> float:
+        threshold, memory = self.threshold_, self.model_.memory
+        return -threshold if memory.field("taught")[0] > 0 else -float(LEVEL_MOST.value(self.spec_.real))
+
+    def _sections(self, values: Any) -> dict[str, Any]:
+        return {"novelty": {}, **super()._sections(values)}
+
+    def _has_kernel(self, values: Any) -> bool:
+        return False
+
+    def _limit(self, X: np.ndarray) -> float:
+        return np.inf
+
+    def _epochs(self) -> int:
+        return 1
+
+    def _completes(self) -> bool:
+        return self.missing not in (None, "refuse")  # type: ignore[attr-defined]

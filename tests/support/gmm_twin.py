@@ -1,0 +1,405 @@
+"""A monitor (rule "gmm") by its definitions, in float64: slow, meant to be trusted by reading it.
+
+The bank is a list of Gaussians with whole covariance matrices.  Distances, volumes, merged moments, predictions from the row
+before and shares of blame are written as in textbooks, with np.linalg.  Roots appear only where the rule is defined by them:
+their diagonals, the deviations that the sensors before do not explain, have floors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pykernel.spec.model import Spec
+
+DONE, BORN, STRANGE, NOVEL, HELD = 0, 1, 2, 4, 5
+UNKNOWN, JUMP, DRIFT, STUCK, NOISE, REGIME = range(8, 14)
+NOTHING_NEW, NO_ROOM = -10, -11
+WHITE_MOST, LEVEL_MOST, TINY, GRAIN = 2.0**20, 64.0, 2.0**-40, 2.0**-20
+NU = 10.0
+"""Degrees of freedom of the bank's t-distributions."""
+HORIZON = 2000
+
+
+def within(x: float, most: float) -> float:
+    return min(max(x, -most), most)
+
+
+def widened(cov: np.ndarray, part: float, least: np.ndarray) -> np.ndarray:
+    """The covariance, where no sensor has less of its own than ``part`` of its deviation, and than ``least``."""
+    root = np.linalg.cholesky(cov).T
+    own = np.diag(root)
+    wide = np.maximum(own, np.maximum(part * np.sqrt(np.diag(cov)), least))
+    if (wide == own).all():
+        return cov
+    np.fill_diagonal(root, wide)
+    return np.asarray(root.T @ root)
+
+
+def white(cov: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """z with z'z = d' C^-1 d: each deviation from what those before it let expect, in its standard deviations."""
+    root = np.linalg.cholesky(cov).T
+    z = np.linalg.solve(root.T, d)
+    if np.abs(z).max() > WHITE_MOST:  # so many deviations count, and no more
+        for i in range(len(z)):
+            z[i] = within((d[i] - root[:i, i] @ z[:i]) / root[i, i], WHITE_MOST)
+    return z
+
+
+def log2_volume(cov: np.ndarray) -> float:
+    return float(np.linalg.slogdet(cov)[1]) / (2 * math.log(2))
+
+
+def reconstruction(cov: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """(P d)_j / sqrt(P_jj) for whitened deviations z of d: the square is what the distance shrinks by without sensor j."""
+    inverse = np.linalg.inv(cov)
+    shift = np.linalg.solve(np.linalg.cholesky(cov).T, z)
+    return np.clip(shift / np.sqrt(np.diag(inverse)), -WHITE_MOST, WHITE_MOST)
+
+
+@dataclass
+class Gaussian:
+    mean: np.ndarray
+    cov: np.ndarray
+    count: int = 1
+    weight: float = 1.0
+    rejected: bool = False
+
+    @property
+    def heavy(self) -> float:
+        return max(self.weight, 1.0)
+
+
+def merged(a: Gaussian, b: Gaussian) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of a mixture of two."""
+    p = a.heavy / (a.heavy + b.heavy)
+    gap = b.mean - a.mean
+    return p * a.mean + (1 - p) * b.mean, p * a.cov + (1 - p) * b.cov + p * (1 - p) * np.outer(gap, gap)
+
+
+def loss(a: Gaussian, b: Gaussian) -> float:
+    """Runnalls' bound, in bits."""
+    both = log2_volume(merged(a, b)[1])
+    return a.heavy * (both - log2_volume(a.cov)) + b.heavy * (both - log2_volume(b.cov))
+
+
+class Twin:
+    def __init__(self, spec: Spec) -> None:
+        novelty = spec.novelty
+        self.dim, self.places = spec.dim, spec.learning.components
+        self.warmup, self.smoothing, self.rate = novelty.warmup, novelty.smoothing, novelty.false_alarm_rate
+        self.relearn_after = novelty.relearn_after
+        self.soon, self.patience = max(2, self.relearn_after // 6), min(20, self.relearn_after)
+        self.upper = max(0.1, 2 * self.rate)
+        # beyond the quantile, levels have a generalised Pareto distribution of shape 0.2
+        self.tail = (1 - 0.2) * ((self.upper / self.rate) ** 0.2 - 1) / 0.2
+        self.correction = min(max(0.02, 2e-4 / self.rate), 2.0)
+        self.outlying = self.dim * (1 - 2 / (9 * self.dim) + 4 * math.sqrt(2 / (9 * self.dim))) ** 3
+        self.pairs_a_row = int(spec.config.pairs_a_row)
+        self.restart()
+
+    def restart(self) -> None:
+        self.bank: list[Gaussian] = []
+        self.candidate: Gaussian | None = None
+        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.episode = self.quiet = 0
+        self.merges = 0
+        self.usual, self.spread = np.zeros(2), np.ones(2)
+        self.level = self.quantile = self.excess = self.shift = 0.0
+        self.shares, self.culprit, self.still, self.onset = np.zeros(self.dim), 0, 0.0, 0.0
+        self._begin_story()
+        self._begin_search()
+
+    # ------------------------------------------------------------------------------------------------ readings
+
+    @property
+    def threshold(self) -> float:
+        return self.quantile + self.excess * (self.tail + self.shift)
+
+    def alarm(self) -> tuple[float, float, int]:
+        return self.level, self.threshold, self.episode
+
+    def blame(self) -> tuple[np.ndarray, int]:
+        return self.shares, self._kind() if self.episode else DONE
+
+    def regimes(self) -> np.ndarray:
+        weights = [0.0 if g.rejected else g.weight for g in self.bank]
+        return np.array(weights + [0.0] * (self.places - len(self.bank))) / sum(weights)
+
+    # ------------------------------------------------------------------------------------------------ one row
+
+    def update(self, x: np.ndarray) -> int:
+        if self.watched == 0:
+            self._start(x)
+            return DONE
+        self._judge(x)
+        judged = self.surprised >= 20
+        warm = self.watched < self.warmup or not judged
+        score = within(math.log(np.exp(self.loud - self.loud.max()).sum()) + self.loud.max(), LEVEL_MOST)
+        self.level = score if not judged else self.level + self.smoothing * (score - self.level)
+        alarmed = self.forbidden or (not warm and self.level > self.threshold)
+        self._follow_episode(alarmed)
+        if judged and 4 * self.watched >= self.warmup:
+            self._teach(alarmed, not warm)
+        if alarmed:
+            self._accuse(x)
+        held = alarmed and (self.settling == 0 or self.forbidden)
+        self.settling = max(self.settling - 1, 0)
+        lasting = held and self.episode > self.relearn_after and not self.forbidden
+        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
+        status = DONE
+        if not self.forbidden:
+            if strange or held:
+                self._gather(x)
+                status = STRANGE
+            else:
+                self._renew(x)
+            for g in self.bank:
+                if not g.rejected and g.weight > 2.0**-10:
+                    g.weight *= 1 - 1 / 5000
+            enough = self.patience if warm else self.soon if self._shared() else self.relearn_after
+            if self.candidate is not None and self.candidate.count >= enough:
+                self._admit(False)
+                status = BORN
+        if not held or lasting:
+            self._learn_course(x, strange)
+        same = x == self.before
+        self.run = np.where(same, np.minimum(self.run + 1, 65535), 0)
+        if (status == BORN or lasting) and not warm:
+            self._quicken()
+        self.before = x
+        self.watched += 1
+        if alarmed:
+            return HELD if held and not lasting else NOVEL
+        return status
+
+    def acknowledge(self) -> int:
+        if self.candidate is None:
+            return NOTHING_NEW
+        self._compare(10**6)
+        self._admit(False)
+        self._quicken()
+        return DONE
+
+    def reject(self) -> int:
+        if self.candidate is None:
+            return NOTHING_NEW
+        if sum(g.rejected for g in self.bank) >= self.places - 2:
+            return NO_ROOM
+        self._compare(10**6)
+        self._admit(True)
+        return DONE
+
+    def _start(self, x: np.ndarray) -> None:
+        least = GRAIN * np.abs(x) + TINY
+        deviation = np.maximum(np.abs(x) / 1024 + TINY, least)
+        self.bank = [Gaussian(x, np.diag(deviation**2))]
+        self.middle = self.before = x
+        self.joint, self.followed = np.diag(np.tile(deviation, 2) ** 2), 1
+        self.least_step, self.repeats, self.run = np.zeros(self.dim), np.zeros(self.dim), np.zeros(self.dim)
+        self.watched = 1
+
+    # ------------------------------------------------------------------------------------------------ surprises
+
+    def _lengthened(self, square: float) -> float:
+        return (NU + self.dim) * math.log2(1 + square / NU)
+
+    def _judge(self, x: np.ndarray) -> None:
+        total = sum(g.weight for g in self.bank)
+        found = []
+        for g in self.bank:
+            z = white(g.cov, x - g.mean)
+            bits = self._lengthened(z @ z) + 2 * (log2_volume(g.cov) - math.log2(g.weight / total))
+            found.append((bits, z, g))
+        by_bank, self.own, self.nearest = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
+        self.distance = float(self.own @ self.own)
+        self.forbidden = any(bits < by_bank for bits, _, g in found if g.rejected)
+        n = self.dim
+        self.pair = white(self.joint, np.concatenate([self.before - self.middle, x - self.middle]))
+        self.innovation = float(self.pair[n:] @ self.pair[n:])
+        # of the row, given the row before
+        gain = np.linalg.solve(self.joint[:n, :n], self.joint[:n, n:])
+        given = self.joint[n:, n:] - self.joint[n:, :n] @ gain
+        by_course = self._lengthened(self.innovation) + 2 * log2_volume(given)
+        self.surprise = np.array([min(by_course, by_bank), by_bank])
+        loud = np.clip((self.surprise - self.usual) / np.sqrt(self.spread + 1e-6), -LEVEL_MOST, LEVEL_MOST)
+        self.loud = np.append(loud, min(0.5 * self._surprise_of_repeats(x), LEVEL_MOST))
+
+    def _surprise_of_repeats(self, x: np.ndarray) -> float:
+        part = (self.repeats * self.followed + 0.5) / (self.followed + 1)
+        nats = np.where((x == self.before) & (part < 0.1), -(self.run + 1) * np.log(part), 0.0)
+        self.repeater = int(nats.argmax())
+        return float(nats.max())
+
+    # ------------------------------------------------------------------------------------------------ threshold
+
+    def _follow_episode(self, alarmed: bool) -> None:
+        if alarmed:
+            self.episode, self.quiet = self.episode + 1, 0
+        elif self.episode and self.quiet < 5:
+            self.episode, self.quiet = self.episode + 1, self.quiet + 1
+        else:
+            self.episode = self.quiet = 0
+
+    def _teach(self, alarmed: bool, corrects: bool) -> None:
+        if alarmed and self.episode > 10:
+            return
+        if self.taught == 0:
+            self.quantile, self.excess = self.level, 1.0
+        self.taught = min(self.taught + 1, 1000)
+        step = max(4 / (self.taught + 4), 0.01) * self.excess
+        self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
+        over = self.level - self.quantile
+        if over > 0:
+            if self.taught > 200:
+                over = min(over, self.excess * (self.tail + 1))
+            self.excess = max(self.excess + (over - self.excess) / (self.upper * self.taught + 1), 1 / 20)
+        if corrects:
+            self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)
+
+    # ------------------------------------------------------------------------------------------------ the bank
+
+    def _least(self, mean: np.ndarray) -> np.ndarray:
+        return np.maximum(GRAIN * np.abs(mean) + TINY, self.least_step / math.sqrt(12))
+
+    def _absorb(self, g: Gaussian, x: np.ndarray) -> None:
+        g.count = min(g.count + 1, HORIZON)
+        rate, gap = 1 / g.count, x - g.mean
+        g.mean = g.mean + rate * gap
+        g.cov = widened((1 - rate) * (g.cov + rate * np.outer(gap, gap)), 0.03, self._least(g.mean))
+
+    def _gather(self, x: np.ndarray) -> None:
+        if self.candidate is None:
+            self.candidate = Gaussian(x, widened(0.09 * self.nearest.cov, 0, self._least(x)))
+            self.unmet = 0
+            self._begin_search()
+        else:
+            self._absorb(self.candidate, x)
+            self._compare(self.pairs_a_row)
+
+    def _renew(self, x: np.ndarray) -> None:
+        self._absorb(self.nearest, x)
+        self.nearest.weight += 1
+        if self.candidate is not None:
+            self.unmet += 1
+            if self.unmet > 3 * self.candidate.count:
+                self.candidate = None
+
+    def _begin_search(self) -> None:
+        self.to_compare = [(j, i) for i in range(self.places) for j in range(i)]
+        self.best: tuple[float, int, int] | None = None
+
+    def _compare(self, pairs: int) -> None:
+        if len(self.bank) < self.places:
+            return
+        for j, i in self.to_compare[:pairs]:
+            if not (self.bank[j].rejected or self.bank[i].rejected):
+                found = loss(self.bank[j], self.bank[i]), j, i
+                self.best = found if self.best is None else min(self.best, found)
+        del self.to_compare[:pairs]
+
+    def _admit(self, rejected: bool) -> None:
+        new = self.candidate
+        assert new is not None
+        new.weight, new.rejected = float(new.count), rejected
+        if len(self.bank) < self.places:
+            self.bank.append(new)
+        else:
+            assert self.best is not None and not self.to_compare
+            _, j, i = self.best
+            self.merges += 1
+            a, b = self.bank[j], self.bank[i]
+            mean, cov = merged(a, b)
+            count = min(a.count + b.count, HORIZON)
+            self.bank[j] = Gaussian(mean, widened(cov, 0, self._least(mean)), count, a.weight + b.weight)
+            self.bank[i] = new
+        self.candidate = None
+
+    def _quicken(self) -> None:
+        self.followed, self.surprised = min(self.followed, 100), min(self.surprised, 100)
+        self.taught = min(self.taught, 300)
+        self.settling, self.episode, self.quiet = self.relearn_after, 0, 0
+
+    # ------------------------------------------------------------------------------------------------ the course
+
+    def _learn_course(self, x: np.ndarray, strange: bool) -> None:
+        n = self.dim
+        if not strange:
+            self.followed = min(self.followed + 1, HORIZON)
+            rate = share = 1 / self.followed
+            if self.innovation > 9 * n and self.followed > 6 * n:
+                share = rate * 9 * n / self.innovation
+            gap = np.concatenate([self.before, x]) - np.tile(self.middle, 2)
+            self.middle = self.middle + share * gap[n:]
+            cov = (1 - rate) * (self.joint + share * np.outer(gap, gap))
+            self.joint = widened(cov, 0.03, np.tile(GRAIN * np.abs(self.middle) + TINY, 2))
+        self.repeats = self.repeats + ((x == self.before) - self.repeats) / self.followed
+        step = np.abs(x - self.before)
+        self.least_step = np.where(
+            (step > 0) & ((self.least_step == 0) | (step < self.least_step)), step, self.least_step
+        )
+        if self.watched > 4 * n:
+            known, self.surprised = self.surprised > 0, min(self.surprised + 1, HORIZON)
+            above = self.surprise - self.usual
+            if self.surprised > 100:
+                above = np.minimum(above, 4 * np.sqrt(self.spread))
+            self.usual = self.usual + above / self.surprised
+            if known:
+                self.spread = self.spread + (2 * np.maximum(above, 0) ** 2 - self.spread) / self.surprised
+
+    # ------------------------------------------------------------------------------------------------ blame
+
+    def _begin_story(self) -> None:
+        self.told, self.sudden, self.rough, self.others = 0, 0.0, 0.0, 0.0
+
+    def _accuse(self, x: np.ndarray) -> None:
+        n = self.dim
+        if self.episode == 1:
+            self.shares, self.culprit, self.still = np.zeros(n), 0, 0.0
+            self.onset = within(self.loud[0] / self.threshold, LEVEL_MOST)
+            self._begin_story()
+        rate = max(1 / self.episode, 0.05)
+        by_bank = reconstruction(self.nearest.cov, self.own)
+        repeats = bool(self.loud[2] > self.loud[:2].max())
+        self.still += rate * (repeats - self.still)
+        if repeats:
+            parts = np.eye(n)[self.repeater]
+        elif self.loud[0] > self.loud[1] and self.episode <= 2:
+            parts = reconstruction(self.joint, self.pair)[n:]
+        else:
+            parts = by_bank
+        self.shares = self.shares + rate * (parts**2 / (parts @ parts + TINY) - self.shares)
+        best = int(self.shares.argmax())
+        if best != self.culprit:
+            self.culprit = best
+            self._begin_story()
+        both = [best, n + best]
+        then, cross, now = self.joint[np.ix_(both, both)].ravel()[[0, 1, 3]]
+        step = within((x[best] - self.before[best]) / math.sqrt(then + now - 2 * cross + TINY**2), WHITE_MOST)
+        rest = min(max(self.distance - by_bank[best] ** 2, 0.0), WHITE_MOST**2)
+        if self.told == 0:
+            self.sudden = abs(step)
+        else:
+            self.rough += (step**2 - self.rough) / self.told
+        self.told = min(self.told + 1, HORIZON)
+        self.others += (rest - self.others) / self.told
+
+    def _shared(self) -> bool:
+        return self.others > 1.6 * self.dim
+
+    def _kind(self) -> int:
+        spread = self.others / self.dim
+        if self.told <= 2:
+            return UNKNOWN
+        if self.rough > 28:
+            return NOISE
+        if self.still > 0.5 or (self.sudden < 0.11 and spread < 2.75):
+            return STUCK
+        if self.onset > 2.2 and self.sudden > 4:
+            return JUMP
+        if self.rough > 1.1 or (self.rough > 0.6 and spread > 1.6):
+            return REGIME
+        if self.onset <= 2.2 and spread <= 1.6:
+            return DRIFT
+        return UNKNOWN
