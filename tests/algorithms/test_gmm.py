@@ -144,6 +144,41 @@ def test_a_threshold_is_of_levels_that_are_known_to_be_usual(dim: int, warmup: i
         assert np.isin(statuses[warmup:-10], (Status.NOVEL, Status.HELD)).mean() < 0.06
 
 
+def rows_in_alarm(model: HostModel, x: np.ndarray) -> float:
+    return float(np.isin(model.update(x), (Status.NOVEL, Status.HELD)).mean())
+
+
+@pytest.mark.parametrize("rate", [0.003, 0.01, 0.05])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_of_rows_without_faults_the_wanted_part_is_in_alarm(precision: str, rate: float) -> None:
+    """Whatever the sensors' distributions are."""
+    rng = np.random.default_rng(9)
+    shape = 40_000, 4
+    streams = (
+        rng.normal(size=shape),
+        rng.standard_t(3, size=shape),
+        rng.lognormal(size=shape),
+        rng.binomial(8, 0.5, shape),
+    )
+    for x in streams:
+        model = HostModel(spec_of(precision, dim=4, false_alarm_rate=rate))
+        model.update(x[:5000])
+        assert rows_in_alarm(model, x[5000:]) == pytest.approx(rate, rel=0.2)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
+    """From the beginning; and after it moved, once the alarm for sensors that stand still was the new normal."""
+    rng = np.random.default_rng(10)
+    still, moving = np.tile([0.0, 0.0, 5.0, 20.0], (4000, 1)), rng.normal(size=(2000, 4))
+    assert rows_in_alarm(HostModel(spec_of(precision, dim=4)), still) == 0
+    model = HostModel(spec_of(precision, dim=4))
+    model.update(moving)
+    assert rows_in_alarm(model, still[:10]) > 0.5
+    model.update(still[:300])
+    assert rows_in_alarm(model, still) == 0
+
+
 # -------------------------------------------------------------------------------------------------- hostile streams
 
 
