@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DATA, DOCS, Rows, markdown, publish, save
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, OnlineKernelSubspace
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, OnlineMonitor
 from pykernel.engine.llvm import OPTIMISED
 from pykernel.host.model import HostModel
 
 FILE, PAGE = DATA / "river-overhead.csv", DOCS / "river.md"
 DIM, BLOCK, ROUNDS, FIRST = 8, 100, 60, 1500
-SUBSPACE = {"n_components": 12, "n_max": 32, "sigma": 2.8}
 
 
 def made(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +138,7 @@ def cases() -> Iterator[tuple[str, str, Mapping[str, Callable[[int], None]]]]:
     )
 
     monitor = AnomalyDetector()
-    watcher = OnlineKernelSubspace(**SUBSPACE, smoothing=0.5, relearn_after=100).partial_fit(x[:FIRST])
+    watcher = OnlineMonitor().partial_fit(x[:FIRST])
     optimise(watcher.model_, x, y)
     for sample in samples[:FIRST]:
         monitor.learn_one(sample)

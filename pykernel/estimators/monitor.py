@@ -247,7 +247,8 @@ class OnlineMonitor(Detector, Telling):
     regimes_ : ndarray of shape (components,)
         Part of the latest rows that each regime has; 0 for a rejected one, and where there is none yet.
     offset_ : float
-        Minus the threshold as it is now; during the warm-up minus the largest score.
+        Minus the threshold as it is now, also in the warm-up, in which the device raises no alarm; minus the largest score
+        before a quarter of it.
     spec_ : Spec
         The model's parameters with everything derived: what the code generator takes.
     model_ : HostModel
@@ -357,9 +358,8 @@ class OnlineMonitor(Detector, Telling):
 
     @property
     def offset_(self) -> float:
-        threshold = self.threshold_
-        warm = int(self.model_.memory.field("watched")[0]) < self.spec_.novelty.warmup  # type: ignore[union-attr]
-        return -float(LEVEL_MOST.value(self.spec_.real)) if warm else -threshold
+        threshold, memory = self.threshold_, self.model_.memory
+        return -threshold if memory.field("taught")[0] > 0 else -float(LEVEL_MOST.value(self.spec_.real))
 
     def _sections(self, values: Any) -> dict[str, Any]:
         return {"novelty": {}, **super()._sections(values)}

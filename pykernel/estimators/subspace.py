@@ -48,8 +48,8 @@ OWN = {
         "novelty",
         kind=float | None,
         text="""float
-        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
-        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
+        Wanted part of the samples of normal operation that are in alarm, for example 0.001; the threshold of novelty
+        adapts to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
     ),
     "n_epochs": Parameter(
         default=1,
@@ -78,7 +78,7 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
     def _declared(cls) -> dict[str, Parameter]:
         keys = of_keys(cls._families(), ("subspace", "learning", "reduction", "novelty"), NAMED)
         first = {name: keys[name] for name in ("n_components", "n_max")}
-        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget"})
+        return moved(first | KERNEL | keys | COMMON | OWN, {"ald_threshold": "budget", "threshold": "false_alarm_rate"})
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples, z(x).  O(n_max (n_features + n_components)) each.

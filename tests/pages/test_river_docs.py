@@ -13,11 +13,13 @@ from tests.support import DOCS
 PAGE = (DOCS / "river.md").read_text(encoding="utf-8")
 
 
-def test_the_example_prints_what_the_page_says(capsys, tmp_path, monkeypatch):
+def test_the_examples_print_what_the_page_says(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (code, said) = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE).groups()
-    exec(compile(code, "river.md", "exec"), {})
-    assert capsys.readouterr().out == said
+    examples = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(examples) == PAGE.count("```python") == 2
+    for code, said in examples:
+        exec(compile(code, "river.md", "exec"), {})
+        assert capsys.readouterr().out == said
     assert (tmp_path / "build" / "approval" / "src" / "approval.c").is_file()
 
 

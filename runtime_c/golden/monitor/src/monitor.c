@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x694A7975u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFC4B2A35u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -62,31 +62,32 @@ MONITOR_ASSERT(place_of_strange, offsetof(monitor_t, strange) == 3688u);
 MONITOR_ASSERT(place_of_examined, offsetof(monitor_t, examined) == 3692u);
 MONITOR_ASSERT(place_of_looks, offsetof(monitor_t, looks) == 3696u);
 MONITOR_ASSERT(place_of_probe, offsetof(monitor_t, probe) == 3700u);
-MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3704u);
-MONITOR_ASSERT(place_of_quantile, offsetof(monitor_t, quantile) == 3708u);
-MONITOR_ASSERT(place_of_excess, offsetof(monitor_t, excess) == 3712u);
-MONITOR_ASSERT(place_of_shift, offsetof(monitor_t, shift) == 3716u);
-MONITOR_ASSERT(place_of_episode, offsetof(monitor_t, episode) == 3720u);
-MONITOR_ASSERT(place_of_taught, offsetof(monitor_t, taught) == 3724u);
-MONITOR_ASSERT(place_of_quiet, offsetof(monitor_t, quiet) == 3726u);
-MONITOR_ASSERT(place_of_reserved_threshold, offsetof(monitor_t, reserved_threshold) == 3727u);
-MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3728u);
-MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3732u);
-MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3744u);
-MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3872u);
-MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 4000u);
-MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4128u);
-MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4272u);
-MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4416u);
-MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4448u);
-MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4480u);
-MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4512u);
-MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4544u);
-MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4576u);
-MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4612u);
-MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4616u);
-MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4620u);
-MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4624u);
+MONITOR_ASSERT(place_of_began, offsetof(monitor_t, began) == 3704u);
+MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3708u);
+MONITOR_ASSERT(place_of_quantile, offsetof(monitor_t, quantile) == 3712u);
+MONITOR_ASSERT(place_of_excess, offsetof(monitor_t, excess) == 3716u);
+MONITOR_ASSERT(place_of_shift, offsetof(monitor_t, shift) == 3720u);
+MONITOR_ASSERT(place_of_episode, offsetof(monitor_t, episode) == 3724u);
+MONITOR_ASSERT(place_of_taught, offsetof(monitor_t, taught) == 3728u);
+MONITOR_ASSERT(place_of_quiet, offsetof(monitor_t, quiet) == 3730u);
+MONITOR_ASSERT(place_of_reserved_threshold, offsetof(monitor_t, reserved_threshold) == 3731u);
+MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3732u);
+MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3736u);
+MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3748u);
+MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3876u);
+MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 4004u);
+MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4132u);
+MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4276u);
+MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4420u);
+MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4452u);
+MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4484u);
+MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4516u);
+MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4548u);
+MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4580u);
+MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4616u);
+MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4620u);
+MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4624u);
+MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4628u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters.  They follow from monitor.toml. */
@@ -104,9 +105,11 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_FACTOR_LIMIT 654.11206f /* limit above every element of the factors of G and G + lambda I */
 #define MONITOR_INNER_LIMIT 654.11084f /* limit above every element of L'phi */
 #define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
+#define MONITOR_INSIDE 0.99f /* 1 - alarm_rate / p */
 #define MONITOR_INVERSE_LEAST 0.5f /* limit below every diagonal element of P */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
 #define MONITOR_LESS_CENSORING 0.99501246f /* factor of the censoring threshold's odds after a censored sample */
+#define MONITOR_LEVEL_END 1.0f /* largest level */
 /* factor of the censoring threshold's odds after a sample that is not censored */
 #define MONITOR_MORE_CENSORING 1.0460279f
 /* Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
@@ -125,15 +128,16 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_WINDOW 1000 /* number of latest samples in averages; an update applies 1 / window of the ridge */
 
 /* Constants of the algorithms. */
-#define MONITOR_LEVEL_MOST 64.0f
 #define MONITOR_EXP2_LOWEST (-60.0f)
 #define MONITOR_ROUNDING 8.388735e+06f
 #define MONITOR_ROUNDING_EXCESS 0.0f
 #define MONITOR_SMALLEST_SQUARE 8.077936e-28f
 #define MONITOR_FLAT 1.5258789e-05f
+#define MONITOR_LEVEL_MOST 64.0f
 #define MONITOR_FASTEST 4.0f
 #define MONITOR_SLOWEST 0.01f
 #define MONITOR_SHIFT_MOST 64.0f
+#define MONITOR_LIMIT_MOST 16384.0f
 #define MONITOR_SLACK 0.25f
 #define MONITOR_HALF 0.5f
 #define MONITOR_REACH 1.99f
@@ -388,15 +392,15 @@ static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
 }
 
 /* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
-static inline float monitor_bounded(float x)
+static inline float monitor_bounded(float x, float most)
 {
-    if (monitor_absolute(x) <= MONITOR_LEVEL_MOST) {
+    if (monitor_absolute(x) <= most) {
         return x;
     }
     if (x > 0.0f) {
-        return MONITOR_LEVEL_MOST;
+        return most;
     }
-    return -MONITOR_LEVEL_MOST;
+    return -most;
 }
 
 /* x, limited to the range from low to high.  NaN gives low. */
@@ -643,16 +647,32 @@ static void monitor_make_features(monitor_t *s)
 static void monitor_raise_level(monitor_t *s, float score, bool first)
 {
     if (first) {
-        s->level = monitor_bounded(score);
+        s->level = monitor_bounded(score, MONITOR_LEVEL_MOST);
     } else {
-        s->level = monitor_bounded(s->level + (MONITOR_SMOOTHING * (score - s->level)));
+        s->level = monitor_bounded(s->level + (MONITOR_SMOOTHING * (score - s->level)), MONITOR_LEVEL_MOST);
     }
 }
 
 /* The level above which there is an alarm. */
 static float monitor_threshold_of(const monitor_t *s)
 {
-    return s->quantile + (s->excess * (MONITOR_TAIL + s->shift));
+    float beyond = s->excess * MONITOR_TAIL;
+    /* no level is above ``level_end``: there, the tail is flat at worst */
+    const float room = MONITOR_INSIDE * (MONITOR_LEVEL_END - s->quantile);
+    if (beyond > room) {
+        beyond = room;
+    }
+    return s->quantile + beyond + (s->excess * s->shift);
+}
+
+/* The level above which there is an alarm.  No alarm ends because the threshold learns from it: levels end at 1. */
+static float monitor_limit_of(const monitor_t *s)
+{
+    const float limit = monitor_threshold_of(s);
+    if ((s->episode > 0) && (s->episode <= MONITOR_RELEARN_AFTER) && (s->began < limit)) {
+        return s->began;
+    }
+    return limit;
 }
 
 /* Count the row as one of an episode, or end it. */
@@ -696,7 +716,7 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     const bool above = s->level > s->quantile;
     const float step = part * s->excess;
     float change = above ? ((1.0f - MONITOR_UPPER) * step) : -(MONITOR_UPPER * step);
-    s->quantile = monitor_bounded(s->quantile + change);
+    s->quantile = monitor_bounded(s->quantile + change, MONITOR_LEVEL_MOST);
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
         const float most = s->excess * (MONITOR_TAIL + 1.0f);
@@ -727,8 +747,12 @@ static int32_t monitor_watch(monitor_t *s, float score, int32_t seen)
     monitor_raise_level(s, score, seen == 0);
     const bool warm = seen < MONITOR_WARMUP;
     bool alarm = false;
+    const float limit = monitor_limit_of(s);
     if (!warm) {
-        alarm = s->level > monitor_threshold_of(s);
+        alarm = s->level > limit;
+    }
+    if (alarm && (s->episode == 0)) {
+        s->began = monitor_bounded(limit, MONITOR_LIMIT_MOST);
     }
     monitor_follow_episode(s, alarm);
     const bool lasting = s->episode > MONITOR_RELEARN_AFTER;
@@ -1761,7 +1785,7 @@ int32_t monitor_freeze(monitor_t *s, int32_t frozen)
 int32_t monitor_alarm(const monitor_t *s, float state[3])
 {
     state[0] = s->level;
-    state[1] = monitor_threshold_of(s);
+    state[1] = monitor_limit_of(s);
     state[2] = (float)s->episode;
     return MONITOR_DONE;
 }
@@ -1824,6 +1848,7 @@ static void monitor_forget_samples(monitor_t *s)
     s->use = 0.0f;
     s->examined = 0;
     s->looks = 0;
+    s->began = 0.0f;
     monitor_forget_threshold(s);
 }
 
@@ -1905,6 +1930,7 @@ void monitor_reset(monitor_t *s)
     s->examined = 0;
     s->looks = 0;
     s->probe = 0;
+    s->began = 0.0f;
     s->level = 0.0f;
     s->quantile = 0.0f;
     s->excess = 0.0f;
@@ -1912,70 +1938,70 @@ void monitor_reset(monitor_t *s)
     s->episode = 0;
     s->taught = 0;
     s->quiet = 0;
-    MONITOR_LOOP(10042)
+    MONITOR_LOOP(10044)
     for (int32_t i = 0; i < 1; i++) {
-        MONITOR_TURN(10042)
+        MONITOR_TURN(10044)
         s->reserved_threshold[i] = 0;
     }
     s->frozen = 0;
-    MONITOR_LOOP(10046)
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        MONITOR_TURN(10046)
-        s->x[i] = 0.0f;
-    }
     MONITOR_LOOP(10048)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
         MONITOR_TURN(10048)
-        s->k[i] = 0.0f;
+        s->x[i] = 0.0f;
     }
     MONITOR_LOOP(10050)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10050)
-        s->b[i] = 0.0f;
+        s->k[i] = 0.0f;
     }
     MONITOR_LOOP(10052)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10052)
-        s->column[i] = 0.0f;
+        s->b[i] = 0.0f;
     }
     MONITOR_LOOP(10054)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
         MONITOR_TURN(10054)
-        s->c[i] = 0.0f;
+        s->column[i] = 0.0f;
     }
     MONITOR_LOOP(10056)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10056)
-        s->f[i] = 0.0f;
+        s->c[i] = 0.0f;
     }
     MONITOR_LOOP(10058)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(10058)
-        s->inner[i] = 0.0f;
+        s->f[i] = 0.0f;
     }
     MONITOR_LOOP(10060)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10060)
-        s->q[i] = 0.0f;
+        s->inner[i] = 0.0f;
     }
     MONITOR_LOOP(10062)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10062)
-        s->t[i] = 0.0f;
+        s->q[i] = 0.0f;
     }
     MONITOR_LOOP(10064)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10064)
-        s->h[i] = 0.0f;
+        s->t[i] = 0.0f;
     }
     MONITOR_LOOP(10066)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10066)
-        s->u[i] = 0.0f;
+        s->h[i] = 0.0f;
     }
     MONITOR_LOOP(10068)
-    for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
+    for (int32_t i = 0; i < MONITOR_RANK; i++) {
         MONITOR_TURN(10068)
+        s->u[i] = 0.0f;
+    }
+    MONITOR_LOOP(10070)
+    for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
+        MONITOR_TURN(10070)
         s->z[i] = 0.0f;
     }
     s->own = 0.0f;
@@ -2162,7 +2188,7 @@ int32_t monitor_selftest(monitor_t *s)
     found = monitor_refuse2(s, &s->examined, x, answer0, seed, found);
     found = monitor_refuse2(s, &s->probe, x, answer0, seed, found);
     {
-        float *const numbers[11] = {
+        float *const numbers[12] = {
             &s->v[0][0],
             &s->a[0][0],
             &s->g[0],
@@ -2170,18 +2196,19 @@ int32_t monitor_selftest(monitor_t *s)
             &s->censor,
             &s->known,
             &s->use,
+            &s->began,
             &s->level,
             &s->quantile,
             &s->excess,
             &s->shift,
         };
-        static const int32_t counts[11] = {96, 256, 36, 528, 1, 1, 1, 1, 1, 1, 1};
+        static const int32_t counts[12] = {96, 256, 36, 528, 1, 1, 1, 1, 1, 1, 1, 1};
         /* one number of each field, which is written back, then all */
         MONITOR_LOOP(9107)
-        for (int32_t i = 0; i < 22; i++) {
+        for (int32_t i = 0; i < 24; i++) {
             MONITOR_TURN(9107)
-            const bool first = i < 11;
-            const int32_t field = i % 11;
+            const bool first = i < 12;
+            const int32_t field = i % 12;
             const float old = *numbers[field];
             monitor_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, answer0, seed + i + 1);
             if (first) {
@@ -2196,6 +2223,6 @@ int32_t monitor_selftest(monitor_t *s)
     hashed = monitor_hash(s);
     found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0xA82BAFD4u);
+    const bool sound = monitor_arithmetic() && (found == 0x0E4E210Cu);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }

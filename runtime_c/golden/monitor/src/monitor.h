@@ -24,13 +24,13 @@ extern "C" {
 #define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
-#define MONITOR_STATE_BYTES 3732u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4628u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3736u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4632u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3756u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xE5D8268Eu /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0xC3A6B6E5u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x694A7975u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3760u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0x7AE9A522u /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x16A22B31u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xFC4B2A35u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -72,6 +72,8 @@ typedef struct {
     int32_t examined; /* the column of L whose use is measured */
     int32_t looks; /* number of samples in that measurement */
     int32_t probe; /* the vector whose column of P is corrected next */
+    /* What the present alarm began with. */
+    float began; /* the threshold then */
     /* The state of the alarms. */
     float level; /* the smoothed novelty */
     float quantile; /* q: what the part ``upper`` of the usual rows exceeds */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x694A7975u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFC4B2A35u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,7 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3752u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3756u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -266,9 +266,9 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
 /* Whether levels could have led to this state. */
 static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
 {
-    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) > 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(episode),
-                    0) <= (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0))) {
+    if (!(((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) == 0)
+            || (monitor_stored_count(stored, MONITOR_PLACE(episode),
+                    0) > (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0)))) {
         return false;
     }
     if ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) == 0) {
@@ -279,6 +279,16 @@ static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
     return true;
 }
 
+/* Whether scores could have led to this state of the alarms. */
+static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
+{
+    if ((monitor_stored_real(stored, MONITOR_PLACE(level), 0) < 0.0f)
+            || (monitor_stored_real(stored, MONITOR_PLACE(level), 0) > 1.0f)) {
+        return false;
+    }
+    return monitor_snapshot_valid_threshold(stored);
+}
+
 /* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
@@ -286,8 +296,7 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
             MONITOR_PLACE(looks), 0)) {
         return false;
     }
-    return monitor_snapshot_valid_threshold(stored) && (monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)
-            && (monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 1.0f);
+    return monitor_snapshot_valid_monitor(stored);
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -379,6 +388,12 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
         return false;
     }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) <= MONITOR_N_MAX)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) >= -16384.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) <= 16384.0f)) {
         return false;
     }
     if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= -64.0f)) {
