@@ -433,6 +433,34 @@ def test_a_damaged_state_is_refused_or_harmless(
     assert is_valid(model), what
 
 
+UNSOUND: list[tuple[str, Any, float]] = [
+    ("counts", 0, 0), ("counts", 3, 5), ("means", (3, 0), 1.0), ("roots", (3, 0), 1.0), ("roots", (0, 0), 0.0),
+    ("roots", (4, 0), 0.0), ("weights", 0, 0.0), ("weights", 3, 1.0), ("rejected", 3, 1), ("rejected", slice(0, 1), 1),
+    ("joint", 0, 0.0), ("joint", -1, -1.0), ("known", 0, 0), ("followed", 0, 0), ("watched", 0, 0), ("quiet", 0, 5),
+    ("taught", 0, 0), ("culprit", 0, 3), ("merge_first", 0, 4), ("merge_second", 0, 4), ("known", 0, 5), ("repeats", 0, 1.5),
+]  # fmt: skip
+OVERWRITTEN = [("known", 5), ("known", 0), ("culprit", 3), ("merge_first", 4), ("merge_second", 4)]
+
+
+def test_what_learning_cannot_lead_to_is_refused() -> None:
+    """Each part of a sound state alone; and what would lead out of the arrays, if the memory of a running model is damaged."""
+    rng = np.random.default_rng(12)
+    model = alarmed("float32", rng, 3)
+    assert model.memory.field("known")[0] == 1 and is_valid(model)
+    row, state = regime(rng, 1), model.memory.buffer.copy()
+    for name, at, value in UNSOUND:
+        model.memory.field(name)[at] = value
+        assert not is_valid(model), (name, at)
+        model.memory.buffer[...] = state
+    assert is_valid(model)
+    for name, value in OVERWRITTEN:
+        model.memory.field(name)[0] = value
+        damage = persistent(model)
+        assert model.update(row)[0] == Status.REFUSED_STATE and persistent(model) == damage, name
+        model.memory.buffer[...] = state
+    assert model.update(row)[0] >= 0
+
+
 def is_finite(model: HostModel) -> bool:
     names = [name for struct in model.spec.program.persistent for name in struct.fields]
     return all(np.isfinite(model.memory.field(name)).all() for name in names)
