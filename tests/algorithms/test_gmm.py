@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.host.alarms.plants import PLANTS, faulty
+from benchmarks.host.alarms.plants import faulty
+from benchmarks.host.alarms.plants_draws import PLANTS
 from pykernel.algorithms.novelty.gmm import GMM, JUDGED
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
@@ -389,9 +390,9 @@ def damaged(model: HostModel, rng: np.random.Generator) -> str:
         most = float(model.spec.config.root_most)
         field[at] = rng.choice([*hard, most, -most, 64, -64, 2.0**-40, 2.0**-41, 1e9, -1e9])
     else:
-        info = np.iinfo(field.dtype)
+        whole = np.iinfo(field.dtype)
         field[at] = rng.choice(
-            [v for v in (0, 1, 2, 3, 7, 80, 2000, 65535, 10**6, info.min, info.max) if v <= info.max]
+            [v for v in (0, 1, 2, 3, 7, 80, 2000, 65535, 10**6, whole.min, whole.max) if v <= whole.max]
         )
     return f"{name}{list(at)} = {field[at]}"
 
