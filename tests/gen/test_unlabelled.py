@@ -366,8 +366,11 @@ def test_a_simulation_asks_learns_and_tells_of_alarms(batch):
     assert len(expected) > 5 and any(a < b for a, b in expected) and report["alarms"]["count"] == len(expected)
     for alarm, (first, last) in zip(report["alarms"]["listed"], expected, strict=True):
         within = np.isin(statuses[first : last + 1], [1, 2])
-        level = states[first : last + 1, 0][within].max()
-        assert alarm == {"first_row": first, "last_row": last, "level": float(level)}
+        level, threshold, _ = max(states[first : last + 1][within].tolist(), key=lambda state: state[0])
+        assert alarm == {
+            **{"first_row": first, "last_row": last, "rows": int(within.sum())},
+            **{"level": level, "threshold": threshold},
+        }
     counts = {s.name.lower(): int((statuses == s).sum()) for s in GaugeStatus}
     assert report["statuses"] == counts and report["alarms"]["samples"] == counts["novel"] + counts["held"]
     known = answers[~np.isnan(answers)].astype(float)
@@ -375,13 +378,13 @@ def test_a_simulation_asks_learns_and_tells_of_alarms(batch):
     assert report["all"]["mean"]["novelty"] == pytest.approx(known.mean())
     assert report["all"]["largest"]["novelty"] == known.max()
     assert report["all"]["in_alarm"] == pytest.approx(report["alarms"]["samples"] / 1500)
-    assert [report["alarms"]["level"], report["alarms"]["threshold"]] == list(map(float, states[-1]))
+    assert [report["alarms"][key] for key in ("level", "threshold", "since")] == list(map(float, states[-1]))
     rows = [line.split(",") for line in lines.splitlines()]
-    assert rows[0] == ["row", "novelty", "level", "threshold", "status"] and len(rows) == 1501
+    assert rows[0] == ["row", "novelty", "level", "threshold", "since", "status"] and len(rows) == 1501
     for t in (0, 500, 800, 1499):
-        written = [np.float32(cell or "nan") for cell in rows[t + 1][1:4]]
+        written = [np.float32(cell or "nan") for cell in rows[t + 1][1:5]]
         assert np.array_equal(written, [answers[t], *states[t]], equal_nan=True)
-        assert rows[t + 1][4] == GaugeStatus(statuses[t]).name.lower()
+        assert rows[t + 1][5] == GaugeStatus(statuses[t]).name.lower()
 
 
 def test_a_simulation_without_alarms_or_learning():
@@ -567,13 +570,13 @@ def test_simulate_tells_of_answers_and_alarms(files, run):
     assert sum(report["statuses"].values()) == 400 and report["statuses"]["novel"] == (statuses == 4).sum()
     assert any(alarm["first_row"] <= 300 <= alarm["last_row"] for alarm in report["alarms"]["listed"])
     lines = Path("out.csv").read_text().splitlines()
-    assert lines[0] == "row,novelty,level,threshold,status" and len(lines) == 401
-    row, novelty, level, threshold, status = lines[301].split(",")
+    assert lines[0] == "row,novelty,level,threshold,since,status" and len(lines) == 401
+    row, novelty, level, threshold, since, status = lines[301].split(",")
     assert (row, status) == ("300", "novel") and np.float32(novelty) == answers[300]
-    assert [np.float32(level), np.float32(threshold)] == list(states[300])
+    assert [np.float32(level), np.float32(threshold), np.float32(since)] == list(states[300])
     code, out, err = run("simulate", "monitor.toml", "data.csv")
     assert code == 0 and not err and re.search(r"novel +\d", out) and "in alarm" in out
-    assert re.search(r"^ *300 +\d+ +[\d.]+ *$", out, re.MULTILINE) and "at the end the level is" in out
+    assert re.search(r"^ *\d+ +3\d\d +\d+ +[\d.]+ +[\d.]+ *$", out, re.MULTILINE) and "at the end the level is" in out
     code, out, err = run("simulate", "plain.toml", "data.csv")
     assert code == 0 and not err and "alarm" not in out and re.search(r"novelty +all +[\d.]+ +[\d.]+", out)
 
