@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from benchmarks.device.signal_cost import ALONE, measured, with_features
+from benchmarks.host.whole_subspace import GEARBOX
 from benchmarks.provenance import ROOT, Result, Tree
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
@@ -163,6 +164,11 @@ def demo() -> list[Spec]:
     return [bikeshare_spec()]
 
 
+def gearbox() -> list[Spec]:
+    """The subspace whose numbers whole_subspace.py rounds."""
+    return [make_spec(GEARBOX)]
+
+
 def monitor() -> list[Spec]:
     return [load_spec(ROOT / "examples" / "novelty" / "monitor.toml")]
 
@@ -200,6 +206,7 @@ MODELS = {
         whole_waves,
         signals,
         demo,
+        gearbox,
         monitor,
         signal_examples,
         features,
@@ -246,6 +253,13 @@ RESULTS: dict[str, Result] = {
         ("monitors",),
         ("benchmarks.host.alarms.plants",),
     ),
+    "alarm-plan": Result(
+        "-m benchmarks.host.alarms.plan_truth",
+        ("alarm-plan.csv",),
+        "minutes",
+        ("alarms",),
+        ("pykernel.tuning.arms", "pykernel.tuning.faults", "pykernel.tuning.plan", "pykernel.tuning.trials"),
+    ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing": Result(
@@ -280,6 +294,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
     ),
+    "alarms-ours": Result("-m benchmarks.host.alarms.ours", ("alarms-ours.csv",), "minutes", ("alarms",)),
     # data of others: whoever has them gives their folders
     "alarms-theirs": Result(
         "-m benchmarks.host.alarms.theirs",
@@ -287,9 +302,6 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
         reads=("alarms-settings.csv",),
-    ),
-    "first-alarms": Result(
-        "-m benchmarks.host.first_alarms", ("first-alarms.csv",), "minutes", ("alarms",), ("pykernel.host.simple",)
     ),
     "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), "seconds", ("default", "linear")),
     "first-results": Result(
@@ -342,17 +354,9 @@ RESULTS: dict[str, Result] = {
         (),
         (SELECTION, CLOSED_FORM),
     ),
-    "novelty": Result(
-        "examples/novelty/compare.py --tune --docs docs/data/novelty",
-        tuple(f"novelty/{name}.csv" for name in ("cost", "detection", "tuning", "variants")),
-        *("hours", ("monitor",)),
-    ),
-    "novelty-page": Result(
-        "examples/novelty/compare.py --page-only", ("novelty/areas.svg",), "seconds", reads=("novelty/*.csv",)
-    ),
     "novelty-tour": Result(
         "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
-        tuple(f"novelty/{name}" for name in ("alarms.svg", "device.csv", "output.txt", "tour.csv")),
+        ("novelty/alarms.svg", "novelty/output.txt"),
         *("minutes", ("monitor",)),
     ),
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
@@ -497,7 +501,7 @@ RESULTS: dict[str, Result] = {
             "pykernel.spec.families.fixed_online",
         ),
     ),
-    "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("monitor",), ()),
+    "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("gearbox",), ()),
     # pages that sum up what others measured
     "subspace-summary": Result(
         "-m benchmarks.host.subspace_summary",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -301,13 +302,24 @@ def _borders(values: np.ndarray) -> np.ndarray:
     return np.exp(np.concatenate([[2 * logs[0] - middles[0]], middles, [2 * logs[-1] - middles[-1]]]))
 
 
+LANES = 6
+"""Most inputs of which a figure marks alarms."""
+
+
 def course_figure(
-    path: Path, title: str, curves: Mapping[str, np.ndarray], names: Sequence[str], ylabel: str, xlabel: str
+    path: Path,
+    title: str,
+    curves: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    ylabel: str,
+    xlabel: str,
+    blamed: Sequence[tuple[str, float]] = (),
 ) -> None:
     """A model's answers over time as PNG: the mean and the largest answer of each window.  For a model that raises
     alarms: the mean level, the highest level, the threshold, and the times of the alarms.
 
-    curves: as ``streams.Course.curves`` has them.  Raises MissingExtra without matplotlib.
+    curves: as ``scores.Course.curves`` has them.  blamed: the input that each alarm is about, and the alarm's row; alarms
+    of the LANES inputs with most alarms have their own marks.  Raises MissingExtra without matplotlib.
     """
     rows = curves["row"]
     lines = {f"{name}, mean": curves["mean"][:, i] for i, name in enumerate(names)}
@@ -321,17 +333,20 @@ def course_figure(
             for i, colour in enumerate(colours):
                 axes.plot(rows, curves["largest"][:, i], color=colour, linewidth=0.7, alpha=0.6)
         _lines(axes, rows, lines, colours)
-        if curves["alarm"].any():
-            _alarms(axes, rows[curves["alarm"]])
-        heading(axes, title, pad=14)
+        lanes = {"alarms": rows[curves["alarm"]]} if curves["alarm"].any() else {}
+        for name, _ in Counter(name for name, _ in blamed).most_common(LANES):
+            lanes[name] = np.array([row for each, row in blamed if each == name])
+        for number, (name, at) in enumerate(lanes.items()):
+            _alarms(axes, name[:30], at, 1.02 + 0.045 * number)
+        heading(axes, title, pad=14 + 10 * max(0, len(lanes) - 1))
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(min(0.0, axes.get_ylim()[0]), None))
 
 
-def _alarms(axes: Any, rows: np.ndarray) -> None:
-    """A mark above the axes at each of these rows."""
+def _alarms(axes: Any, name: str, rows: np.ndarray, height: float) -> None:
+    """A mark above the axes at each of these rows, and a name at the right."""
     axes.plot(
         rows,
-        np.full(len(rows), 1.02),
+        np.full(len(rows), height),
         "|",
         color=COLOURS[1],
         markersize=7,
@@ -339,12 +354,13 @@ def _alarms(axes: Any, rows: np.ndarray) -> None:
         clip_on=False,
     )
     axes.annotate(
-        "alarms",
-        (1, 1.02),
+        name.replace("$", r"\$"),
+        (1, height),
         xycoords="axes fraction",
         xytext=(6, 0),
         textcoords="offset points",
         color=COLOURS[1],
+        fontsize=8,
         va="center",
         annotation_clip=False,
     )

@@ -173,7 +173,9 @@ FAULTS = [
         *("the constant counts once for all outputs", f"{SUBSPACE}/head.py"),
         *("total = m.coefficients[last, o]", "total = m.coefficients[last, 0]"),
     ),
-    Fault("a long alarm is no new normal", f"{SUBSPACE}/alarms.py", "m.episode[0] > m.relearn_after", "m.episode[0] > 10"),
+    Fault(
+        "a long alarm is no new normal", f"{SUBSPACE}/alarms.py", "m.episode[0] > m.relearn_after", "m.episode[0] > 10"
+    ),
     # ---- the generator
     Fault(
         "brackets are left out",

@@ -27,6 +27,7 @@ RULES = {
     "frozen": (),  # however it was trained
     "nystrom": ("smola2000",),
     "nystrom-rls": ("smola2000", "bierman1977"),
+    "gmm": ("engel2010", "runnalls2007"),
     "okfeb": ("sheikholeslami2016",),
 }
 """A rule's sources."""
@@ -190,6 +191,24 @@ ENTRIES = {
   title = {Large-Scale Kernel-Based Feature Extraction via Budgeted Nonlinear Subspace Tracking},
   howpublished = {arXiv},
   year = {2016}
+}""",
+    "engel2010": """@inproceedings{engel2010,
+  author = {Engel, Paulo Martins and Heinen, Milton Roberto},
+  title = {Incremental Learning of Multivariate {Gaussian} Mixture Models},
+  booktitle = {Advances in Artificial Intelligence: SBIA 2010},
+  series = {Lecture Notes in Computer Science},
+  volume = {6404},
+  pages = {82--91},
+  year = {2010}
+}""",
+    "runnalls2007": """@article{runnalls2007,
+  author = {Runnalls, Andrew R.},
+  title = {{Kullback-Leibler} Approach to {Gaussian} Mixture Reduction},
+  journal = {IEEE Transactions on Aerospace and Electronic Systems},
+  volume = {43},
+  number = {3},
+  pages = {989--999},
+  year = {2007}
 }""",
     "lorenz1963": """@article{lorenz1963,
   author = {Lorenz, Edward N.},

@@ -2,7 +2,7 @@
 
     python -m benchmarks.host.whole_subspace [-o docs]
 
-The gearbox monitor of examples/novelty learns its year in float64.  Twins learn the same, but after each sample every number of
+A subspace learns the gearbox of examples/novelty in float64.  Twins learn the same, but after each sample every number of
 their state is rounded to so many bits: each field has one scale, a power of two, with which the largest number of the float64
 run takes one bit less than all.  That is kinder than real whole numbers, which round within an update, too.
 
@@ -18,17 +18,32 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.tables import DATA, ROOT, markdown, publish, save
 from pykernel.host.model import HostModel
-from pykernel.spec.model import load_spec, make_spec
+from pykernel.spec.model import make_spec
 from pykernel.targets.build import Image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import EmulatedCpu
 
 PAGE = "whole-numbers.md"
+GEARBOX: dict[str, Any] = {
+    "name": "monitor",
+    "input": {
+        "columns": ["band1", "band2", "band3", "band4", "band5", "current", "torque", "oil"],
+        "max_abs": 1000.0,
+        "center": [-0.4, -0.4, -0.4, -0.4, -0.4, 0.5, 0.3, 35.0],
+        "scale": [2.5, 2.5, 2.5, 2.5, 2.5, 7.5, 7.5, 0.125],
+    },
+    "kernel": {"sigma": 1.2},  # eight times the noise of scaled inputs
+    "learning": {"rule": "okfeb", "features": 12},
+    "reduction": {"n_max": 48},
+    "subspace": {"shrinkage": 0.1, "censoring": 0.8, "fading": 0.9995},
+    "novelty": {"false_alarm_rate": 3e-4, "smoothing": 0.2, "warmup": 4000, "relearn_after": 300},
+}
 BITS = (32, 24, 20, 16, 12)
 ROWS = 4000
 
@@ -66,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent, metavar="FOLDER")
     options = parser.parse_args(arguments)
-    content = load_spec(ROOT / "examples" / "novelty" / "monitor.toml").model_dump(mode="json", exclude_unset=True)
-    spec = make_spec(content | {"precision": "float64"})
+    spec = make_spec(GEARBOX | {"precision": "float64"})
     x = stream()
     fields = [
         slot.name
@@ -90,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         difference = float(np.abs(found - novelties)[half:].max()) / deviation
         rows.append({"state": name, "difference": f"{difference:.3g}", "changed": changed, "rows": len(x) - half})
 
-    single, found = HostModel(make_spec(content | {"precision": "float32"})), np.zeros(len(x))
+    single, found = HostModel(make_spec(GEARBOX | {"precision": "float32"})), np.zeros(len(x))
     for t, row in enumerate(x):
         found[t] = single.novelty(row[None])[0]
         single.update(row[None])

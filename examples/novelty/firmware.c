@@ -1,40 +1,70 @@
-/* A monitor in a firmware's loop: each sample is judged and learned; what is said of it goes to standard output, alarms only.
+/* A monitor in a firmware's loop: each row is judged and learned, and each row in alarm is reported.
  *
  *     cc -O2 -std=c99 -ffp-contract=off -Imonitor/src firmware.c monitor/src/monitor.c -o firmware
- *     ./firmware < samples.txt > alarms.csv
+ *     ./firmware < rows.txt > alarms.csv
  *
- * On the device, scanf is the ADC and the filter bank, and printf is the relay.
+ * On the device, scanf is the ADC and two buttons, and printf is the relay and the display.
  */
 #include "monitor.h"
 
 #include <stdio.h>
 
+static const char *const sensors[MONITOR_DIM] = {
+    "band1", "band2", "band3", "band4", "band5", "current", "torque", "oil",
+};
 static monitor_t model; /* MONITOR_RAM_BYTES, no more will ever be needed */
+
+static const char *kind_of(int32_t kind)
+{
+    switch (kind) {
+    case MONITOR_JUMP: return "jump";
+    case MONITOR_DRIFT: return "drift";
+    case MONITOR_STUCK: return "stuck";
+    case MONITOR_NOISE: return "noise";
+    case MONITOR_REGIME: return "regime"; /* several sensors agree: perhaps the machine runs in a new way */
+    default: return "unknown";            /* too few rows yet, or none of the others */
+    }
+}
+
+static void report(int row)
+{
+    float state[3];           /* level, threshold, number of rows since the alarm began */
+    float parts[MONITOR_DIM]; /* each sensor's share in the alarm, together about 1 */
+    const int32_t kind = monitor_blame(&model, parts);
+    int most = 0;
+    for (int j = 1; j < MONITOR_DIM; j++) {
+        most = parts[j] > parts[most] ? j : most;
+    }
+    (void)monitor_alarm(&model, state);
+    printf("%d,%d,%.9g,%.9g,%s,%s,%.9g\n", row, (int)state[2], (double)state[0], (double)state[1], kind_of(kind),
+           sensors[most], (double)parts[most]);
+}
 
 int main(void)
 {
     float x[MONITOR_DIM];
-    int sample = 0;
-    if (monitor_selftest(&model) != 0) {
+    char button = '-';
+    if (monitor_selftest(&model) != MONITOR_DONE) {
         fputs("this build does not compute what the simulation computes\n", stderr);
         return 1;
     }
     monitor_init(&model);
-    for (;;) {
-        float state[2]; /* level and threshold */
-        int status = 0;
+    for (int row = 0; scanf(" %c", &button) == 1; row++) {
+        int32_t status;
         for (int j = 0; j < MONITOR_DIM; j++) {
             if (scanf("%f", &x[j]) != 1) {
-                fprintf(stderr, "%d samples, %u bytes of RAM\n", sample, (unsigned)MONITOR_RAM_BYTES);
-                return 0;
+                return 1;
             }
         }
-        status = (int)monitor_update(&model, x); /* below 0: an input is out of range, and nothing changed */
-        (void)monitor_alarm(&model, state);
+        status = monitor_update(&model, x); /* below 0: an input is out of range, and nothing changed */
         if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
-            const char *what = status == MONITOR_HELD ? "held" : "learned";
-            printf("%d,%s,%.9g,%.9g\n", sample, what, (double)state[0], (double)state[1]);
+            report(row);
         }
-        sample++;
+        if (button == 'a') { /* "this is normal from now on" */
+            (void)monitor_acknowledge(&model);
+        } else if (button == 'r') { /* "never take this for normal" */
+            (void)monitor_reject(&model);
+        }
     }
+    return 0;
 }

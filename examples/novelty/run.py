@@ -2,19 +2,18 @@
 
     python examples/novelty/run.py [-o FOLDER] [--docs docs/data/novelty]
 
-One stream of the machine: samples to settle in, normal operation, three faults that are repaired, a change that stays.
-FOLDER (default: novelty-out) gets the C project, samples.txt and alarms.csv; --docs also writes the tables and figures that
-docs/novelty.md shows.
+One stream of the machine: rows to settle in, normal operation, faults that are repaired, one that an operator rejects, a change
+that an operator acknowledges.  FOLDER (default: novelty-out) gets the C project, rows.txt and alarms.csv; --docs also writes the
+figure and the output that docs/novelty.md shows, and that page.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,111 +23,157 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from detectors import detector  # noqa: E402
 from machine import FAULTS, SENSORS, Drive, Fault  # noqa: E402
+from page import filled  # noqa: E402
 
 from pykernel import HostModel, Spec, check, generate, load_spec  # noqa: E402
+from pykernel.algorithms.novelty.state import GmmStatus  # noqa: E402
 from pykernel.files import whole_file  # noqa: E402
 from pykernel.gen.compilers import find_compilers  # noqa: E402
 from pykernel.gen.project import build  # noqa: E402
 
 SEED = 0
 TARGET, CHAIN, LEVEL = "cortex-m4f", "zig", "-O2"
-NOVEL, HELD = 4, 5
-BESIDE = {"largest": "max |z|", "mahalanobis": "Mahalanobis"}
-"""What the figure shows beside the monitor."""
-WINDOWS = {"largest": 1000, "mahalanobis": 16_000}
-"""The best of those that compare.py tried."""
+NOVEL, HELD = GmmStatus.NOVEL, GmmStatus.HELD
+BUTTONS = {"-": "", "a": "acknowledge", "r": "reject"}
+"""What is pressed after a row, as rows.txt has it, and what is called then."""
 
 
 @dataclass(frozen=True)
 class Part:
     """What happens for how long."""
 
-    samples: int
+    rows: int
     text: str
     fault: Fault | None = None
+    button: str = "-"
+    pressed: int = 0  # after which row of the part
 
 
 def fault(name: str) -> Fault:
     return next(found for found in FAULTS if found.name == name)
 
 
+NORMAL = Part(1500, "normal")
 TOUR = (
     Part(4000, "settling in"),
     Part(2000, "normal"),
-    Part(200, "slip", fault("slip, large")),
-    Part(1500, "normal"),
-    Part(200, "stuck sensor", fault("stuck, whole")),
-    Part(1500, "normal"),
-    Part(100, "imbalance", fault("imbalance, large")),
-    Part(1500, "normal"),
-    Part(1000, "other gears from here on", fault("mesh, medium")),
-    Part(4000, "still", fault("mesh, medium")),
+    Part(200, "a brake drags", fault("drag, medium")),
+    NORMAL,
+    Part(200, "stuck band 3", fault("stuck, whole")),
+    NORMAL,
+    Part(100, "imbalance, rejected", fault("imbalance, large"), "r", 10),
+    NORMAL,
+    Part(100, "imbalance again", fault("imbalance, large")),
+    NORMAL,
+    Part(1000, "another brake, acknowledged", fault("drag, large"), "a", 10),
+    Part(4000, "the other brake still", fault("drag, large")),
 )
 
 
 @dataclass(frozen=True)
-class Course:
-    """What a model said of each sample."""
+class Record:
+    """rows: (rows, 8) float32, as the device will read them; gears: (rows,); buttons: of BUTTONS, a letter for each row."""
 
-    scores: np.ndarray
+    rows: np.ndarray
+    gears: np.ndarray
+    buttons: str
+
+    def pieces(self) -> Iterator[tuple[np.ndarray, str]]:
+        """The rows up to each button that is pressed, and what is called then; at the end nothing is."""
+        first = 0
+        for t, button in enumerate(self.buttons):
+            if button != "-" or t + 1 == len(self.buttons):
+                yield self.rows[first : t + 1], BUTTONS[button]
+                first = t + 1
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a model said of each row."""
+
     statuses: np.ndarray
-    levels: np.ndarray
-    thresholds: np.ndarray
+    states: np.ndarray  # level, threshold, rows since the alarm began, (rows, 3)
+    shares: np.ndarray  # of each sensor in the alarm, (rows, 8); 0 where there is none
+    kinds: np.ndarray  # a GmmStatus of each row in alarm
 
     @property
     def alarms(self) -> np.ndarray:
         return np.isin(self.statuses, (NOVEL, HELD))
 
+    @property
+    def levels(self) -> np.ndarray:
+        return self.states[:, 0]
 
-def record(parts: Sequence[Part] = TOUR, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
-    """The samples, as the device will read them, (samples, 8) float32, and the gear of each."""
+    @property
+    def thresholds(self) -> np.ndarray:
+        return self.states[:, 1]
+
+
+def record(parts: Sequence[Part] = TOUR, seed: int = SEED) -> Record:
     machine = Drive(seed)
-    streams = [machine.run(part.samples, part.fault) for part in parts]
-    x = np.concatenate([stream.x for stream in streams]).astype(np.float32)
-    return x, np.concatenate([stream.gear for stream in streams])
+    streams = [machine.run(part.rows, part.fault) for part in parts]
+    buttons = ["-" * part.pressed + part.button + "-" * (part.rows - part.pressed - 1) for part in parts]
+    rows = np.concatenate([stream.x for stream in streams]).astype(np.float32)
+    return Record(rows, np.concatenate([stream.gear for stream in streams]), "".join(buttons))
 
 
-def simulate(spec: Spec, x: np.ndarray) -> tuple[Course, HostModel]:
-    """Sample by sample, since level and threshold are read after each."""
-    model = HostModel(spec)
-    scores, statuses = np.empty(len(x), np.float32), np.empty(len(x), np.int32)
-    state = np.empty((len(x), 2), np.float32)
-    for t in range(len(x)):
-        score, status = model.prequential(x[t : t + 1])
-        scores[t], statuses[t] = score[0], status[0]
-        state[t] = model.read("alarm")[0]
-    return Course(scores, statuses, state[:, 0], state[:, 1]), model
+def simulate(spec: Spec, stream: Record) -> tuple[Course, HostModel]:
+    """Row by row, since level, threshold and blame are read after each."""
+    model, rows = HostModel(spec), len(stream.rows)
+    found = Course(
+        np.empty(rows, np.int32),
+        np.empty((rows, 3), np.float32),
+        np.zeros((rows, len(SENSORS)), np.float32),
+        np.zeros(rows, np.int32),
+    )
+    for t, (row, button) in enumerate(zip(stream.rows, stream.buttons, strict=True)):
+        found.statuses[t] = model.update(row[None])[0]
+        found.states[t] = model.read("alarm")[0]
+        if found.statuses[t] in (NOVEL, HELD):
+            found.shares[t], found.kinds[t] = model.read("blame")
+        if button != "-":
+            model.call(BUTTONS[button])
+    return found, model
 
 
 # ------------------------------------------------------------------------------------------------------ on the device
 
 
-def run_firmware(folder: Path, x: np.ndarray) -> list[list[str]]:
-    """Compile firmware.c with the generated C, feed it the samples; the lines that it prints."""
-    np.savetxt(folder / "samples.txt", x, fmt="%.9g")
+def run_firmware(folder: Path, stream: Record) -> list[list[str]]:
+    """Compile firmware.c with the generated C, feed it the rows; the lines that it prints."""
+    lines = (
+        f"{button} {' '.join(f'{value:.9g}' for value in row)}\n"
+        for row, button in zip(stream.rows, stream.buttons, strict=True)
+    )
+    (folder / "rows.txt").write_text("".join(lines))
     program, compiler = folder / "firmware", find_compilers()[0]
     sources = [str(HERE / "firmware.c"), str(folder / "monitor" / "src" / "monitor.c")]
     options = ["-O2", "-std=c99", "-ffp-contract=off", f"-I{folder / 'monitor' / 'src'}", "-o", str(program)]
     subprocess.run([*compiler.command, *options, *sources], check=True)
-    with (folder / "samples.txt").open() as samples:
-        done = subprocess.run([program], stdin=samples, capture_output=True, text=True, check=True)
+    with (folder / "rows.txt").open() as rows:
+        done = subprocess.run([program], stdin=rows, capture_output=True, text=True, check=True)
     (folder / "alarms.csv").write_text(done.stdout)
     return [line.split(",") for line in done.stdout.splitlines()]
 
 
+def kind_of(kind: int) -> str:
+    """A word for what is wrong."""
+    return GmmStatus(kind).name.lower() if kind in (*range(GmmStatus.JUMP, GmmStatus.REGIME + 1),) else "unknown"
+
+
 def said(course: Course) -> list[list[str]]:
     """The lines that the firmware should print."""
-    return [
-        [str(t), "held" if course.statuses[t] == HELD else "learned"]
-        + [f"{value:.9g}" for value in (course.levels[t], course.thresholds[t])]
-        for t in np.flatnonzero(course.alarms)
-    ]
+    found = []
+    for t in np.flatnonzero(course.alarms):
+        (level, threshold, since), most = course.states[t], int(np.argmax(course.shares[t]))
+        told = [str(t), str(int(since)), f"{level:.9g}", f"{threshold:.9g}", kind_of(course.kinds[t])]
+        found.append([*told, SENSORS[most], f"{course.shares[t, most]:.9g}"])
+    return found
 
 
-def emulate(spec: Spec, x: np.ndarray) -> dict[str, Any]:
-    """All samples on an emulated CPU: what they took, and whether memory, answers and statuses are the simulation's."""
+def emulate(spec: Spec, stream: Record) -> dict[str, Any]:
+    """All rows on an emulated CPU: what they took, and whether memory, answers and statuses are the simulation's."""
     from pykernel.targets.build import model_image, toolchain
     from pykernel.targets.target import find_target
     from pykernel.targets.unicorn_runner import UnicornModel
@@ -137,20 +182,25 @@ def emulate(spec: Spec, x: np.ndarray) -> dict[str, Any]:
     image = model_image(project, target, CHAIN, level=LEVEL)
     device, host = UnicornModel(project, image), HostModel(spec, project.drop)
     device.paint_stack()
-    answers, statuses = device.prequential(x, np.zeros((len(x), 0), np.float32))
-    expected, reported = host.prequential(x)
-    equal = np.array_equal(answers, expected) and np.array_equal(statuses, reported)
-    equal = equal and bytes(device.memory.bytes) == bytes(host.memory.bytes)
+    equal = True
+    for rows, button in stream.pieces():
+        answers, statuses = device.prequential(rows, np.zeros((len(rows), 0), np.float32))
+        expected, reported = host.prequential(rows)
+        equal = equal and np.array_equal(answers, expected) and np.array_equal(statuses, reported)
+        if button:
+            equal = equal and device.call(button) == host.call(button)
+        (shares, kind), (expected, reported_kind) = device.read("blame"), host.read("blame")
+        equal = equal and np.array_equal(shares, expected) and kind == reported_kind
+        equal = equal and bytes(device.memory.bytes) == bytes(host.memory.bytes)
     costs = {name: np.array(device.costs[name]) for name in ("novelty", "update")}
     return {
-        "equal": "yes" if equal else "NO",
-        "samples": len(x),
-        "state_bytes": project.figures["state_bytes"],
-        "ram_bytes": project.figures["ram_bytes"],
+        "equal": bool(equal),
         "flash_bytes": image.flash_bytes,
         "stack_bytes": device.machine.stack_used(),
-        **{f"{name}_mean": round(float(taken.mean())) for name, taken in costs.items()},
-        **{f"{name}_max": int(taken.max()) for name, taken in costs.items()},
+        "calls": {name: (round(float(taken.mean())), int(taken.max())) for name, taken in costs.items()},
+        "others": {
+            name: device.other_calls[name] for name in ("blame", "acknowledge", "reject") if name in device.other_calls
+        },
         "compiler": f"{CHAIN} {toolchain(target, CHAIN).version} {LEVEL}",
     }
 
@@ -158,32 +208,22 @@ def emulate(spec: Spec, x: np.ndarray) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ results
 
 
-def happened(courses: Mapping[str, Course], parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """For each part and model: alarms, samples until the first, samples in alarm, samples held."""
-    rows, start = [], 0
+def happened(course: Course, parts: Sequence[Part]) -> Iterator[str]:
+    """A line for each part: rows in alarm, rows until the first, rows held, what is blamed most often."""
+    yield f"{'rows':>15}  {'what happens':28} {'in alarm':>8} {'first after':>11} {'held':>5}  blamed"
+    start = 0
     for part in parts:
-        here = slice(start, start + part.samples)
-        for name, course in courses.items():
-            alarmed = course.alarms[here]
-            begun = alarmed & ~np.r_[course.alarms[start - 1] if start else False, alarmed[:-1]]
-            at = np.flatnonzero(alarmed)
-            rows.append(
-                {"from": start, "to": start + part.samples - 1, "what": part.text, "detector": name}
-                | {"alarms": int(begun.sum()), "after": int(at[0]) if len(at) else "", "samples": len(at)}
-                | {"held": int((course.statuses[here] == HELD).sum())}
-                | {"level": f"{course.levels[here].mean():.3g}", "threshold": f"{course.thresholds[here][-1]:.3g}"}
-            )
-        start += part.samples
-    return rows
-
-
-def save(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    with whole_file(path) as file:
-        file.write(text.getvalue().encode())
+        here = slice(start, start + part.rows)
+        at = np.flatnonzero(course.alarms[here])
+        held, first = int((course.statuses[here] == HELD).sum()), int(at[0]) if len(at) else ""
+        blamed = ""
+        if len(at):
+            sensors = Counter(SENSORS[j] for j in course.shares[here][at].argmax(axis=1))
+            kinds = Counter(kind_of(kind) for kind in course.kinds[here][at])
+            blamed = f"  {sensors.most_common(1)[0][0]}, {kinds.most_common(1)[0][0]}"
+        span = f"{start:,}-{start + part.rows - 1:,}"
+        yield f"{span:>15}  {part.text:28} {len(at):8} {first:>11} {held:5}{blamed}"
+        start += part.rows
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -200,10 +240,10 @@ def main(words: Sequence[str] | None = None) -> None:
         said_here.append(line)
         print(line)
 
-    spec = load_spec(HERE / "monitor.toml")
-    x, gears = record()
-    course, _ = simulate(spec, x)
-    tell(f"simulated    {len(x):,} samples of {len(SENSORS)} sensors, {int(course.alarms.sum())} of them alarms")
+    spec, stream = load_spec(HERE / "monitor.toml"), record()
+    rows = f"{len(stream.rows):,} rows"
+    course, _ = simulate(spec, stream)
+    tell(f"simulated    {rows} of {len(SENSORS)} sensors, {int(course.alarms.sum())} of them in alarm")
 
     project = generate(spec, chosen.out / "monitor", force=True)
     state, ram = project.figures["state_bytes"], project.figures["ram_bytes"]
@@ -211,39 +251,36 @@ def main(words: Sequence[str] | None = None) -> None:
 
     report = check(spec, samples=chosen.samples)
     builds = ", ".join(f"{row['compiler']} {row['flags']}" for row in report.rows)
-    tell(f"checked      {chosen.samples:,} random samples, {builds}: memory {'equal' if report.ok else 'NOT EQUAL'}")
+    tell(f"checked      {chosen.samples:,} random rows, {builds}: memory {'equal' if report.ok else 'NOT EQUAL'}")
 
-    lines = run_firmware(chosen.out, x)
-    same = lines == said(course)
-    tell(f"firmware     {len(x):,} samples, {len(lines)} alarms: {'those' if same else 'NOT those'} of the simulation")
+    same = run_firmware(chosen.out, stream) == said(course)
+    tell(f"firmware     {rows}: {'the alarms' if same else 'NOT the alarms'} of the simulation")
 
-    device = emulate(spec, x)
+    device = emulate(spec, stream)
+    tell(f"{TARGET}   {rows}: memory, answers and statuses {'equal' if device['equal'] else 'NOT EQUAL'}")
     tell(
-        f"{TARGET}   {len(x):,} samples: memory, answers and statuses {'equal' if device['equal'] == 'yes' else 'NOT EQUAL'}"
+        f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack ({device['compiler']})"
     )
-    tell(f"             {device['flash_bytes']:,} bytes of flash, {device['stack_bytes']} of stack")
-    for name in ("novelty", "update"):
-        tell(f"             {name}: {device[f'{name}_mean']:,} instructions, at most {device[f'{name}_max']:,}")
+    for name, (mean, most) in device["calls"].items():
+        tell(f"             {name}: {mean:,} instructions, at most {most:,}")
+    for name, most in device["others"].items():
+        tell(f"             {name}: at most {most:,}")
     tell("")
-    rows = happened({"okfeb": course}, TOUR)
-    tell(f"{'samples':>15}  {'what happens':24} {'alarms':>6} {'first after':>11} {'in alarm':>8} {'held':>5}")
-    for row in rows:
-        span = f"{row['from']:,}-{row['to']:,}"
-        tell(f"{span:>15}  {row['what']:24} {row['alarms']:6} {row['after']:>11} {row['samples']:8} {row['held']:5}")
-    if not (report.ok and same and device["equal"] == "yes"):
+    for line in happened(course, TOUR):
+        tell(line)
+    if not (report.ok and same and device["equal"]):
         sys.exit("the C does not compute what the simulation computes")
 
     if chosen.docs is not None:
         from figures import alarm_figure
 
         chosen.docs.mkdir(parents=True, exist_ok=True)
-        courses = {"okfeb": course}
-        for kind in BESIDE:
-            courses[kind] = simulate(detector(spec, kind, window=WINDOWS[kind]), x)[0]
-        (chosen.docs / "output.txt").write_text("".join(f"{line.rstrip()}\n" for line in said_here))
-        save(chosen.docs / "tour.csv", happened(courses, TOUR))
-        save(chosen.docs / "device.csv", [device])
-        alarm_figure(chosen.docs / "alarms.svg", TOUR, gears, courses, BESIDE)
+        output = "".join(f"{line.rstrip()}\n" for line in said_here)
+        page = chosen.docs.parents[1] / "novelty.md"
+        for path, text in ((chosen.docs / "output.txt", output), (page, filled(page.read_text("utf-8"), output))):
+            with whole_file(path) as file:
+                file.write(text.encode())
+        alarm_figure(chosen.docs / "alarms.svg", TOUR, stream.gears, course)
 
 
 if __name__ == "__main__":

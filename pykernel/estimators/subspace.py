@@ -48,8 +48,8 @@ OWN = {
         "novelty",
         kind=float | None,
         text="""float
-        Wanted number of alarms for each sample of normal operation, for example 0.001; the threshold of novelty adapts
-        to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
+        Wanted part of the samples of normal operation that are in alarm, for example 0.001; the threshold of novelty
+        adapts to this rate. None: there are no alarms; 0.01 if ``smoothing``, ``warmup`` or ``relearn_after`` is given.""",
     ),
     "n_epochs": Parameter(
         default=1,

@@ -205,11 +205,11 @@ class Course:
         """Add the next rows.
 
         values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
-        level and threshold after each row, (rows, 2), NaN where there are none.
+        level and threshold after each row, and more that is not kept, (rows, 2 or more), NaN where there are none.
         """
         answered = np.isfinite(values).all(axis=1)
         sums, largest = (np.where(answered[:, None], values, other) for other in (0.0, -np.inf))
-        self.kept.add(np.column_stack([answered, alarmed, sums, largest, states]))
+        self.kept.add(np.column_stack([answered, alarmed, sums, largest, states[:, :2]]))
 
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Mean and largest of each value from row ``first`` on, and the fraction of the rows in alarm.

@@ -218,26 +218,25 @@ class SeenAlarms:
         self.counts = np.zeros((2, len(names), self.STEPS * (self.TO - self.FROM)), np.int64)
         self.in_alarm = 0
         self.lengths: Counter[int] = Counter()  # of the alarms, in rows
-        self._length = 0
+        self._length = self._number = 0
         self._largest: np.ndarray | None = None
 
-    def take(self, distances: np.ndarray, alarmed: np.ndarray) -> None:
-        """Count the next rows that were not refused: their distances, (rows, predictors), and which are in alarm,
-        (rows,).
+    def take(self, distances: np.ndarray, which: np.ndarray) -> None:
+        """Count the next rows that were not refused: their distances, (rows, predictors), and the number of the alarm that
+        each is in, 0 for none, (rows,).
         """
         with np.errstate(divide="ignore"):
             places = np.floor((np.log2(np.nan_to_num(distances, posinf=2.0**60)) - self.FROM) * self.STEPS)
         places = np.clip(places, 0, self.counts.shape[2] - 1).astype(int)
         for i in range(len(self.names)):
             np.add.at(self.counts[0, i], places[:, i], 1)
-        self.in_alarm += int(alarmed.sum())
-        for row, now in enumerate(alarmed.tolist()):
-            if now:
-                self._largest = places[row] if self._largest is None else np.maximum(self._largest, places[row])
-                self._length += 1
-            elif self._largest is not None:
+        self.in_alarm += int((which > 0).sum())
+        for row in np.flatnonzero(which):
+            if which[row] != self._number:
                 self._end(self.counts, self.lengths)
-                self._largest, self._length = None, 0
+                self._largest, self._length, self._number = None, 0, int(which[row])
+            self._largest = places[row] if self._largest is None else np.maximum(self._largest, places[row])
+            self._length += 1
 
     def _end(self, counts: np.ndarray, lengths: Counter[int]) -> None:
         if self._largest is not None:

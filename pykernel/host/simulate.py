@@ -25,6 +25,8 @@ DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
 ALARMS = 1000
 """Most alarms whose first and last rows are kept."""
+UNTOLD = "unknown"
+"""The kind of an alarm of which too little is known."""
 LEAST_CHANCE = 2.0**-24
 """A class that came counts as if it had at least this probability."""
 ADVISE_AFTER = 100
@@ -40,6 +42,8 @@ class Steps:
     results of the predictions; ``learnt`` is then true for all rows.
     states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3); else (rows, 0).
     ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
+    blame: for a model that says what an alarm is about, the most blamed input, its share and the alarm's kind, NaN for rows
+    that are not in alarm, (rows, 3); else (rows, 0).
     """
 
     first_row: int
@@ -49,37 +53,60 @@ class Steps:
     learnt: np.ndarray
     states: np.ndarray
     ends: np.ndarray
+    blame: np.ndarray
 
 
 class Alarms:
     """The alarms that a model raised.
 
-    Consecutive samples whose status is in the program's ``alarms`` are one alarm.  Refused samples between them are
-    ignored.
+    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, with the
+    gaps over which the model's count of the alarm's rows goes on.  Refused samples between them are ignored.
     """
 
     def __init__(self, spec: Spec) -> None:
         self.statuses = [int(status) for status in spec.program.alarms]
+        self.inputs = spec.input.columns or tuple(f"input {j}" for j in range(spec.dim))
+        self.kinds = {int(status): status.name.lower() for status in spec.program.status}
         self.samples = self.count = 0  # number of samples in alarm; number of alarms
-        self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms: their rows, and the highest level
+        self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
         self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
 
-    def take(self, rows: np.ndarray, statuses: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """Take the next samples: their rows, statuses, and levels.  Returns whether each is in alarm, (samples,)."""
+    def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
+        """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
+
+        Returns the number of the alarm that each is in, from 1 on, (samples,); 0 for none.
+        """
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
-        self.samples += int(alarmed.sum())
+        which = np.zeros(len(rows), int)
         for i in np.flatnonzero(alarmed):
-            row, level = int(rows[i]), float(levels[i])
-            if order[i] != self._last + 1:
+            if order[i] != self._last + 1 and not states[i, 2] > 1:
                 self.count += 1
-                if self.count <= ALARMS:
-                    self.listed.append({"first_row": row, "last_row": row, "level": level})
-            elif self.count <= ALARMS:
-                latest = self.listed[-1]
-                latest |= {"last_row": row, "level": max(latest["level"], level)}
-            self._last = int(order[i])
+            which[i], self._last = self.count, int(order[i])
+            if self.count <= ALARMS:
+                self._list(int(rows[i]), *map(float, states[i, :2]))
+                if blame.shape[1]:
+                    self._tell(blame[i])
+        self.samples += int(alarmed.sum())
         self._taken += int((statuses >= 0).sum())
-        return alarmed
+        return which
+
+    def _list(self, row: int, level: float, threshold: float) -> None:
+        """Note the row, and the state where the level is highest."""
+        if len(self.listed) < self.count:
+            self.listed.append({"first_row": row, "last_row": row, "rows": 0, "level": -np.inf})
+        latest = self.listed[-1]
+        latest |= {"last_row": row, "rows": latest["rows"] + 1}
+        if level > latest["level"]:
+            latest |= {"level": level, "threshold": threshold}
+
+    def _tell(self, blame: np.ndarray) -> None:
+        """Note what the alarm is about: the most blamed input, its share and the kind, latest.  A kind is not forgotten if the
+        model's count of the alarm's rows begins anew.
+        """
+        input, share, kind = blame.tolist()
+        told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
+        if told["kind"] != UNTOLD or self.listed[-1].get("kind", UNTOLD) == UNTOLD:
+            self.listed[-1] |= told
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
         """The alarms as plain values.  state: the present level, threshold and rows since the alarm began."""
@@ -124,6 +151,9 @@ class _Run:
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
         self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
+        # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
+        self._twin = HostModel(spec) if self.alarms is not None and self.model.exists("blame") else None
+        self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
         self.statuses = {status: 0 for status in program.status}
@@ -244,11 +274,14 @@ class _Run:
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
         question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))
-        ends = self._enclosed(all_x, all_y, waiting)
+        ends, blame = self._enclosed(all_x, all_y, waiting), np.zeros((rows, 0))
+        if self._twin is not None:
+            self._twin.memory.copy_from(self.model.memory)
         if self.alarms is None:
             predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
         else:
             predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
+            blame = self._blamed(x, statuses)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, all_x, all_y)
@@ -260,7 +293,7 @@ class _Run:
             learnt = np.ones(rows, bool)  # every prediction has a status
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
-        steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends)
+        steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends, blame)
         self._follow(steps)
         self.rows += rows
         self.missing += np.isnan(x).sum(axis=0)
@@ -270,13 +303,32 @@ class _Run:
         self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
         return steps
 
+    def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
+        """What the rows in alarm are about: see ``Steps.blame``.  A twin learns the rows once more, up to each of these.
+
+        An alarm that becomes normal in a row has no kind any more; the row then has the kind of the row before.
+        """
+        assert self.alarms is not None
+        if self._twin is None:
+            return np.zeros((len(x), 0))
+        found, done = np.full((len(x), 3), np.nan), 0
+        for i in np.flatnonzero(np.isin(statuses, self.alarms.statuses)).tolist():
+            self._twin.update(x[done : i + 1])
+            done = i + 1
+            shares, kind = self._twin.read("blame")
+            culprit = int(shares.argmax())
+            self._kind = kind if kind != self.spec.program.status["DONE"] else self._kind
+            found[i] = culprit, shares[culprit], self._kind
+        return found
+
     def _follow(self, steps: Steps) -> np.ndarray:
-        """Record the alarms of the next steps.  Returns for each row whether it is in alarm, (rows,)."""
-        at = np.zeros(len(steps.statuses), bool)
+        """Record the alarms of the next steps.  Returns the number of the alarm that each row is in, 0 for none, (rows,)."""
+        which = np.zeros(len(steps.statuses), int)
         if self.alarms is not None:
-            rows, learnt = np.arange(steps.first_row, steps.first_row + len(at)) - self.delay, steps.learnt
-            at[learnt] = self.alarms.take(rows[learnt], steps.statuses[learnt], steps.states[learnt, 0])
-        return at
+            rows, learnt = np.arange(steps.first_row, steps.first_row + len(which)) - self.delay, steps.learnt
+            told = (part[learnt] for part in (rows, steps.statuses, steps.states, steps.blame))
+            which[learnt] = self.alarms.take(*told)
+        return which
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count consecutive refusals, and remember the reason for the last one."""
@@ -569,22 +621,23 @@ class Monitoring(_Run):
             self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
     def _follow(self, steps: Steps) -> np.ndarray:
-        alarmed, states = super()._follow(steps), np.full((len(steps.statuses), 3), np.nan)
+        which, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
         if self.alarms is not None:
-            states = steps.states
+            states = steps.states[:, :2]
             warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
             taken = np.flatnonzero(steps.statuses >= 0)
             taken = taken[taken >= warmup - self.rows]
-            self.seen.take(self._distances[taken], alarmed[taken])
-        self.course.add(self._answers, alarmed, states)
-        return alarmed
+            self.seen.take(self._distances[taken], which[taken])
+        self.course.add(self._answers, which > 0, states)
+        return which
 
     def report(self) -> dict[str, Any]:
         """The whole run, as plain values.
 
         question: the question that each row was asked.  all, second_half: see ``Course.summary``.
         statuses: the results of updates or, for a model that does not learn, of answers.
-        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up.
+        alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
+        the part of these in alarm.  ``regimes``: the part of time of each known regime, for a model that has them.
         ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
         rows in alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
         """
@@ -594,13 +647,19 @@ class Monitoring(_Run):
         else:
             sizes, seen = simple_bytes(self.spec), self.seen.report()
             novelty = self.spec.novelty if self.spec.has("novelty", "false_alarm_rate") else None
-            rate = novelty.false_alarm_rate if novelty is not None and novelty.threshold is None else None
+            fixed = getattr(novelty, "threshold", None) is not None
+            rate = None if novelty is None or fixed else novelty.false_alarm_rate
+            judged = int(self.seen.counts[0, 0].sum())
             told["alarms"] |= {
                 "false_alarm_rate": rate,
-                "judged": int(self.seen.counts[0, 0].sum()),
+                "judged": judged,
+                "in_alarm": self.seen.in_alarm / judged if judged else None,
                 "seen_by_chance": seen.pop("chance"),
                 "simple": {name: {"seen": part, "bytes": sizes[name]} for name, part in seen.items()},
             }
+        if self.model.exists("regimes"):
+            shares = self.model.read("regimes")[0]
+            told["regimes"] = sorted(shares[shares > 0].tolist(), reverse=True)
         return {
             "name": self.spec.name,
             "rows": self.rows,
@@ -621,11 +680,17 @@ def answer_names(spec: Spec) -> tuple[str, ...]:
 def prediction_header(spec: Spec) -> str:
     """The first line of a CSV file of predictions; without labels, of the main question's answers."""
     state = ["level", "threshold", "since"] if spec.program.raises_alarms(spec.config) else []
+    state += ["blamed", "kind"] if state and _blames(spec) else []
     if spec.program.label_kind == "none":
         return _csv([["row", *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
     ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
     return _csv([["row", *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
+
+
+def _blames(spec: Spec) -> bool:
+    """Whether the model says what an alarm is about."""
+    return any(entry.name == "blame" for entry in spec.program.entries_for(spec.config))
 
 
 def prediction_lines(spec: Spec, steps: Steps) -> str:
@@ -644,6 +709,10 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
     statuses = [names[s] if learnt else "" for s, learnt in zip(steps.statuses.tolist(), steps.learnt, strict=True)]
     rows = range(steps.first_row, steps.first_row + len(statuses))
     states = as_table(steps.states).astype(str).T.tolist()
+    if steps.blame.shape[1]:
+        columns = spec.input.columns or [f"input {j}" for j in range(spec.dim)]
+        told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind in steps.blame.tolist()]
+        states += [list(each) for each in zip(*told, strict=True)]
     ends = texts(steps.ends) if steps.ends.shape[1] else []
     return _csv(zip(rows, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True))
 

@@ -25,6 +25,7 @@ from pykernel.tuning.combinations import (
     combine,
     held,
     knobs,
+    monitors,
     rules,
     trained_at_once,
     whole_combinations,
@@ -33,6 +34,8 @@ from pykernel.tuning.trials import Table
 
 MOST = 128
 """The largest size that a plan tries."""
+COMPONENTS = (2, 3, 4, 8)
+"""Gaussians of a monitor's bank."""
 MOST_TRAINED = 64
 """Most trained vectors.  More vectors take long to train, and are seldom better."""
 
@@ -61,10 +64,12 @@ class Trial:
 
     @property
     def score(self) -> float:
+        """What is to be small: the error; of a monitor that does not keep its rate of false alarms, more than one that does."""
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
             return math.inf
-        return float(told["error"])
+        broken = 0.0 if told.get("keeps_rate", True) else 1 + told["other_rows"]
+        return float(told["error"]) + broken
 
     @property
     def bytes(self) -> int:
@@ -138,7 +143,7 @@ def arms(
     integers, where possible.
     """
     if "label" not in base:
-        return _monitors(base)
+        return _monitors(base, chosen)
     known = Known.of(table.x[: table.split], table.labels[: table.split])
     every = [*rules()] if chosen is None else [rule for rule in rules() if rule in chosen]
     found: list[Combination] = []
@@ -166,21 +171,33 @@ def _staged(base: Content) -> Content:
     return made
 
 
-def _monitors(base: Content) -> list[Arm]:
-    content = dict(completed(base))
-    spec = make_spec(content)
-    every = (
-        *(knob for knob in knobs(spec.kernel.sigma) if knob.name == "kernel.sigma"),
-        Whole("learning", "features", (), math.log(1.5), 2, spec.reduction.n_max),
-        Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
-    )
-    held_now = {knob.name: held(spec, knob) for knob in every}
-    found = []
-    for update in (None, "rls"):
-        made = {**content, "learning": content["learning"] | ({"update": update} if update else {})}
+def _monitors(base: Content, chosen: Sequence[str] | None) -> list[Arm]:
+    """Banks of Gaussians of several sizes, and a subspace; only those that have all keys of the spec."""
+    given = base.get("learning", {}).get("components")
+    own = [
+        base | {"learning": base.get("learning", {}) | {"components": k}} for k in (given and (given,)) or COMPONENTS
+    ]
+    found: dict[str, Arm] = {}
+    for content in (dict(completed(each)) for each in (*own, base | {"subspace": base.get("subspace", {})})):
+        rule = content["learning"]["rule"]
         with contextlib.suppress(UserError):
-            found.append(Arm(Combination("okfeb", update, made, make_spec(made), None), every, held_now))
-    return found
+            technique = f"{content['learning']['components']} components" if rule == "gmm" else None
+            arm = _monitor(Combination(rule, technique, content, make_spec(content), None))
+            if rule in (chosen or monitors()):
+                found.setdefault(arm.name, arm)
+    return list(found.values())
+
+
+def _monitor(made: Combination) -> Arm:
+    spec = made.spec
+    assert spec is not None
+    tried: tuple[Knob, ...] = (Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),)
+    if made.rule == "gmm":
+        tried += (Whole("novelty", "relearn_after", (), math.log(2), 10, 400),)
+    else:
+        sigma = (knob for knob in knobs(spec.kernel.sigma) if knob.name == "kernel.sigma")
+        tried += (*sigma, Whole("learning", "features", (), math.log(1.5), 2, spec.reduction.n_max))
+    return Arm(made, tried, {knob.name: held(spec, knob) for knob in tried})
 
 
 def _dim(base: Content) -> int:

@@ -171,7 +171,13 @@ def techniques() -> tuple[str, ...]:
 
 def rules() -> tuple[str, ...]:
     """The rules that predict labels."""
-    return tuple(rule for rule in every_rule() if rule != "nystrom")
+    return tuple(rule for rule, family in every_rule().items() if rule != "nystrom" and {*family.programs} != {"none"})
+
+
+def monitors() -> tuple[str, ...]:
+    """The rules that raise alarms without labels."""
+    families = every_rule().items()
+    return tuple(rule for rule, family in families if "none" in family.programs and family.programs["none"].alarms)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
 from pykernel.tuning.combinations import TRAINED, Content, Known, combine
 from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, taken
+from pykernel.tuning.faults import COUNT
 from pykernel.tuning.stage import dump
-from pykernel.tuning.trials import Table, stand_in
+from pykernel.tuning.trials import Table, deviation_of, stand_in
 
 LEAST, START = 4, 32
 """Sizes: the least, and the first that a plan tries."""
@@ -35,6 +36,10 @@ equally good; the one with the fewest bytes is chosen."""
 SMALLER = 1.05
 """A model with an error up to this factor above the planned model's error is reported as well, if it needs at most half
 of the bytes."""
+WORSE = 0.05
+"""The same for monitors: so many more of the faults are missed."""
+ALIKE = 0.02
+"""Monitors that miss up to so many more of the faults count as equally good, or up to a standard deviation more."""
 SHARES = (1.0, 1 / 2, 1 / 4)
 """Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
 STOOD_IN = (4, 16)
@@ -56,6 +61,11 @@ VERIFIED = 12
 """Most models that are verified, beginning with the best, before the plan gives up."""
 EMULATED = 600_000_000
 """Approximate number of instructions that are emulated to verify a model."""
+
+
+def by_chance(missed: float) -> float:
+    """By how much the missed parts of equally good monitors may differ."""
+    return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
 class NothingFits(CheckFailed):
@@ -150,14 +160,18 @@ class Search:
         near = [
             trial
             for trial in self.ranking()
-            if trial.score <= SMALLER * winner.score
+            if trial.score <= (SMALLER * winner.score if self.table.y is not None else winner.score + WORSE)
             and 2 * trial.bytes <= winner.bytes
             and (trial.found["learning"] is not None) == learns
         ]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def as_good_as(self, error: float) -> float:
-        """The largest error that counts as equal to this error: 1 % more; for classes, at least one more wrong row."""
+        """The largest error that counts as equal to this error: 1 % more; for classes, at least one more wrong row; for
+        monitors, as many more missed faults as chance makes.
+        """
+        if self.table.y is None:
+            return error + by_chance(error)
         one_row = 1 / len(self.table.x[self.table.split :]) if self.table.of_classes else 0.0
         return max(NEAR * error, error + one_row)
 
@@ -228,7 +242,7 @@ class Search:
 
     def _other_widths(self) -> Iterator[Trial]:
         """The best trial of each arm with other widths of the kernel."""
-        for arm, best in self._best_arms():
+        for arm, best in self._best_arms() if self.table.y is not None else ():
             for knob in (knob for knob in arm.knobs if knob.name == "kernel.sigma"):
                 for factor in WIDTHS:
                     sigma = knob.value(knob.position(arm.own[knob.name]) + math.log(factor))
@@ -260,7 +274,8 @@ class Search:
         for arm in ranked:
             of_rules.setdefault(arm.made.rule, arm)
         for number in range(4 * BATCH if ranked else 0):
-            leaders = (list(of_rules.values()) if number % 2 else ranked)[:LEADERS]
+            by_rule = number % 2 and self.table.y is not None  # monitors of other rules take much longer
+            leaders = (list(of_rules.values()) if by_rule else ranked)[:LEADERS]
             chances = 1 / np.arange(1.0, len(leaders) + 1)
             yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
 

@@ -221,7 +221,7 @@ def infer(
     name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
     values, both integers.
     """
-    _, columns = read_columns(file, name, show, inputs, label)
+    _, columns = read_columns(file, name, show, inputs, label, fewest=1 if label is None else 2)
     numeric = numeric_columns(columns)
     chosen = chosen_inputs(name, numeric, inputs, label)
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
@@ -282,11 +282,16 @@ TIMES = re.compile(r"t|.*(time|date|epoch|zeit|datum).*|ts|index|idx|row|nr|no|i
 
 
 def read_columns(
-    file: BinaryIO, name: str, show: Show | None = None, inputs: Sequence[str] = (), label: str | None = None
+    file: BinaryIO,
+    name: str,
+    show: Show | None = None,
+    inputs: Sequence[str] = (),
+    label: str | None = None,
+    fewest: int = 2,
 ) -> tuple[list[str], dict[str, list[str]]]:
     """The names in the header, and all cells of each column: of the inputs and the label, if both are given.
 
-    Raises UserError, also if an input or the label is not there.
+    fewest: how many columns are needed.  Raises UserError, also if an input or the label is not there.
     """
     header: list[str] = []
     chosen: list[str] = []
@@ -295,7 +300,7 @@ def read_columns(
         header.extend(filter(None, names))
         refuse(
             (
-                len(header) < 2 and label not in inputs,  # what is forecast is an input, too
+                len(header) < fewest and label not in inputs,  # what is forecast is an input, too
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed",
             ),
             (
@@ -354,9 +359,8 @@ def chosen_inputs(name: str, numeric: Mapping[str, np.ndarray], inputs: Sequence
             raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
     chosen = list(inputs) or likely_inputs(numeric, label)
     if not chosen:
-        raise UserError(
-            f"{name}: has no column of different numbers beside the label {label!r}; give {option('inputs')}"
-        )
+        beside = "" if label is None else f" beside the label {label!r}"
+        raise UserError(f"{name}: has no column of different numbers{beside}; give {option('inputs')}")
     return chosen
 
 

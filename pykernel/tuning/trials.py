@@ -1,15 +1,16 @@
 """One trial of a plan: a model learns the first rows of a table, and is judged on the last ones, in their order.
 
 A trial is judged twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels: faults are put into the last rows, and what counts is which of them are detected.
+learned.  Monitors have no labels: faults are put into the last rows (``faults.py``), and what counts is which of them raise
+an alarm.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
+from pykernel.tuning.faults import KINDS, Fault, Sensors, with_faults
 from pykernel.tuning.stage import Stage, first_judged
+from pykernel.tuning.thresholded import Thresholded
 
 if TYPE_CHECKING:
     from pykernel.training.trained import Machine
@@ -143,7 +146,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
     if task.get("ram") is not None and ram > task["ram"]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
-    found = watch(spec, table) if table.y is None else judge(spec, table)
+    found = watch(spec, table, task.get("faults", 0)) if table.y is None else judge(spec, table)
     if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
         found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
@@ -222,15 +225,18 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     if spec.label.classes:
         losses = (answers != y)[known].astype(float)
         error, spread = _mean_and_deviation(losses)
-        # blocks without any error show no spread: the deviation is at least that for one more right and one more wrong
-        # row
-        count = len(losses) + 2
-        part = (losses.sum() + 1) / count
-        return {"error": error, "deviation": max(spread, math.sqrt(part * (1 - part) / count)), "scored": len(losses)}
+        # blocks without any error show no spread
+        return {"error": error, "deviation": max(spread, deviation_of(error, len(losses))), "scored": len(losses)}
     losses = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
     mean, spread = _mean_and_deviation(losses)
     slope = 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0  # of the root
     return {"error": math.sqrt(mean), "deviation": spread * slope, "scored": len(losses)}
+
+
+def deviation_of(part: float, count: int) -> float:
+    """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
+    part = (part * count + 1) / (count + 2)
+    return math.sqrt(part * (1 - part) / (count + 2))
 
 
 def _mean_and_deviation(losses: np.ndarray) -> tuple[float, float]:
@@ -398,95 +404,92 @@ def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
 
 # ------------------------------------------------------------------------------------------------------ without labels
 
-FAULTS = ("spike", "offset", "drift", "stuck", "noise")
-LONG, EVERY, GUARD = 40, 120, 20
-"""Rows of a fault; rows between the beginnings of two faults; rows after a fault that do not count as normal, because
-levels are smoothed."""
-FALSE_ALARMS = 0.005
-"""Every monitor gets the threshold that is exceeded in this fraction of the rows without a fault."""
+GUARD = 20
+"""Rows after a fault that count neither as faulty nor as others: levels are smoothed, and the sensor comes back at once."""
+TWICE = 2.0
+"""A monitor keeps the false alarm rate if no more than so many times this part of the other rows is in alarm."""
+SIMPLE_STATE = 8
+"""Numbers of the adaptive threshold beside a simple distance."""
 
 
-def faulty(
-    x: np.ndarray,
-    deviation: np.ndarray,
-    kind: str,
-    size: float = 1.0,
-    first: int | None = None,
-    every: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows with faults, one input at a time, and the number of each row's fault, 0 for none.
+def first_watched(spec: Spec, table: Table) -> int:
+    """The first row into which faults may be put: judged, and after the warm-up.  Raises UserError if there are too few."""
+    first = max(table.split, spec.novelty.warmup)
+    if len(table.x) - first < FEWEST:
+        raise UserError(
+            f"a monitor raises no alarm in its warm-up of {spec.novelty.warmup:,} rows, and the table has {len(table.x):,}: "
+            "record more rows, or give a spec with a shorter [novelty] warmup"
+        )
+    return first
 
-    deviation: standard deviation of each input.  The kinds of faults: a spike of 4 deviations for 2 rows; an offset of
-    2 deviations; a drift to 4 deviations; a stuck value; noise of 2 deviations.  size: a factor of all these.
-    first, every: the row in which the first fault begins, and the rows between the beginnings of two faults.
+
+@dataclass
+class Watched:
+    """What a monitor makes of faults."""
+
+    rate: float  # the wanted part of the other rows in alarm
+    missed: dict[str, list[bool]] = field(default_factory=dict)  # by kind
+    delays: list[int] = field(default_factory=list)  # rows until the first alarm, of the faults that are seen
+    others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
+
+    def take(self, alarmed: np.ndarray, faults: Sequence[Fault]) -> None:
+        """Take the rows of a repetition: whether each is in alarm.  A fault is seen if one of its rows is."""
+        quiet = np.ones(len(alarmed), bool)
+        for fault in faults:
+            at = np.flatnonzero(alarmed[fault.first : fault.last])
+            self.missed.setdefault(fault.kind, []).append(len(at) == 0)
+            self.delays += at[:1].tolist()
+            quiet[fault.first : fault.last + GUARD] = False
+        self.others[0] += int(quiet.sum())
+        self.others[1] += int((alarmed & quiet).sum())
+
+    def report(self) -> dict[str, Any]:
+        """error: the part of the faults that is missed; deviation: its standard deviation; scored: number of faults; delay:
+        mean number of rows until a fault is seen; other_rows: part of the rows without a fault in alarm; rate: the wanted part;
+        keeps_rate: whether the two are about equal.  detected: for each kind, the part that is seen.
+        """
+        missed = np.array([each for kind in self.missed.values() for each in kind], float)
+        if not len(missed):
+            raise UserError("no fault can be put into these rows: no input moves, or too few rows have all of them")
+        other = self.others[1] / max(1, self.others[0])
+        told = {
+            "error": float(missed.mean()),
+            "deviation": deviation_of(float(missed.mean()), len(missed)),
+            "scored": len(missed),
+            "delay": float(np.mean(self.delays)) if self.delays else None,
+            "other_rows": other,
+            "rate": self.rate,
+            "keeps_rate": other <= TWICE * self.rate,
+        }
+        seen = {kind: 1 - float(np.mean(self.missed[kind])) for kind in KINDS if kind in self.missed}
+        return {"frozen": None, "learning": told, "diverged": 0, "detected": seen}
+
+
+def watch(spec: Spec, table: Table, seed: int = 0) -> dict[str, Any]:
+    """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
+
+    It goes on learning, as on a device, through one repetition after the other.
     """
-    rng = np.random.default_rng(FAULTS.index(kind))
-    x, which = x.copy(), np.zeros(len(x), int)
-    moving = np.flatnonzero(deviation > 0)
-    every = every or min(EVERY, max(len(x) // 4, LONG + GUARD // 2))
-    starts = range(every // 2 if first is None else first, len(x) - LONG, every)
-    for number, start in enumerate(starts if len(moving) else (), 1):
-        j, sign = rng.choice(moving), rng.choice([-1, 1])
-        unit, rows = sign * size * deviation[j], slice(start, start + (2 if kind == "spike" else LONG))
-        if kind == "stuck":
-            x[rows, j] = x[start, j]
-        elif kind == "noise":
-            x[rows, j] += rng.normal(0, 2 * abs(unit), LONG)
-        else:
-            x[rows, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(LONG) / LONG}[kind]
-        which[rows] = number
-    return x, which
+    model, first = HostModel(spec), first_watched(spec, table)
+    found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
+    model.update(table.x[:first])
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+        found.take(np.isin(model.update(rows), alarms), faults)
+    return found.report()
 
 
-def detected(level: np.ndarray, which: np.ndarray) -> tuple[float, float]:
-    """The fraction of the faults that is detected, and the mean delay in rows, at the false alarm rate FALSE_ALARMS."""
-    normal = np.convolve(which > 0, np.ones(GUARD + 1))[: len(which)] == 0
-    if not which.any() or not normal.any():
-        return math.nan, math.nan
-    above = level > np.quantile(level[normal], 1 - FALSE_ALARMS)
-    first = []
-    for number in range(1, which.max() + 1):
-        rows = np.flatnonzero(which == number)
-        first.append(np.flatnonzero(above[rows[0] : rows[-1] + 2]))
-    return float(np.mean([len(f) > 0 for f in first])), float(np.mean([f[0] if len(f) else LONG for f in first]))
-
-
-def watch(spec: Spec, table: Table) -> dict[str, Any]:
-    """``learning``: the fraction of the faults that a monitor does not detect; detected, delay: for each kind of
-    fault.
-    """
-    model = HostModel(spec)
-    model.update(table.x[: table.split])
-    learned = bytes(model.memory.bytes)
-    each = {}
-    for kind, x, which in _with_faults(table):
-        model.memory.bytes[:] = learned
-        _, states, _ = model.prequential_alarms(x)
-        each[kind] = detected(states[:, 0], which)
-    return _monitored(each)
-
-
-def watched_simply(table: Table) -> dict[str, dict[str, Any]]:
-    """The faults that simple distances detect, as in ``watch``."""
-    each: dict[str, dict[str, tuple[float, float]]] = {}
-    for kind, x, which in _with_faults(table):
-        distances = Distances(x.shape[1])
-        distances.step(table.x[: table.split])
-        for name, level in zip(distances.names, distances.step(x).T, strict=True):
-            each.setdefault(name, {})[kind] = detected(np.nan_to_num(level), which)
-    numbers = Distances.numbers(table.x.shape[1])
-    return {name: _monitored(kinds)["learning"] | {"bytes": 4 * numbers[name]} for name, kinds in each.items()}
-
-
-def _with_faults(table: Table) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Each kind of fault, the judged rows with such faults, and the number of each row's fault."""
-    deviation = np.nanstd(Known(table.x[: table.split]).finite, axis=0)
-    for kind in FAULTS:
-        yield kind, *faulty(table.x[table.split :], deviation, kind)
-
-
-def _monitored(each: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    parts = np.array([part for part, _ in each.values()])
-    told = {"error": float(1 - parts.mean()), "deviation": float(parts.std(ddof=1)) / math.sqrt(len(parts))}
-    told |= {"scored": len(parts), "delay": float(np.mean([rows for _, rows in each.values()]))}
-    return {"frozen": None, "learning": told, "diverged": 0, "detected": {k: part for k, (part, _) in each.items()}}
+def watched_simply(spec: Spec, table: Table, seed: int = 0) -> dict[str, dict[str, Any]]:
+    """What simple distances make of the same faults, by a threshold that adapts as the spec's does."""
+    first, dim = first_watched(spec, table), table.x.shape[1]
+    distances = Distances(dim, spec.completes)
+    thresholds = {name: Thresholded(spec) for name in distances.names}
+    found = {name: Watched(spec.novelty.false_alarm_rate) for name in thresholds}
+    for name, level in zip(found, distances.step(table.x[:first]).T, strict=True):
+        thresholds[name].take(level)
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+        for name, level in zip(found, distances.step(rows).T, strict=True):
+            found[name].take(thresholds[name].take(level), faults)
+    numbers = Distances.numbers(dim)
+    return {
+        name: each.report()["learning"] | {"bytes": 4 * (numbers[name] + SIMPLE_STATE)} for name, each in found.items()
+    }

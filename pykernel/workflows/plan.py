@@ -28,19 +28,22 @@ from pykernel.telling import (
     finite,
     number,
     plain,
+    rate,
     refuse,
     unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.costs import Limits, make_limits, parse_amount
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.plan import NothingFits, Search, model_name, planned, verified
+from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, verified
 from pykernel.tuning.sweep import front
-from pykernel.tuning.trials import simple, watched_simply
+from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import drawn, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
+FRESH = 1
+"""Seed of the faults by which what is written is judged; the trials have 0."""
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
 COUNTED = 2.0
@@ -169,6 +172,9 @@ def plan(
     tried = possible(arms(base, table, rules, techniques, limits.target), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
+    if table.y is None:
+        for made in filter(None, (arm.made.spec for arm in tried)):
+            first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
@@ -226,7 +232,8 @@ def concluded(
             content = signal[name].pop("spec") | {"name": base["name"]}
             specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     if course.table.y is None:
-        others = watched_simply(course.table)
+        promise(course, [winner, *([small] if small is not None else [])])
+        others = watched_simply(specs["planned"].inner, course.table, FRESH)
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
         others = simple(make_spec(any_model), course.table)
@@ -242,6 +249,13 @@ def concluded(
         "signal": signal,
     }
     return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
+
+
+def promise(course: Search, trials: Sequence[Trial]) -> None:
+    """Judge monitors once more, by other faults: those that chose them flatter them."""
+    tasks = [trial.arm.task(trial, course.limits.ram) | {"faults": FRESH} for trial in trials]
+    for trial, found in zip(trials, course.workers.run(tasks), strict=True):
+        trial.found["promised"] = {key: found[key] for key in ("learning", "detected")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -275,9 +289,11 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
     instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    told = winner["learning"] or winner["frozen"]
+    alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
     lines = [
         f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
-        f"{winner['model']} {error_and_deviation(winner['learning'] or winner['frozen'])}{instead}",
+        f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
         f"The same again: --trials {report['trials']} --seed {report['seed']}",
     ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
@@ -331,10 +347,11 @@ def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, 
 def findings(
     course: Search, winner: Trial, learner: Trial | None, small: Trial | None, others: Mapping[str, Any]
 ) -> dict[str, Any]:
-    def row(trial: Trial | None) -> dict[str, Any] | None:
+    def row(trial: Trial | None, promised: bool = True) -> dict[str, Any] | None:
         if trial is None:
             return None
-        parts = {key: trial.found.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
+        told = trial.found | (trial.found.get("promised", {}) if promised else {})
+        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
@@ -351,12 +368,38 @@ def findings(
         "trials": len(course.trials),
         "seed": course.seed,
         "winner": row(winner),
-        "table": [row(trial) for trial in ranked],
+        "table": [row(trial, promised=False) for trial in ranked],
         "learner": row(learner),
         "small": row(small),
-        "points": [[trial.bytes, trial.score, kinds[trial.arm.name], model_name(trial)] for trial in course.ranking()],
+        "points": [
+            [trial.bytes, (trial.told or {})["error"], kinds[trial.arm.name], model_name(trial)]
+            for trial in course.ranking()
+        ],
         "simple": dict(others),
-        "verdict": verdict(winner.score, {name: told["error"] for name, told in others.items()}),
+        "verdict": against_simple(course, winner, others),
+    }
+
+
+def against_simple(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the winner compares with what is simple: see ``verdict``.
+
+    A simple monitor is as good if it sees as many faults but for chance, with about as many other rows in alarm.
+    """
+    if course.table.y is not None:
+        return verdict(winner.score, {name: told["error"] for name, told in others.items()})
+    told = winner.found["promised"]["learning"]
+    found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
+    if found is None:
+        return None
+    most = told["error"] + by_chance(told["error"]), TWICE * max(told["rate"], told["other_rows"])
+    near = [name for name, each in others.items() if each["error"] <= most[0] and each["other_rows"] <= most[1]]
+    best = min(near or others, key=lambda name: others[name]["bytes" if near else "error"])
+    return found | {
+        "winner": None if near else "model",
+        "simple": best,
+        "error": others[best]["error"],
+        "other_rows": others[best]["other_rows"],
+        "bytes": others[best]["bytes"],
     }
 
 

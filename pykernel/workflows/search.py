@@ -17,7 +17,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
 from pykernel.telling import Watch, gaps_told, refuse, skipped
-from pykernel.tuning.combinations import rules, techniques
+from pykernel.tuning.combinations import monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.tables import infer
@@ -44,11 +44,12 @@ class Asked:
 
 def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
     """The rules or the techniques that are to be tried; all if none are given.  name: the argument's."""
-    known = {"rule": rules, "technique": techniques}[name]()
+    every = rules() if name == "rule" else techniques()
+    known = (*every, *(monitors() if name == "rule" else ()))
     found = words(given if isinstance(given, str) else ",".join(given or ()))
     for word in found:
         need_known(word, known, name)
-    return list(found or known)
+    return list(found or every)
 
 
 def counting_target(name: str) -> str | None:

@@ -68,7 +68,8 @@ class Simulated:
         lines = [f"simulation of {self.report['name']}: {self.report['rows']:,} {unit}s"]
         if isinstance(self.simulation, Monitoring):
             if "alarms" in self.report:
-                lines.append(f"  alarms: {self.report['alarms']['count']:,}")
+                found = self.report["alarms"]
+                lines.append(f"  alarms: {found['count']:,}, {found['samples']:,} {unit}s in alarm")
         else:
             lines[0] += f", {self.measure} over the second half"
             shown = {"model": self.error, **self.simple}
@@ -300,7 +301,11 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
     if isinstance(simulation, Monitoring):
         asked = simulation.spec.program.asks
         course = simulation.course
-        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit)
+        listed = simulation.alarms.listed if simulation.alarms is not None else ()
+        blamed = [
+            (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
+        ]
+        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit, blamed)
         return
     rows, errors = simulation.errors.curve()
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))

@@ -801,7 +801,7 @@ def test_thresholds_do_not_run_away(precision: str) -> None:
     assert np.isin(statuses[:20], [NOVEL]).any()
     assert_finite(model)
     assert 0 < model.read("alarm")[0][1] <= 2
-    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (10_000, 1)))  # twenty alarms' worth of rows at this rate
     statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
     assert np.isin(statuses[:20], [NOVEL]).any()
 

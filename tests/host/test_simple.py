@@ -53,9 +53,10 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
         # powers of 2 that are steps of the table, so that both count alike
         distances = 2.0 ** rng.integers(-20, 20, (300, 1))
         alarmed = rng.random(300) < rng.choice([0.02, 0.3])
-        seen = SeenAlarms(("d",))
+        seen, begins = SeenAlarms(("d",)), alarmed & ~np.concatenate([[False], alarmed[:-1]])
+        which = np.cumsum(begins) * alarmed
         for i in range(0, 300, 41):
-            seen.take(distances[i : i + 41], alarmed[i : i + 41])
+            seen.take(distances[i : i + 41], which[i : i + 41])
         alarms = [
             max(distances[row, 0] for row, _ in rows)
             for now, rows in itertools.groupby(enumerate(alarmed), key=lambda each: each[1])

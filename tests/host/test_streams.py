@@ -565,25 +565,30 @@ def test_an_alarm_is_at_the_row_that_raised_it_whenever_its_label_comes():
         ("AxxA.", [(0, 3)]),  # refused samples between them do not count
         ("Ax.xA", [(0, 0), (4, 4)]),
         ("..xAxA", [(3, 5)]),
+        ("A..a.xaA.A", [(0, 7), (9, 9)]),
     ],
 )
 def test_alarms_in_a_row_are_one(told, listed):
-    """A: in alarm, x: refused; however they come."""
+    """A: in alarm, a: the same where the model counts on after a gap, x: refused; however they come."""
     a_spec = machine("subspace-drop")
     (alarm, *_) = (int(status) for status in a_spec.program.alarms)
     refused = min(int(status) for status in a_spec.program.status)
     done = next(int(s) for s in a_spec.program.status if s >= 0 and s not in a_spec.program.alarms)
-    statuses = np.array([{"A": alarm, "x": refused, ".": done}[each] for each in told])
+    statuses = np.array([{"A": alarm, "a": alarm, "x": refused, ".": done}[each] for each in told])
     levels = np.linspace(0.1, 0.9, len(told))
+    states = np.column_stack([levels, levels / 2, [{"A": 1, "a": 4}.get(each, 0) for each in told]])
     for size in (1, 2, len(told)):
         alarms = Alarms(a_spec)
+        which = []
         for i in range(0, len(told), size):
             part = slice(i, i + size)
-            alarms.take(np.arange(len(told))[part], statuses[part], levels[part])
-        found = alarms.report(np.zeros(2))
+            which += alarms.take(np.arange(len(told))[part], statuses[part], states[part], states[part, :0]).tolist()
+        found = alarms.report(np.zeros(3))
         assert [(each["first_row"], each["last_row"]) for each in found["listed"]] == listed
-        assert (found["count"], found["samples"]) == (len(listed), told.count("A"))
+        assert (found["count"], found["samples"]) == (len(listed), told.upper().count("A"))
+        assert [each["rows"] for each in found["listed"]] == np.bincount(which, minlength=len(listed) + 1)[1:].tolist()
         assert [each["level"] for each in found["listed"]] == [levels[last] for _, last in listed]
+        assert all(each["threshold"] == each["level"] / 2 for each in found["listed"])
 
 
 def test_a_forecast_never_sees_the_future():

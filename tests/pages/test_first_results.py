@@ -11,7 +11,6 @@ from benchmarks.device import default_cost, peers
 from benchmarks.host import (
     advice_figures,
     class_front,
-    first_alarms,
     first_faults,
     first_results,
     held_back,
@@ -23,7 +22,6 @@ from pykernel.spec.model import make_spec
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
-NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
 KINDS = ("numbers", "classes")
 WHY = (ROOT / "docs" / "why-is-my-model-bad.md").read_text(encoding="utf-8")
 
@@ -100,20 +98,6 @@ def test_faults_cost_what_the_page_says() -> None:
     assert first_faults.table(rows) in ONLINE
     own = [float(row["ratio"]) for row in rows if row["predictor"] == "spec without a rule"]
     assert len(own) == 30 * len(first_faults.FAULTS) and np.median(own) <= 1.05 and np.quantile(own, 0.9) <= 1.35
-
-
-def test_alarms_without_a_rule_are_chosen_from_these_settings() -> None:
-    """The page has the measured table; of the settings that take as much memory, none sees clearly more."""
-    rows = load(first_alarms.DATA / "first-alarms.csv")
-    assert first_alarms.table(rows) in NOVELTY
-    own = [float(row["detected"]) for row in rows if row["predictor"].startswith("own threshold")]
-    assert all(f"{value:.1%}".replace("%", " %") in NOVELTY for value in own)
-    found: dict[str, float] = {}
-    for row in rows:
-        if row["faults"] in first_alarms.SIZES:
-            found[row["predictor"]] = found.get(row["predictor"], 0) + float(row["detected"]) / 10
-    assert set(first_alarms.VARIANTS) < set(found)
-    assert all(found[name] < found[first_alarms.DEFAULT] + 0.02 for name in first_alarms.VARIANTS)
 
 
 def test_what_the_page_writes_out_is_what_a_spec_without_a_rule_gets() -> None:

@@ -29,7 +29,8 @@ KINDS: dict[str, tuple[dict[str, Any], ...]] = {
         {"input": {"dim": 3}, "learning": {"rule": "rls"}} | CLASSES,
         {"learning": {"rule": "rls"}} | CLASSES | STANDARDISED,
     ),
-    "monitor": (
+    "monitor": ({"input": {"dim": 3}, "novelty": {}},),
+    "subspace": (
         INPUT | {"learning": {"rule": "okfeb"}, "novelty": {}},
         INPUT | CLASSES | {"learning": {"rule": "okfeb"}, "subspace": {"head": "logistic"}},
     ),

@@ -1,197 +1,141 @@
-"""examples/novelty: it runs, its detectors do what they say, and docs/novelty.md says what was measured."""
+"""docs/novelty.md: the example of examples/novelty runs, the firmware does what the simulation does, the tables are the results."""
 
 from __future__ import annotations
 
 import re
 import sys
+import tomllib
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.host.alarms import ours
+from benchmarks.host.alarms import page as tables
+from benchmarks.host.alarms.run import raw_names
+from benchmarks.tables import DATA, load, place, read
+from pykernel import check, load_spec
+from pykernel.algorithms.novelty import threshold
+from pykernel.algorithms.novelty.state import GmmStatus
+from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 
 EXAMPLE = ROOT / "examples" / "novelty"
-FOLDER = ROOT / "docs" / "data" / "novelty"
+FOLDER = DATA / "novelty"
 sys.path.insert(0, str(EXAMPLE))
 
-import compare  # noqa: E402
 import page  # noqa: E402
 import run  # noqa: E402
-import study  # noqa: E402
-from detectors import detector  # noqa: E402
 from machine import FAULTS, SENSORS, Drive, inside  # noqa: E402
 
-from pykernel import HostModel, check, load_spec  # noqa: E402
-from pykernel.tuning.costs import memory_bytes  # noqa: E402
-
 SPEC = load_spec(EXAMPLE / "monitor.toml")
-TEXT = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
+TEXT = read(tables.PAGE)
 WORDS = " ".join(TEXT.split())
-RESULTS = page.results(FOLDER)
-KINDS = {
-    "largest": {"window": 500},
-    "mahalanobis": {"window": 500},
-    "quadratic": {"window": 500},
-    "gaussians": {"members": 4, "window": 500, "prior": 0.3, "apart": 5.0},
-    "centroids": {"members": 30, "window": 50, "apart": 0.5},
-}
+OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------------------------------------- the page
 
 
-def test_the_pages_blocks_are_the_results_and_its_claims_hold():
-    """verdict() fails where a sentence is not so."""
-    assert page.fill(TEXT, FOLDER) == TEXT
-    # and one of benchmarks/host/first_alarms.py
-    assert TEXT.count("<!-- end -->") == len(page.BLOCKS) + 1
+def test_the_pages_blocks_are_the_results() -> None:
+    made = tables.tables("") | tables.theirs(load(DATA / "alarms-theirs.csv"))
+    made |= {"alarms-ours": ours.table(load(ours.PATH)), "alarms-sizes": ours.sizes()}
+    assert page.filled(TEXT, OUTPUT) == TEXT
+    for name, table in made.items():
+        assert place(TEXT, name, table) == TEXT, name
+    assert TEXT.count("<!-- end -->") == len(made) + len(page.blocks(OUTPUT))
+    assert all((ROOT / "docs" / file).is_file() for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT))
 
 
-def test_the_results_are_of_this_monitor_and_complete():
-    best = page.one(RESULTS["tuning"], detector="okfeb", chosen="yes")
-    specs = dict(study.chosen(SPEC, RESULTS["tuning"]))
-    assert specs["okfeb"] == SPEC
-    assert tuple(specs) == study.ORDER == tuple(page.NAMES)
-    for name, spec in specs.items():
-        size = memory_bytes(spec)
-        cost = page.one(RESULTS["cost"], detector=name)
-        assert (int(cost["state_bytes"]), int(cost["ram_bytes"])) == (size["state_bytes"], size["ram_bytes"])
-        assert cost["equal"] == "yes" and size["state_bytes"] <= int(best["state_bytes"])
-    assert page.one(RESULTS["device"], equal="yes")["samples"] == str(sum(part.samples for part in run.TOUR))
-    branches = {(row["detector"], row["fault"], row["grade"]) for row in RESULTS["detection"]}
-    wanted = {("none", ""), ("all subtle", ""), ("all gross", ""), *((f.kind, f.grade) for f in FAULTS)}
-    assert branches == {(name, *branch) for name in page.NAMES for branch in wanted}
-    assert {row["seeds"] for row in RESULTS["detection"]} == {"24"} and "24 other seeds" in WORDS
-    assert {row["seeds"] for row in RESULTS["tuning"]} == {f"{len(study.TUNING)}"} and "on 16 seeds" in WORDS
+def test_the_text_is_of_these_results() -> None:
+    rows = load(DATA / "alarms.csv")
+    kinds = {row["kind"] for row in rows} - {"raw streams"}
+    assert len(kinds) == 11 and "simulated plants of eleven kinds" in WORDS
+    assert len(list(raw_names())) == 40 and "on 40 recorded streams" in WORDS
+    assert {row["detector"] for row in rows} >= {"spec without a rule", "okfeb", "chance"}
+    assert tables.WITHIN == 0.3 and tables.BELOW == 2 and "within 30 % of it" in WORDS
 
 
-def test_numbers_in_the_text():
-    rate, half = SPEC.novelty.false_alarm_rate, np.log(0.5) / np.log(SPEC.subspace.fading)
-    assert f"{round(0.1 / (0.1 * rate), -2):,.0f} quiet samples" in WORDS
-    assert f"in {100 * (1 - np.exp(-rate * study.WINDOW)):.0f} of 100 cases" in WORDS
-    assert f"has halved after {round(half, -2):,.0f}" in WORDS
-    for name in ("largest", "mahalanobis"):
-        assert f"{page.one(RESULTS['cost'], detector=name)['state_bytes']}" in WORDS[WORDS.index('"after"') :][:400]
-    assert f"{sum(part.samples for part in run.TOUR):,} samples" in TEXT
-    before, change, after = [row for row in RESULTS["tour"] if row["detector"] == "okfeb"][-3:]
-    odds = [float(row["threshold"]) / (1 - float(row["threshold"])) for row in (before, after)]
-    assert np.log(odds[1] / odds[0]) / (0.1 * rate) > 100_000
-    assert SPEC.novelty.relearn_after <= int(change["held"]) < int(change["samples"]), "held, then learned"
-    assert int(after["samples"]) < int(change["samples"]) / 10 and float(after["level"]) < float(change["level"])
-    for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT):
-        assert (ROOT / "docs" / file).is_file()
+def test_numbers_in_the_text() -> None:
+    written, example = (tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL))
+    spec, bare = make_spec(written), make_spec({key: written[key] for key in ("name", "input")} | {"novelty": {}})
+    assert spec == bare and make_spec(example) == SPEC and SPEC.learning.rule == bare.learning.rule == "gmm"
+    defaults = {f"[novelty] {key}": getattr(bare.novelty, key) for key in type(bare.novelty).model_fields}
+    defaults["[learning] components"] = bare.learning.components
+    for key, value in defaults.items():
+        assert f"| `{key}` | {value} |" in WORDS, key
+    assert bare.input.max_abs == 1e12 and "| `[input] max_abs` | 10¹² |" in WORDS
+    found = bare.family.parameters(bare)
+    assert found["patience"] == 20 and "in the warm-up 20" in WORDS
+    assert found["relearn_soon"] == bare.novelty.relearn_after // 6 and "a sixth of that" in WORDS
+    assert threshold.TAUGHT == 10 and "Only the first ten rows of an alarm teach" in WORDS
+    assert threshold.GAP == 5 and "up to five quiet rows" in WORDS
+    assert (
+        threshold.CORRECTION.by_precision["float64"] == 0.02
+        and "s takes 50 / rate rows" in WORDS
+        and "500,000 rows" in WORDS
+    )
+    kinds = {status.name for status in GmmStatus if GmmStatus.UNKNOWN <= status <= GmmStatus.REGIME}
+    assert kinds == set(re.findall(r"^\| `([A-Z]+)` \|", TEXT, re.MULTILINE))
 
 
 # -------------------------------------------------------------------------------------------------------- the example
 
 
-def test_the_tour_is_what_the_page_shows():
-    """The simulation of today gives the alarms of tour.csv, and the firmware prints them."""
-    x, _ = run.record()
-    course, model = run.simulate(SPEC, x)
-    rows = [{key: str(value) for key, value in row.items()} for row in run.happened({"okfeb": course}, run.TOUR)]
-    assert rows == [row for row in RESULTS["tour"] if row["detector"] == "okfeb"]
-    assert study.levels(course.scores, SPEC.novelty.smoothing, float(course.scores[0])) == pytest.approx(
-        course.levels, rel=1e-5
-    )
-    again = HostModel(SPEC)
-    assert np.array_equal(again.prequential(x)[1], course.statuses)
-    assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
+def test_the_tour_is_what_the_page_shows() -> None:
+    """The simulation of today gives the lines of output.txt."""
+    course, _ = run.simulate(SPEC, run.record())
+    lines = [line.rstrip() for line in run.happened(course, run.TOUR)]
+    assert OUTPUT.splitlines()[-len(lines) :] == lines
+    # what the page says of it
+    starts = np.cumsum([0, *(part.rows for part in run.TOUR)])
+    where = {part.text: slice(*starts[i : i + 2]) for i, part in enumerate(run.TOUR)}
+    in_alarm = {text: int(course.alarms[here].sum()) for text, here in where.items() if text != "normal"}
+    stuck = where["stuck band 3"]
+    assert SENSORS[course.shares[stuck].sum(axis=0).argmax()] == "band3"
+    assert (course.statuses[stuck] == run.HELD).sum() <= SPEC.novelty.relearn_after < stuck.stop - stuck.start
+    assert 0 < in_alarm["another brake, acknowledged"] < 50 and in_alarm["imbalance again"] > 0
 
 
-@pytest.fixture(scope="module")
-def short():
-    """A spec whose alarms begin early, and samples with a fault."""
-    content = SPEC.model_dump(exclude_unset=True)
-    content["novelty"] |= {"warmup": 200, "relearn_after": 20}
-    parts = (run.Part(300, "normal"), run.Part(60, "imbalance", run.fault("imbalance, large")), run.Part(100, "normal"))
-    return type(SPEC).model_validate(content), run.record(parts)[0]
+def test_the_pieces_of_a_stream_are_its_rows_and_buttons() -> None:
+    stream = run.record()
+    pieces = list(stream.pieces())
+    assert np.array_equal(np.concatenate([rows for rows, _ in pieces]), stream.rows)
+    assert [name for _, name in pieces] == ["reject", "acknowledge", ""]
 
 
 @pytest.mark.exhaustive
-def test_the_firmware_says_what_the_simulation_says(short, tmp_path):
+def test_the_firmware_says_what_the_simulation_says(tmp_path) -> None:
     pytest.importorskip("unicorn")
     from pykernel import generate
 
-    spec, x = short
+    content = SPEC.model_dump(exclude_unset=True)
+    content["novelty"] |= {"warmup": 200, "false_alarm_rate": 0.01}
+    spec, fault = type(SPEC).model_validate(content), run.fault("imbalance, large")
+    parts = (
+        *(run.Part(300, "normal"), run.Part(60, "imbalance", fault, "r", 8)),
+        *(run.Part(100, "normal"), run.Part(60, "drag", run.fault("drag, large"), "a", 8), run.Part(100, "normal")),
+    )
+    stream = run.record(parts)
     generate(spec, tmp_path / "monitor")
-    course, _ = run.simulate(spec, x)
-    assert course.alarms.sum() > 20 and (course.statuses == run.HELD).any()
-    assert run.run_firmware(tmp_path, x) == run.said(course)
-    assert run.emulate(spec, x[:250])["equal"] == "yes"
-
-
-def test_faults_are_what_they_are_called():
-    machine = Drive(1)
-    normal = machine.run(6000).x
-    shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
-    assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
-    assert shares["stuck, whole"] > 0.9 and shares["imbalance, large"] < 0.1
-    for row in RESULTS["detection"]:  # what the page says of the tour's faults
-        if row["fault"] in ("slip", "stuck"):
-            assert float(row["inside"]) > 0.9
-    # a copy goes on as the original would
-    a, b = machine.copy(3), machine.copy(3)
-    assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))
-
-
-# ------------------------------------------------------------------------------------------------------ the detectors
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_detectors_are_equal_in_c(kind, short):
-    spec = detector(short[0], kind, **KINDS[kind])
+    course, _ = run.simulate(spec, stream)
+    assert course.alarms.sum() > 10 and (course.statuses == run.HELD).any()
+    assert run.run_firmware(tmp_path, stream) == run.said(course)
+    assert run.emulate(spec, run.Record(stream.rows[:380], stream.gears[:380], stream.buttons[:380]))["equal"]
     report = check(spec, samples=3000, levels=("-O2",), compilers=[QUICK[0].name])
     assert report.ok, report.rows
 
 
-def reference(kind: str, x: np.ndarray, window: int, prior: float) -> np.ndarray:
-    """Scores in float64, from covariances that are inverted anew at each sample."""
-    u = (x.astype(float) - np.array(SPEC.input.center)) * np.array(SPEC.input.scale)
-    if kind == "quadratic":
-        i, j = np.tril_indices(u.shape[1])
-        u = np.column_stack([u, u[:, i] * u[:, j]])
-    mean, covariance, scores = u[0].copy(), prior**2 * np.eye(u.shape[1]), []
-    variance = np.zeros(u.shape[1])
-    for t, sample in enumerate(u):
-        d = sample - mean
-        if kind == "largest":
-            scores.append(np.max(np.abs(d) / np.sqrt(variance + prior**2)))
-        else:
-            scores.append(np.sqrt(d @ np.linalg.solve(covariance, d)))
-        part = 1 / (min(t + 2, window) + 1)
-        covariance = (1 - part) * (covariance + part * np.outer(d, d))
-        variance = (1 - part) * (variance + part * d * d)
-        mean = mean + part * d
-    return np.array(scores)
-
-
-@pytest.mark.parametrize("kind", ["largest", "mahalanobis", "quadratic"])
-def test_scores_are_those_of_the_definition(kind, short):
-    """In float32 after 3,000 samples of a window of 500, against float64 without any update of an inverse."""
-    x = Drive(4).run(3000).x.astype(np.float32)
-    content = {"warmup": 1_000_000, "false_alarm_rate": 3e-4, "smoothing": 0.2}
-    spec = SPEC.model_copy(update={"novelty": type(SPEC.novelty)(**content)})
-    scores, _ = HostModel(detector(spec, kind, **KINDS[kind])).prequential(x)
-    expected = reference(kind, x, 500, 0.05)
-    assert scores[50:] == pytest.approx(expected[50:], rel=0.02)
-
-
-@pytest.mark.exhaustive
-def test_the_quick_comparison_runs(tmp_path, monkeypatch):
-    """Of few seeds: the columns of the page's results, and figures."""
-    pytest.importorskip("unicorn")
-    folder = tmp_path / "novelty"
-    folder.mkdir()
-    (folder / "tuning.csv").write_bytes((FOLDER / "tuning.csv").read_bytes())
-    monkeypatch.setattr(study, "WARMUP", 4000)
-    compare.main(["--quick", "--docs", str(folder)])
-    found = page.load(folder / "detection.csv")
-    assert list(found[0]) == list(RESULTS["detection"][0]) and len(found) == len(RESULTS["detection"])
-    assert (folder / "areas.svg").read_text().startswith("<?xml")
-    subtle = {row["detector"]: float(row["auc"]) for row in found if row["fault"] == "all subtle"}
-    assert subtle["okfeb"] > subtle["largest"]
+def test_faults_are_what_they_are_called() -> None:
+    machine = Drive(1)
+    normal = machine.run(6000).x
+    shares = {f.name: inside(machine.copy(2).run(300, f).x, normal) for f in FAULTS}
+    assert all(shares[f"slip, {grade}"] > 0.7 for grade in ("small", "medium", "large")), shares
+    # what the page says of the tour's faults
+    assert shares["stuck, whole"] > 0.9 and shares["drag, medium"] > 0.75 and shares["imbalance, large"] < 0.1
+    assert "In most rows every sensor stays in its range" in WORDS
+    # a copy goes on as the original would
+    a, b = machine.copy(3), machine.copy(3)
+    assert np.array_equal(a.run(50).x, b.run(50).x) and a.run(5).x.shape == (5, len(SENSORS))

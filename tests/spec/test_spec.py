@@ -421,6 +421,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "reduction": {"n_max": 6},
         "novelty": {},
     }
+    monitoring = {"name": "flow", "input": {"dim": 2}, "learning": {"rule": "gmm"}}
     tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
     recursive = tracking | {"subspace": {"update": "rls"}}
     raw = {"channels": ["a", "b"], "periods": [24]}
@@ -511,6 +512,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (tracking, "subspace", "insensitivity", 0.1),
         (tracking, "subspace", "censoring", 0.1),
         (tracking, "subspace", "head", "logistic"),
+        (monitoring, "learning", "components", 3),
         (watching, "novelty", "false_alarm_rate", 0.1),
         (watching, "novelty", "threshold", 0.5),
         (watching, "novelty", "smoothing", 0.5),

@@ -93,7 +93,9 @@ class Twin:
         self.relearn_after = novelty.relearn_after
         self.soon, self.patience = max(2, self.relearn_after // 6), min(20, self.relearn_after)
         self.upper = max(0.1, 2 * self.rate)
-        self.tail = math.log(self.upper / self.rate)
+        # beyond the quantile, levels have a generalised Pareto distribution of shape 0.2
+        self.tail = (1 - 0.2) * ((self.upper / self.rate) ** 0.2 - 1) / 0.2
+        self.correction = min(max(0.02, 2e-4 / self.rate), 2.0)
         self.outlying = self.dim * (1 - 2 / (9 * self.dim) + 4 * math.sqrt(2 / (9 * self.dim))) ** 3
         self.pairs_a_row = int(spec.config.pairs_a_row)
         self.restart()
@@ -246,15 +248,15 @@ class Twin:
         if self.taught == 0:
             self.quantile, self.excess = self.level, 1.0
         self.taught = min(self.taught + 1, 1000)
-        step = max(4 / (self.taught + 4), 0.01) * max(self.excess, 1 / 20)
+        step = max(4 / (self.taught + 4), 0.01) * self.excess
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
         over = self.level - self.quantile
         if over > 0:
             if self.taught > 200:
                 over = min(over, self.excess * (self.tail + 1))
-            self.excess += (over - self.excess) / (self.upper * self.taught + 1)
+            self.excess = max(self.excess + (over - self.excess) / (self.upper * self.taught + 1), 1 / 20)
         if corrects:
-            self.shift = min(max(self.shift + 0.02 * (alarmed - self.rate), -0.7 * self.tail), 64.0)
+            self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)
 
     # ------------------------------------------------------------------------------------------------ the bank
 

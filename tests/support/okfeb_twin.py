@@ -46,7 +46,8 @@ class RateKeeper:
 
     @property
     def threshold(self) -> float:
-        return self.q + self.e * (self.tail + self.s)
+        room = (1 - self.rate / self.upper) * (1 - self.q)
+        return self.q + min(self.e * self.tail, room) + self.e * self.s
 
     def learn(self, level: float, alarm: bool, corrects: bool) -> None:
         if self.n == 0:
@@ -221,6 +222,7 @@ class Twin:
         self.censor_threshold = 0.0
         self.level: float | None = None
         self.keeper = RateKeeper(spec.novelty.false_alarm_rate) if spec.novelty is not None else None
+        self.began = 0.0
         self.rows: list[bool] = []
         """Whether there was an alarm in each row since the present one began."""
         self.head: RidgeHead | LogisticHead | None = None
@@ -303,6 +305,8 @@ class Twin:
         if not warm:
             apart(self.level, self.alarm_threshold, 1.0)
         alarm = not warm and self.level > self.alarm_threshold
+        if alarm and not self.rows:
+            self.began = self.alarm_threshold
         if alarm or self.rows:
             self.rows.append(alarm)
         if not any(self.rows[-6:]):
@@ -315,7 +319,10 @@ class Twin:
     @property
     def alarm_threshold(self) -> float:
         given = self.spec.novelty.threshold
-        return self.keeper.threshold if given is None else float(given)
+        if given is not None:
+            return float(given)
+        held = 0 < len(self.rows) <= self.spec.novelty.relearn_after
+        return min(self.began, self.keeper.threshold) if held else self.keeper.threshold
 
     def _teach(self, z: np.ndarray, label: Any) -> None:
         if isinstance(self.head, LogisticHead):

@@ -24,10 +24,11 @@ from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import Combination
 from pykernel.tuning.costs import HEADROOM, Limits, fits, make_limits, parse_amount, taken
+from pykernel.tuning.faults import KINDS
 from pykernel.tuning.plan import Search, nearest_miss
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
-from pykernel.tuning.trials import Table, detected, faulty, judge
+from pykernel.tuning.trials import Table, judge
 from tests.support import interrupts
 
 QUICK = ["--rule", "klms,rls", "--jobs", "1", "--trials", "12"]
@@ -224,10 +225,13 @@ def test_a_plan_for_classes_and_from_a_spec(folder, run):
 
 
 def test_without_a_label_it_plans_a_monitor(folder, run):
-    code, out, err = run("plan", "data.csv", "--inputs", "a,b,y", "--jobs", "1", "--trials", "6", "--json")
+    x = np.random.default_rng(1).normal(size=(700, 2)) @ [[1.0, 0.8], [0.0, 0.5]]
+    np.savetxt("fan.csv", x, delimiter=",", header="a,b", comments="", fmt="%.3f")
+    code, out, err = run("plan", "fan.csv", "--jobs", "1", "--trials", "5", "--json")
     assert code == 0 and "no label: a monitor that raises alarms" in err, err
     found = json.loads(out)
-    assert found["trials"] == 6 and set(found["winner"]["detected"]) == set(trials.FAULTS)
+    assert found["trials"] == 5 and set(found["winner"]["detected"]) <= set(KINDS)
+    assert {row["rule"] for row in found["table"]} == {"gmm", "okfeb"}
     assert {"max |z|", "Mahalanobis distance"} == set(found["simple"])
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.label_kind == "none" and spec.program.raises_alarms(spec.config)
@@ -355,16 +359,6 @@ def test_errors_are_those_of_a_model_that_learns_row_by_row(folder, delay):
         assert 0 < told["deviation"] < expected
 
 
-def test_faults_are_apart_and_what_sees_them_all_detects_all():
-    x = np.random.default_rng(0).normal(size=(1000, 3))
-    for kind in trials.FAULTS:
-        changed, which = faulty(x, x.std(axis=0), kind)
-        rows = np.flatnonzero(which)
-        assert which.max() >= 7 and (changed[which == 0] == x[which == 0]).all() and (changed[rows] != x[rows]).any()
-        assert detected((which > 0).astype(float), which) == (1.0, 0.0)
-        assert detected(np.zeros(len(x)), which)[0] == 0
-
-
 def test_every_rule_that_can_learn_from_the_data_is_tried():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2))
@@ -377,7 +371,7 @@ def test_every_rule_that_can_learn_from_the_data_is_tried():
         0
     ].name == "frozen trained"
     # all but a basis that is no model, and what needs vectors that were trained
-    untried = {"kfd", "nystrom", "spectrum-softmax", "expansion-nlms", "expansion-rls"}
+    untried = {"gmm", "kfd", "nystrom", "spectrum-softmax", "expansion-nlms", "expansion-rls"}
     assert rules == {rule for family in FAMILIES for rule in family.rules} - untried
     for arm in real:
         if arm.made.spec is not None:
@@ -526,7 +520,7 @@ def test_a_label_of_words_is_a_class():
             "the label 'y' holds 65 different words; there may be 64",
         ),
         ("k,y\non,2\n", [], "y", "no column of different numbers beside the label 'y'"),
-        ("y\n2\n", [], None, "names one column, 'y'"),
+        ("y\n2\n", [], None, "has no column of different numbers; give"),
         ("", [], None, "is empty"),
     ],
 )
@@ -569,7 +563,7 @@ def test_limits_are_the_parts_if_not_given_and_not_above():
     ],
 )
 def test_of_models_that_are_as_good_the_smallest_wins(of_classes, errors, bytes, winner):
-    table = SimpleNamespace(of_classes=of_classes, x=np.zeros((300, 1)), split=200)
+    table = SimpleNamespace(of_classes=of_classes, x=np.zeros((300, 1)), y=np.zeros(300), split=200)
     arm = Arm(Combination("klms", "nt", {}, None, ("reduction", "n_max")), (), {})
     search = Search([arm], table, None, Limits())
     search.trials = [

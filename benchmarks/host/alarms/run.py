@@ -35,8 +35,7 @@ from benchmarks.host.alarms.measure import RATES, at_equal_rates, judged_faults,
 from benchmarks.host.alarms.plants import fault_free, plants
 from benchmarks.host.alarms.rivals import DETECTORS, named, of, settling, smoothed, written
 from benchmarks.host.alarms.stream import Fault, Stream
-from benchmarks.host.first_alarms import sensors
-from benchmarks.host.first_alarms import streams as raw_names
+from benchmarks.host.first_streams import CLASSES, REGRESSION, raw
 from benchmarks.tables import DATA, Rows, load, merged, save
 from pykernel.parallel import Workers, one_thread
 from pykernel.tuning.trials import FAULTS, faulty
@@ -50,6 +49,19 @@ SETTINGS = DATA / "alarms-settings.csv"
 
 
 # ----------------------------------------------------------------------------------------------------------- streams
+
+
+def sensors(name: str) -> np.ndarray:
+    """A raw stream's inputs, and its label if that is a number, (rows, sensors)."""
+    x, y = raw(name)
+    return (np.column_stack([x, y]) if name in REGRESSION else x).astype(float)
+
+
+def raw_names() -> Iterator[str]:
+    """Raw streams of first_streams.py with at least 1,250 rows and at most 40 columns."""
+    for name in (*REGRESSION, *CLASSES):
+        if len(raw(name)[0]) >= 1250 and raw(name)[0].shape[1] <= 40:
+            yield name
 
 
 def raw_streams(seed: int) -> Iterator[Stream]:

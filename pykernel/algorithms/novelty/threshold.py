@@ -47,6 +47,8 @@ class ThresholdConfig(Config):
     alarm_rate: Real  # wanted part of the usual rows in alarm
     upper: Real  # p, a larger part
     tail: Real  # how many e the part ``alarm_rate`` exceeds q by
+    level_end: Real  # largest level
+    inside: Real  # 1 - alarm_rate / p
     correction: Real  # how many e a row in alarm raises the threshold by
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
@@ -61,7 +63,12 @@ class ThresholdModel(Model):
 @kernel
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
-    return m.quantile[0] + m.excess[0] * (m.tail + m.shift[0])
+    beyond = m.excess[0] * m.tail
+    # no level is above ``level_end``: there, the tail is flat at worst
+    room = m.inside * (m.level_end - m.quantile[0])
+    if beyond > room:
+        beyond = room
+    return m.quantile[0] + beyond + m.excess[0] * m.shift[0]
 
 
 @kernel
@@ -144,9 +151,16 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 
 @kernel
+def valid_episode(m: ThresholdModel) -> Bool:
+    """Whether alarms could have led to these counts."""
+    return m.quiet[0] == 0 or m.episode[0] > m.quiet[0]
+
+
+@kernel
 def valid_threshold(m: ThresholdModel) -> Bool:
     """Whether levels could have led to this state."""
-    if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
+    episode = valid_episode(m)
+    if not episode:
         return False
     if m.taught[0] == 0:
         return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0)

@@ -4,6 +4,7 @@ In an alarm the subspace does not learn, for at most ``relearn_after`` rows.  Wh
 threshold learn it.
 """
 
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.novelty.threshold import (
     Threshold,
     ThresholdConfig,
@@ -13,20 +14,34 @@ from pykernel.algorithms.novelty.threshold import (
     settles,
     teach,
     threshold_of,
+    valid_episode,
     valid_threshold,
 )
 from pykernel.algorithms.subspace.state import SubspaceModel
-from pykernel.dialect import Bool, Index, Real, kernel, real
+from pykernel.dialect import Bool, Constant, Index, Real, Struct, between, kernel, real
+
+LIMIT_MOST = Constant(2.0**14)
+
+
+class Monitor(Struct):
+    """What the present alarm began with."""
+
+    began: between(Real, -LIMIT_MOST, LIMIT_MOST)  # the threshold then
 
 
 class MonitorModel(SubspaceModel):
-    parts = Threshold, ThresholdConfig
+    parts = Monitor, Threshold, ThresholdConfig
 
 
 @kernel
 def limit_of(m: MonitorModel) -> Real:
-    """The level above which there is an alarm."""
-    return threshold_of(m) if m.adapts else m.alarm_threshold
+    """The level above which there is an alarm.  No alarm ends because the threshold learns from it: levels end at 1."""
+    if not m.adapts:
+        return m.alarm_threshold
+    limit = threshold_of(m)
+    if m.episode[0] > 0 and m.episode[0] <= m.relearn_after and m.began[0] < limit:
+        return m.began[0]
+    return limit
 
 
 @kernel
@@ -35,8 +50,11 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
     raise_level(m, score, seen == 0)
     warm = seen < m.warmup
     alarm = False
+    limit = limit_of(m)
     if not warm:
-        alarm = m.level[0] > limit_of(m)
+        alarm = m.level[0] > limit
+    if alarm and m.episode[0] == 0:
+        m.began[0] = bounded(limit, LIMIT_MOST)
     follow_episode(m, alarm)
     lasting = m.episode[0] > m.relearn_after
     if m.adapts and settles(seen, m.warmup):
@@ -52,4 +70,6 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
 @kernel
 def valid_monitor(m: MonitorModel) -> Bool:
     """Whether scores could have led to this state of the alarms."""
-    return valid_threshold(m) and m.level[0] >= real(0) and m.level[0] <= real(1)
+    if m.level[0] < real(0) or m.level[0] > real(1):
+        return False
+    return valid_threshold(m) if m.adapts else valid_episode(m)

@@ -13,7 +13,7 @@ from pykernel.algorithms.elementary import clipped, each_class, softmax
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
-from pykernel.algorithms.subspace.alarms import MonitorModel, limit_of, valid_monitor, watch
+from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, valid_monitor, watch
 from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
@@ -471,6 +471,7 @@ def forget_samples(m: OkfebModel) -> None:
     m.use[0] = real(0)
     m.examined[0] = 0
     m.looks[0] = 0
+    m.began[0] = real(0)
     forget_threshold(m)
 
 
@@ -563,7 +564,7 @@ def countable_labels(m: LabelledModel) -> Bool:
 _ALONE = Rule(
     name="okfeb",
     model=OkfebModel,
-    memory=(Subspace, Threshold),
+    memory=(Subspace, Monitor, Threshold),
     work=(SubspaceWork,),
     configs=(SubspaceConfig, ThresholdConfig, KernelConfig),
     statuses=SubspaceStatus,
@@ -585,7 +586,7 @@ _ALONE = Rule(
 _LABELLED = replace(
     _ALONE,
     model=LabelledModel,
-    memory=(Subspace, Threshold, Head),
+    memory=(Subspace, Monitor, Threshold, Head),
     hooks=_ALONE.hooks
     | {
         OkfebModel: LabelledModel,

@@ -20,7 +20,7 @@ from pykernel.cli.output import (
     show_table,
     styled,
 )
-from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, verdict
+from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, rate, verdict
 
 
 @command(
@@ -79,28 +79,23 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
 
 def print_plan(report: Mapping[str, Any], data: str) -> None:
     winner, kind = report["winner"], report["measure"]
-    rows: list[list[str]] = []
-    for row in report["table"][:10]:
-        told = row["learning"] or row["frozen"]
-        cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        sizes = [byte_count(row["ram_bytes"]), byte_count(row["table_bytes"] or None)]
-        rows.append([row["model"], *cells, number(told["deviation"]), *sizes])
-    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        figures = [number(row["error"]), number(row["deviation"])]
-        rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
-    title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
-    show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
+    monitors = "other_rows" in (winner["learning"] or {})
+    if monitors:
+        print_monitors(report)
+    else:
+        print_models(report)
     learner = report["learner"] if report["learning_spec"] else None
     show_facts(
-        ("planned", told_of(winner, f"{kind} ")),
+        ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
+        ("seen", ", ".join(f"{name} {100 * part:.0f} %" for name, part in (winner["detected"] or {}).items())),
         ("values", key_values(winner["values"])),
         (
             "",
             learner
             and f"it does not learn; the best that does: {learner['model']}, {error_and_deviation(learner['learning'])}",
         ),
-        ("smaller", report["small"] and told_of(report["small"])),
-        ("verdict", report["verdict"] and verdict_of(report["verdict"])),
+        ("smaller", report["small"] and (misses if monitors else told_of)(report["small"])),
+        ("verdict", report["verdict"] and (beside_simple if monitors else verdict_of)(report["verdict"])),
     )
     print_uses(report)
     if report["signal"] is not None:
@@ -114,6 +109,57 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     )
     spec = quote(report["spec"])
     print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
+
+
+def print_monitors(report: Mapping[str, Any]) -> None:
+    """Print which part of the faults the best monitors miss, and what is in alarm besides."""
+    rows: list[list[str]] = []
+
+    def cells(name: str, told: Mapping[str, Any], bytes: int) -> list[str]:
+        figures = [rate(told["error"]), rate(told["deviation"]), rate(told["other_rows"])]
+        return [name, *figures, byte_count(bytes)]
+
+    rows = [cells(row["model"], row["learning"], row["bytes"]) for row in report["table"][:10]]
+    simple = sorted(report["simple"].items(), key=lambda item: item[1]["error"])
+    rows += [styled("dim", cells(name, told, told["bytes"])) for name, told in simple]
+    title = (
+        f"{counted(report)}, {report['winner']['learning']['scored']:,} faults in the last {report['judged_rows']:,}"
+    )
+    columns = ("model", "missed", "±", "other rows in alarm", "RAM")
+    show_table(f"{title}; {report['trials']:,} trials", columns, rows)
+
+
+def misses(row: Mapping[str, Any]) -> str:
+    """What a monitor promises."""
+    told = row["learning"]
+    missed = f"misses {rate(told['error'])} ± {rate(told['deviation'])} of such faults"
+    return (
+        f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
+    )
+
+
+def beside_simple(found: Mapping[str, Any]) -> str:
+    """How a monitor compares with simple ones."""
+    if found["winner"] is None:
+        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
+    misses = f"{found['simple']} misses {rate(found['error'])}"
+    return f"{misses}, with {rate(found['other_rows'])} of the other rows in alarm"
+
+
+def print_models(report: Mapping[str, Any]) -> None:
+    """Print the errors of the best models."""
+    kind = report["measure"]
+    rows: list[list[str]] = []
+    for row in report["table"][:10]:
+        told = row["learning"] or row["frozen"]
+        cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
+        sizes = [byte_count(row["ram_bytes"]), byte_count(row["table_bytes"] or None)]
+        rows.append([row["model"], *cells, number(told["deviation"]), *sizes])
+    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
+        figures = [number(row["error"]), number(row["deviation"])]
+        rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
+    title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
 
 
 def told_of(row: Mapping[str, Any], measure: str = "") -> str:

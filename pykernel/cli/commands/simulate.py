@@ -51,7 +51,8 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
     linear models. Lines of advice say why a model is bad, and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
-    and the largest answer, and the alarms.
+    and the largest answer. A list shows the first alarms: their rows, how far the level is above its threshold, and, if the model
+    tells it, the most blamed input with its share and the kind of alarm.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -193,37 +194,48 @@ def print_answers(report: Mapping[str, Any]) -> None:
 
 
 def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
-    """The first alarms, and how many there were."""
+    """How many rows are in alarm, the first alarms, and what simple detectors see of them."""
     found = report.get("alarms")
     if found is None:
         return
     unit = unit_of(report)
     if found["count"]:
-        rows = [
-            (f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", number(alarm["level"]))
-            for alarm in found["listed"][:most]
-        ]
-        rows += [("...", "", "")] if found["count"] > most else []
-        count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s"
-        show_table(count, (f"from {unit}", f"to {unit}", "level"), rows)
-        if found.get("judged"):
-            often = rate(found["count"] / found["judged"])
-            given = found["false_alarm_rate"]
-            wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""
-            show(f"an alarm begins at {often} of the {found['judged']:,} samples after the warm-up{wanted}")
-        for name, simple in found.get("simple", {}).items():
-            show(
-                f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
-            )
-        if found.get("simple"):
-            show(f"as many {unit}s drawn at random see {rate(found['seen_by_chance'])} of them", "")
+        columns = (f"from {unit}", f"to {unit}", "in alarm", "level", "/ threshold")
+        blames = "input" in found["listed"][0]
+        told = [alarm_told(alarm)[: None if blames else len(columns)] for alarm in found["listed"][:most]]
+        told += [("...", *[""] * (len(told[0]) - 1))] if found["count"] > most else []
+        count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s in alarm"
+        words = (len(columns), len(columns) + 2) if blames else ()
+        show_table(count, (*columns, *(("about", "share", "kind") if blames else ())), told, words=words)
+    if found.get("judged"):
+        given = found["false_alarm_rate"]
+        wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""
+        judged = f"the {found['judged']:,} {unit}s after the warm-up"
+        show(f"{rate(found['in_alarm'])} of {judged} are in alarm{wanted}")
+    for name, simple in found.get("simple", {}).items() if found["count"] else ():
+        show(
+            f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
+        )
+    if found["count"] and found.get("simple"):
+        show(f"as many {unit}s drawn at random see {rate(found['seen_by_chance'])} of them")
     said = "" if found["count"] else "no alarm; "
     if "judged" in found and not found["judged"]:
         said = "no alarm can come before the warm-up is over; "
-    show(
-        f"{said}at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}",
-        "",
-    )
+    end = [f"{said}at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}"]
+    if regimes := report.get("regimes"):
+        known = f"{len(regimes)} regimes are known" if len(regimes) > 1 else "one regime is known"
+        end.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
+    show(*end, "")
+
+
+def alarm_told(alarm: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells of an alarm: its first and last row, rows in alarm, highest level, and there also by how much it is above its
+    threshold; the most blamed input with its share, and the kind.
+    """
+    times = f"{alarm['level'] / alarm['threshold']:.2f}" if alarm["threshold"] > 0 else ""
+    rows = (f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", f"{alarm['rows']:,}")
+    blamed = (alarm["input"], rate(alarm["share"]), alarm["kind"]) if "input" in alarm else ("", "", "")
+    return (*rows, number(alarm["level"]), times, *blamed)
 
 
 def print_confusion(classes: Sequence[str], counts: Sequence[Sequence[int]], unit: str, most: int = 8) -> None:

@@ -367,7 +367,7 @@ class SubspaceModels(Models):
         return (
             kernel_settings.parameters(spec)
             | stages.parameters(spec, 1e37 if narrow else 1e305)
-            | threshold_parameters(novelty, LEVEL_SIZE)
+            | threshold_parameters(novelty, LEVEL_SIZE, 1.0)
             | {
                 "separates": False,  # a head learns 1 and -1
                 "scales": True,  # it works on a copy of the input

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xED0B14CAu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFC4B2A35u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -62,55 +62,68 @@ MONITOR_ASSERT(place_of_strange, offsetof(monitor_t, strange) == 3688u);
 MONITOR_ASSERT(place_of_examined, offsetof(monitor_t, examined) == 3692u);
 MONITOR_ASSERT(place_of_looks, offsetof(monitor_t, looks) == 3696u);
 MONITOR_ASSERT(place_of_probe, offsetof(monitor_t, probe) == 3700u);
-MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3704u);
-MONITOR_ASSERT(place_of_odds, offsetof(monitor_t, odds) == 3708u);
-MONITOR_ASSERT(place_of_held, offsetof(monitor_t, held) == 3712u);
-MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3716u);
-MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3720u);
-MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3732u);
-MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3860u);
-MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 3988u);
-MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4116u);
-MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4260u);
-MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4404u);
-MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4436u);
-MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4468u);
-MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4500u);
-MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4532u);
-MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4564u);
-MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4600u);
-MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4604u);
-MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4608u);
-MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4612u);
+MONITOR_ASSERT(place_of_began, offsetof(monitor_t, began) == 3704u);
+MONITOR_ASSERT(place_of_level, offsetof(monitor_t, level) == 3708u);
+MONITOR_ASSERT(place_of_quantile, offsetof(monitor_t, quantile) == 3712u);
+MONITOR_ASSERT(place_of_excess, offsetof(monitor_t, excess) == 3716u);
+MONITOR_ASSERT(place_of_shift, offsetof(monitor_t, shift) == 3720u);
+MONITOR_ASSERT(place_of_episode, offsetof(monitor_t, episode) == 3724u);
+MONITOR_ASSERT(place_of_taught, offsetof(monitor_t, taught) == 3728u);
+MONITOR_ASSERT(place_of_quiet, offsetof(monitor_t, quiet) == 3730u);
+MONITOR_ASSERT(place_of_reserved_threshold, offsetof(monitor_t, reserved_threshold) == 3731u);
+MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3732u);
+MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3736u);
+MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3748u);
+MONITOR_ASSERT(place_of_b, offsetof(monitor_t, b) == 3876u);
+MONITOR_ASSERT(place_of_column, offsetof(monitor_t, column) == 4004u);
+MONITOR_ASSERT(place_of_c, offsetof(monitor_t, c) == 4132u);
+MONITOR_ASSERT(place_of_f, offsetof(monitor_t, f) == 4276u);
+MONITOR_ASSERT(place_of_inner, offsetof(monitor_t, inner) == 4420u);
+MONITOR_ASSERT(place_of_q, offsetof(monitor_t, q) == 4452u);
+MONITOR_ASSERT(place_of_t, offsetof(monitor_t, t) == 4484u);
+MONITOR_ASSERT(place_of_h, offsetof(monitor_t, h) == 4516u);
+MONITOR_ASSERT(place_of_u, offsetof(monitor_t, u) == 4548u);
+MONITOR_ASSERT(place_of_z, offsetof(monitor_t, z) == 4580u);
+MONITOR_ASSERT(place_of_own, offsetof(monitor_t, own) == 4616u);
+MONITOR_ASSERT(place_of_left, offsetof(monitor_t, left) == 4620u);
+MONITOR_ASSERT(place_of_score, offsetof(monitor_t, score) == 4624u);
+MONITOR_ASSERT(place_of_delta, offsetof(monitor_t, delta) == 4628u);
 MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 
 /* Parameters.  They follow from monitor.toml. */
+#define MONITOR_ALARM_RATE 0.001f /* wanted part of the usual rows in alarm */
 #define MONITOR_ALD_THRESHOLD 0.03f /* nu: a sample is not stored if at most this part of it is new */
 #define MONITOR_CODE_LIMIT 3.1622777f /* limit above every element of q */
 /* limit above the square root of every k(x, x), and so above every element of C^-1 v */
 #define MONITOR_COORDINATE_LIMIT 1.01f
+#define MONITOR_CORRECTION 0.2f /* how many e a row in alarm raises the threshold by */
 #define MONITOR_DEAD 9.536743e-08f /* a column of L counts as empty if its squared length is at most this */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_ETA 0.4f /* factor of the step length; for a constant step 4 eta lambda */
+#define MONITOR_EXCESS_FIRST 0.005f /* e before the first row */
+#define MONITOR_EXCESS_LEAST 0.00025f /* e is at least this: what is less is rounding, or nothing */
 #define MONITOR_FACTOR_LIMIT 654.11206f /* limit above every element of the factors of G and G + lambda I */
 #define MONITOR_INNER_LIMIT 654.11084f /* limit above every element of L'phi */
 #define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
+#define MONITOR_INSIDE 0.99f /* 1 - alarm_rate / p */
 #define MONITOR_INVERSE_LEAST 0.5f /* limit below every diagonal element of P */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
-#define MONITOR_LESS_ALARM 0.9999f /* factor of the alarm threshold's odds after a sample without alarm */
 #define MONITOR_LESS_CENSORING 0.99501246f /* factor of the censoring threshold's odds after a censored sample */
-#define MONITOR_MORE_ALARM 1.1050605f /* factor of the alarm threshold's odds after an alarm */
+#define MONITOR_LEVEL_END 1.0f /* largest level */
 /* factor of the censoring threshold's odds after a sample that is not censored */
 #define MONITOR_MORE_CENSORING 1.0460279f
 /* Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t */
 #define MONITOR_RATE 0.3205989f
-#define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
+#define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of its samples */
 #define MONITOR_RENEWAL_BOUND 11.547006f /* limit above the reciprocal of every pivot of K's factor */
 #define MONITOR_ROOT_BOUND 3.1622777f /* 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SHRINKAGE 0.1f /* lambda, the weight of |q|^2 */
-#define MONITOR_SMOOTHING 1.0f /* weight of a new score in the alarm level; 1: the level is the score */
+#define MONITOR_SMOOTHING 1.0f /* weight of a new score in the level; 1: the level is the score */
 #define MONITOR_SQUARE_LIMIT 26214.4f /* limit of the trace of G */
+#define MONITOR_TAIL 6.047546f /* how many e the part ``alarm_rate`` exceeds q by */
+#define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
+#define MONITOR_UPPER 0.1f /* p, a larger part */
 #define MONITOR_WARMUP 500 /* number of samples before the first alarm is possible */
 #define MONITOR_WINDOW 1000 /* number of latest samples in averages; an update applies 1 / window of the ridge */
 
@@ -120,10 +133,11 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_ROUNDING_EXCESS 0.0f
 #define MONITOR_SMALLEST_SQUARE 8.077936e-28f
 #define MONITOR_FLAT 1.5258789e-05f
-#define MONITOR_LEAST_ODDS 9.536743e-07f
-#define MONITOR_MOST_ODDS 1.048576e+06f
-#define MONITOR_LEAST_ALARM 0.00024414062f
-#define MONITOR_NEAR 1.015625f
+#define MONITOR_LEVEL_MOST 64.0f
+#define MONITOR_FASTEST 4.0f
+#define MONITOR_SLOWEST 0.01f
+#define MONITOR_SHIFT_MOST 64.0f
+#define MONITOR_LIMIT_MOST 16384.0f
 #define MONITOR_SLACK 0.25f
 #define MONITOR_HALF 0.5f
 #define MONITOR_REACH 1.99f
@@ -131,6 +145,8 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_STRANGE 0.95f
 #define MONITOR_KNOWN 0.2f
 #define MONITOR_IDLE 0.25f
+#define MONITOR_LEAST_ODDS 9.536743e-07f
+#define MONITOR_MOST_ODDS 1.048576e+06f
 #define MONITOR_LEFT 0.015625f
 #define MONITOR_SMALLEST 1.1754944e-38f
 #define MONITOR_CANCELLING 0.0024493595f
@@ -375,6 +391,18 @@ static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
     return MONITOR_DONE;
 }
 
+/* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
+static inline float monitor_bounded(float x, float most)
+{
+    if (monitor_absolute(x) <= most) {
+        return x;
+    }
+    if (x > 0.0f) {
+        return most;
+    }
+    return -most;
+}
+
 /* x, limited to the range from low to high.  NaN gives low. */
 static inline float monitor_clipped(float x, float low, float high)
 {
@@ -615,74 +643,130 @@ static void monitor_make_features(monitor_t *s)
     }
 }
 
-/* part / (1 - part), within the limits of a threshold. */
-static inline float monitor_odds_of(float part)
+/* Take a score into the level. */
+static void monitor_raise_level(monitor_t *s, float score, bool first)
 {
-    float rest = 1.0f - part;
-    if (rest < MONITOR_LEAST_ODDS) {
-        rest = MONITOR_LEAST_ODDS;
+    if (first) {
+        s->level = monitor_bounded(score, MONITOR_LEVEL_MOST);
+    } else {
+        s->level = monitor_bounded(s->level + (MONITOR_SMOOTHING * (score - s->level)), MONITOR_LEVEL_MOST);
     }
-    return monitor_clipped(part * (1.0f / rest), MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
 }
 
-/* Whether a part, from 0 to 1, is above the threshold with these odds. */
-static bool monitor_above(float part, float odds)
+/* The level above which there is an alarm. */
+static float monitor_threshold_of(const monitor_t *s)
 {
-    return part > (odds * (1.0f - part));
+    float beyond = s->excess * MONITOR_TAIL;
+    /* no level is above ``level_end``: there, the tail is flat at worst */
+    const float room = MONITOR_INSIDE * (MONITOR_LEVEL_END - s->quantile);
+    if (beyond > room) {
+        beyond = room;
+    }
+    return s->quantile + beyond + (s->excess * s->shift);
 }
 
-/* Whether the level is above the threshold. */
-static bool monitor_alarming(const monitor_t *s)
+/* The level above which there is an alarm.  No alarm ends because the threshold learns from it: levels end at 1. */
+static float monitor_limit_of(const monitor_t *s)
 {
-    return monitor_above(s->level, s->odds);
+    const float limit = monitor_threshold_of(s);
+    if ((s->episode > 0) && (s->episode <= MONITOR_RELEARN_AFTER) && (s->began < limit)) {
+        return s->began;
+    }
+    return limit;
 }
 
-/* Move the threshold. */
-static void monitor_adapt(monitor_t *s, float factor)
+/* Count the row as one of an episode, or end it. */
+static void monitor_follow_episode(monitor_t *s, bool alarm)
 {
-    s->odds = monitor_clipped(s->odds * factor, MONITOR_LEAST_ALARM, MONITOR_MOST_ODDS);
+    if (alarm) {
+        s->quiet = (uint8_t)(0);
+        if (s->episode < 4194304) {
+            s->episode++;
+        }
+    } else if (s->episode > 0) {
+        if ((int32_t)s->quiet < 5) {
+            s->quiet = (uint8_t)((int32_t)s->quiet + 1);
+            if (s->episode < 4194304) {
+                s->episode++;
+            }
+        } else {
+            s->quiet = (uint8_t)(0);
+            s->episode = 0;
+        }
+    } else {
+        /* nothing */
+    }
+}
+
+/* Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1). */
+static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
+{
+    if ((int32_t)s->taught == 0) {
+        s->quantile = s->level;
+        s->excess = MONITOR_EXCESS_FIRST;
+    }
+    if ((int32_t)s->taught < MONITOR_THRESHOLD_HORIZON) {
+        s->taught = (uint16_t)((int32_t)s->taught + 1);
+    }
+    const float count = (float)((int32_t)s->taught);
+    float part = MONITOR_FASTEST / (count + MONITOR_FASTEST);
+    if (part < MONITOR_SLOWEST) {
+        part = MONITOR_SLOWEST;
+    }
+    const bool above = s->level > s->quantile;
+    const float step = part * s->excess;
+    float change = above ? ((1.0f - MONITOR_UPPER) * step) : -(MONITOR_UPPER * step);
+    s->quantile = monitor_bounded(s->quantile + change, MONITOR_LEVEL_MOST);
+    if (s->level > s->quantile) {
+        float more = s->level - s->quantile;
+        const float most = s->excess * (MONITOR_TAIL + 1.0f);
+        if (((int32_t)s->taught > 200) && (more > most)) {
+            more = most;
+        }
+        const float rate = 1.0f / ((MONITOR_UPPER * count) + 1.0f);
+        s->excess = monitor_clipped(s->excess + (rate * (more - s->excess)), MONITOR_EXCESS_LEAST, 2.0f
+                * MONITOR_LEVEL_MOST);
+    }
+    if (corrects) {
+        change = MONITOR_CORRECTION * ((alarm ? 1.0f : 0.0f) - MONITOR_ALARM_RATE);
+        s->shift = monitor_clipped(s->shift + change, -(0.7f * MONITOR_TAIL), MONITOR_SHIFT_MOST);
+    }
+}
+
+/* Let the threshold learn the level, but of an episode only the first rows.  O(1). */
+static void monitor_teach(monitor_t *s, bool alarm, bool corrects)
+{
+    if (!alarm || (s->episode <= 10)) {
+        monitor_learn_level(s, alarm, corrects);
+    }
 }
 
 /* Take a score.  Returns 0: no alarm, 1: an alarm, 2: an alarm, and the sample must not be learned.  O(1). */
 static int32_t monitor_watch(monitor_t *s, float score, int32_t seen)
 {
-    if (seen == 0) {
-        s->level = score;
-    } else {
-        s->level += MONITOR_SMOOTHING * (score - s->level);
+    monitor_raise_level(s, score, seen == 0);
+    const bool warm = seen < MONITOR_WARMUP;
+    bool alarm = false;
+    const float limit = monitor_limit_of(s);
+    if (!warm) {
+        alarm = s->level > limit;
     }
-    if (seen < MONITOR_WARMUP) {
-        /* in the second half of the warm-up, when learning has settled */
-        if (seen >= (MONITOR_WARMUP - seen)) {
-            const float odds = monitor_clipped(monitor_odds_of(s->level), MONITOR_LEAST_ALARM,
-                    MONITOR_MOST_ODDS);
-            if (odds > s->odds) {
-                s->odds = odds;
-            }
+    if (alarm && (s->episode == 0)) {
+        s->began = monitor_bounded(limit, MONITOR_LIMIT_MOST);
+    }
+    monitor_follow_episode(s, alarm);
+    const bool lasting = s->episode > MONITOR_RELEARN_AFTER;
+    if ((4.0f * (float)seen) >= (float)MONITOR_WARMUP) {
+        if (lasting) {
+            monitor_learn_level(s, alarm, !warm);
+        } else {
+            monitor_teach(s, alarm, !warm);
         }
+    }
+    if (!alarm) {
         return 0;
     }
-    if (monitor_alarming(s)) {
-        if (s->held <= MONITOR_RELEARN_AFTER) {
-            s->held++;
-        }
-        if (s->held <= MONITOR_RELEARN_AFTER) {
-            return 2;
-        }
-        /* such a long alarm is the new normal */
-        monitor_adapt(s, MONITOR_MORE_ALARM);
-        return 1;
-    }
-    /* an alarm raises the threshold once, after its end; raising it earlier would end the alarm */
-    if ((s->held > 0) && (s->held <= MONITOR_RELEARN_AFTER)) {
-        monitor_adapt(s, MONITOR_MORE_ALARM);
-    }
-    s->held = 0;
-    /* the threshold of a level that stays comes to rest above it, and not on it */
-    if (!monitor_above(s->level * MONITOR_NEAR, s->odds)) {
-        monitor_adapt(s, MONITOR_LESS_ALARM);
-    }
-    return 0;
+    return lasting ? 1 : 2;
 }
 
 /* Whether L'L = I.  This is so until the first update that moves L.  O(r^2 / 2). */
@@ -1461,10 +1545,14 @@ static bool monitor_examine(monitor_t *s)
     return (s->looks == 256) && !(s->use > MONITOR_IDLE);
 }
 
-/* The odds of a threshold times a factor, within their limits. */
-static inline float monitor_moved(float odds, float factor)
+/* part / (1 - part), within the limits of a threshold. */
+static inline float monitor_odds_of(float part)
 {
-    return monitor_clipped(odds * factor, MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
+    float rest = 1.0f - part;
+    if (rest < MONITOR_LEAST_ODDS) {
+        rest = MONITOR_LEAST_ODDS;
+    }
+    return monitor_clipped(part * (1.0f / rest), MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
 }
 
 /* Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4. */
@@ -1475,8 +1563,9 @@ static bool monitor_censored(monitor_t *s)
             s->censor = monitor_odds_of(s->score);
             return false;
         }
-        const bool enough = !monitor_above(s->score, s->censor);
-        s->censor = monitor_moved(s->censor, enough ? MONITOR_LESS_CENSORING : MONITOR_MORE_CENSORING);
+        const bool enough = !(s->score > (s->censor * (1.0f - s->score)));
+        const float factor = enough ? MONITOR_LESS_CENSORING : MONITOR_MORE_CENSORING;
+        s->censor = monitor_clipped(s->censor * factor, MONITOR_LEAST_ODDS, MONITOR_MOST_ODDS);
         return enough;
     }
     return false;
@@ -1693,16 +1782,11 @@ int32_t monitor_freeze(monitor_t *s, int32_t frozen)
     return MONITOR_DONE;
 }
 
-/* The level above which there is an alarm. */
-static float monitor_threshold_of(const monitor_t *s)
-{
-    return s->odds * (1.0f / (1.0f + s->odds));
-}
-
-int32_t monitor_alarm(const monitor_t *s, float state[2])
+int32_t monitor_alarm(const monitor_t *s, float state[3])
 {
     state[0] = s->level;
-    state[1] = monitor_threshold_of(s);
+    state[1] = monitor_limit_of(s);
+    state[2] = (float)s->episode;
     return MONITOR_DONE;
 }
 
@@ -1713,6 +1797,18 @@ int32_t monitor_refresh(monitor_t *s)
     }
     monitor_renew(s);
     return MONITOR_DONE;
+}
+
+/* Forget level, threshold and alarm. */
+static void monitor_forget_threshold(monitor_t *s)
+{
+    s->level = 0.0f;
+    s->quantile = 0.0f;
+    s->excess = 0.0f;
+    s->shift = 0.0f;
+    s->taught = (uint16_t)(0);
+    s->episode = 0;
+    s->quiet = (uint8_t)(0);
 }
 
 /* Forget the subspace and the alarm level. */
@@ -1752,9 +1848,8 @@ static void monitor_forget_samples(monitor_t *s)
     s->use = 0.0f;
     s->examined = 0;
     s->looks = 0;
-    s->level = 0.0f;
-    s->odds = 0.0f;
-    s->held = 0;
+    s->began = 0.0f;
+    monitor_forget_threshold(s);
 }
 
 int32_t monitor_restart(monitor_t *s)
@@ -1835,68 +1930,78 @@ void monitor_reset(monitor_t *s)
     s->examined = 0;
     s->looks = 0;
     s->probe = 0;
+    s->began = 0.0f;
     s->level = 0.0f;
-    s->odds = 0.0f;
-    s->held = 0;
+    s->quantile = 0.0f;
+    s->excess = 0.0f;
+    s->shift = 0.0f;
+    s->episode = 0;
+    s->taught = 0;
+    s->quiet = 0;
+    MONITOR_LOOP(10044)
+    for (int32_t i = 0; i < 1; i++) {
+        MONITOR_TURN(10044)
+        s->reserved_threshold[i] = 0;
+    }
     s->frozen = 0;
-    MONITOR_LOOP(10036)
+    MONITOR_LOOP(10048)
     for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        MONITOR_TURN(10036)
+        MONITOR_TURN(10048)
         s->x[i] = 0.0f;
     }
-    MONITOR_LOOP(10038)
+    MONITOR_LOOP(10050)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10038)
+        MONITOR_TURN(10050)
         s->k[i] = 0.0f;
     }
-    MONITOR_LOOP(10040)
+    MONITOR_LOOP(10052)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10040)
+        MONITOR_TURN(10052)
         s->b[i] = 0.0f;
     }
-    MONITOR_LOOP(10042)
+    MONITOR_LOOP(10054)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10042)
+        MONITOR_TURN(10054)
         s->column[i] = 0.0f;
     }
-    MONITOR_LOOP(10044)
+    MONITOR_LOOP(10056)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(10044)
+        MONITOR_TURN(10056)
         s->c[i] = 0.0f;
     }
-    MONITOR_LOOP(10046)
+    MONITOR_LOOP(10058)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(10046)
+        MONITOR_TURN(10058)
         s->f[i] = 0.0f;
     }
-    MONITOR_LOOP(10048)
+    MONITOR_LOOP(10060)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10048)
+        MONITOR_TURN(10060)
         s->inner[i] = 0.0f;
     }
-    MONITOR_LOOP(10050)
+    MONITOR_LOOP(10062)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10050)
+        MONITOR_TURN(10062)
         s->q[i] = 0.0f;
     }
-    MONITOR_LOOP(10052)
+    MONITOR_LOOP(10064)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10052)
+        MONITOR_TURN(10064)
         s->t[i] = 0.0f;
     }
-    MONITOR_LOOP(10054)
+    MONITOR_LOOP(10066)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10054)
+        MONITOR_TURN(10066)
         s->h[i] = 0.0f;
     }
-    MONITOR_LOOP(10056)
+    MONITOR_LOOP(10068)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10056)
+        MONITOR_TURN(10068)
         s->u[i] = 0.0f;
     }
-    MONITOR_LOOP(10058)
+    MONITOR_LOOP(10070)
     for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
-        MONITOR_TURN(10058)
+        MONITOR_TURN(10070)
         s->z[i] = 0.0f;
     }
     s->own = 0.0f;
@@ -2046,7 +2151,7 @@ int32_t monitor_selftest(monitor_t *s)
                 found = monitor_told(found, &status, 4u);
                 status = monitor_alarm(s, answer0);
                 found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 8u);
+                found = monitor_told(found, answer0, 12u);
             }
             if ((kind == 5) || (kind == 13) || (kind == 14)) {
                 status = monitor_novelty(s, x, answer0);
@@ -2059,7 +2164,7 @@ int32_t monitor_selftest(monitor_t *s)
             if ((kind == 13) || (kind == 14)) {
                 status = monitor_alarm(s, answer0);
                 found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 8u);
+                found = monitor_told(found, answer0, 12u);
             }
             if (n == 214) {
                 status = monitor_freeze(s, -1);
@@ -2083,7 +2188,7 @@ int32_t monitor_selftest(monitor_t *s)
     found = monitor_refuse2(s, &s->examined, x, answer0, seed, found);
     found = monitor_refuse2(s, &s->probe, x, answer0, seed, found);
     {
-        float *const numbers[9] = {
+        float *const numbers[12] = {
             &s->v[0][0],
             &s->a[0][0],
             &s->g[0],
@@ -2091,16 +2196,19 @@ int32_t monitor_selftest(monitor_t *s)
             &s->censor,
             &s->known,
             &s->use,
+            &s->began,
             &s->level,
-            &s->odds,
+            &s->quantile,
+            &s->excess,
+            &s->shift,
         };
-        static const int32_t counts[9] = {96, 256, 36, 528, 1, 1, 1, 1, 1};
+        static const int32_t counts[12] = {96, 256, 36, 528, 1, 1, 1, 1, 1, 1, 1, 1};
         /* one number of each field, which is written back, then all */
         MONITOR_LOOP(9107)
-        for (int32_t i = 0; i < 18; i++) {
+        for (int32_t i = 0; i < 24; i++) {
             MONITOR_TURN(9107)
-            const bool first = i < 9;
-            const int32_t field = i % 9;
+            const bool first = i < 12;
+            const int32_t field = i % 12;
             const float old = *numbers[field];
             monitor_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, answer0, seed + i + 1);
             if (first) {
@@ -2115,6 +2223,6 @@ int32_t monitor_selftest(monitor_t *s)
     hashed = monitor_hash(s);
     found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x8121DBA6u);
+    const bool sound = monitor_arithmetic() && (found == 0x0E4E210Cu);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }

@@ -24,13 +24,13 @@ extern "C" {
 #define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
-#define MONITOR_STATE_BYTES 3720u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4616u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3736u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4632u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3744u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x65C1EB99u /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0x9315F7EEu /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xED0B14CAu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3760u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0x7AE9A522u /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x16A22B31u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xFC4B2A35u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -72,10 +72,17 @@ typedef struct {
     int32_t examined; /* the column of L whose use is measured */
     int32_t looks; /* number of samples in that measurement */
     int32_t probe; /* the vector whose column of P is corrected next */
+    /* What the present alarm began with. */
+    float began; /* the threshold then */
     /* The state of the alarms. */
-    float level; /* alarm level: the smoothed novelty score */
-    float odds; /* odds t / (1 - t) of the alarm threshold t */
-    int32_t held; /* number of latest samples in a row above the threshold; at most relearn_after + 1 */
+    float level; /* the smoothed novelty */
+    float quantile; /* q: what the part ``upper`` of the usual rows exceeds */
+    float excess; /* e: by how much, in the mean */
+    float shift; /* s: the correction that keeps the rate */
+    int32_t episode; /* number of rows since the present alarm began; 0: there is none */
+    uint16_t taught; /* number of rows behind them, at most the horizon */
+    uint8_t quiet; /* number of latest rows of the episode that were quiet */
+    uint8_t reserved_threshold[1]; /* always zero: keeps the size a multiple of the largest member */
     /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
@@ -126,8 +133,9 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
 /* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write the alarm level to state[0] and its threshold to state[1].  Returns DONE. */
-int32_t monitor_alarm(const monitor_t *s, float state[2]);
+/* Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns
+ * DONE. */
+int32_t monitor_alarm(const monitor_t *s, float state[3]);
 
 /* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *

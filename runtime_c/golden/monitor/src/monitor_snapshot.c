@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xED0B14CAu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFC4B2A35u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,16 +56,16 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3740u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3756u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
-#define MONITOR_RELEARN_AFTER 200 /* an alarm stops learning for at most this number of samples in a row */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SCALED_LIMIT 10.1f /* limit above every scaled input */
+#define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float monitor_snapshot_absolute(float x)
@@ -160,6 +160,22 @@ static int32_t monitor_stored_count(monitor_stored_t *stored, uint32_t place, in
     return both.value;
 }
 
+/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
+static int32_t monitor_stored_uint16(monitor_stored_t *stored, uint32_t place, int32_t i)
+{
+    const uint32_t at = place + ((uint32_t)i * 2u);
+    const uint32_t word = monitor_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
+    return (int32_t)(word & 0xFFFFu);
+}
+
+/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
+static int32_t monitor_stored_uint8(monitor_stored_t *stored, uint32_t place, int32_t i)
+{
+    const uint32_t at = place + ((uint32_t)i * 1u);
+    const uint32_t word = monitor_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
+    return (int32_t)(word & 0xFFu);
+}
+
 /* Where row i of a matrix begins; each row has width floating-point numbers. */
 static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
 {
@@ -247,6 +263,32 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     return true;
 }
 
+/* Whether levels could have led to this state. */
+static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
+{
+    if (!(((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) == 0)
+            || (monitor_stored_count(stored, MONITOR_PLACE(episode),
+                    0) > (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0)))) {
+        return false;
+    }
+    if ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) == 0) {
+        return (monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) == 0.0f)
+                && (monitor_stored_real(stored, MONITOR_PLACE(excess), 0) == 0.0f)
+                        && (monitor_stored_real(stored, MONITOR_PLACE(shift), 0) == 0.0f);
+    }
+    return true;
+}
+
+/* Whether scores could have led to this state of the alarms. */
+static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
+{
+    if ((monitor_stored_real(stored, MONITOR_PLACE(level), 0) < 0.0f)
+            || (monitor_stored_real(stored, MONITOR_PLACE(level), 0) > 1.0f)) {
+        return false;
+    }
+    return monitor_snapshot_valid_threshold(stored);
+}
+
 /* Whether learning could have led to these sums, thresholds and levels. */
 static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
 {
@@ -254,8 +296,7 @@ static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
             MONITOR_PLACE(looks), 0)) {
         return false;
     }
-    return (monitor_stored_count(stored, MONITOR_PLACE(held), 0) >= 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(held), 0) <= (MONITOR_RELEARN_AFTER + 1));
+    return monitor_snapshot_valid_monitor(stored);
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -349,16 +390,52 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) <= MONITOR_N_MAX)) {
         return false;
     }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= 0.0f)) {
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) >= -16384.0f)) {
         return false;
     }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 1.0f)) {
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) <= 16384.0f)) {
         return false;
     }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) >= 0.0f)) {
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= -64.0f)) {
         return false;
     }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(odds), 0) <= 1.048576e+06f)) {
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 64.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) >= -64.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) <= 64.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(excess), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(excess), 0) <= 128.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(shift), 0) >= -64.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(shift), 0) <= 64.0f)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) <= MONITOR_THRESHOLD_HORIZON)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(episode), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(episode), 0) <= 4194304)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) <= 5)) {
         return false;
     }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
@@ -385,6 +462,7 @@ static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t
     stored.chunk = MONITOR_SNAPSHOT_BYTES;
     stored.failed = false;
     stored.seen = *seen;
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_threshold), 0) == 0);
     sound = sound && monitor_snapshot_valid(&stored);
     *seen = stored.seen;
     if (stored.failed) {

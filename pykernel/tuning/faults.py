@@ -1,0 +1,272 @@
+"""Faults of sensors as textbooks have them, put into the rows of a recording: what a plan judges monitors by.
+
+Kinds: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network data fault
+types, 2009 (spikes, stuck values, dropouts); and what control loops know besides, oscillation.  Sizes are in units of the part of
+a sensor that the other sensors do not explain, from two such units to twenty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+SMALLEST, LARGEST = 2.0, 20.0
+"""Sizes of faults; their logarithms are spread evenly."""
+SHORTEST, LONGEST = 40, 300
+"""Rows of a fault."""
+PART = 0.02
+"""Part of the rows that is faulty."""
+ROOM = 6500
+"""Rows of which one fault is about that part."""
+APART = 200
+"""Rows without a fault before each fault, at least."""
+COUNT = 110
+"""Least number of faults, in as many repetitions of the rows as that takes."""
+SHOWS = 1.0
+"""A fault changes its sensor by at least so many units, in root mean square; one that does not is drawn again."""
+TRIES = 30
+WHOLE = 0.01
+"""A sensor's values are whole steps apart if they are so within this part of a step."""
+
+
+class Sensors(NamedTuple):
+    """What is usual for each sensor, (D,).
+
+    own: spread of what the other sensors do not explain (linearly); 0 for a sensor that never moved.  step: all values are
+    whole steps from ``origin``; 0 if there is no step.  low, high: what a sensor of two values cannot leave.
+    """
+
+    own: np.ndarray
+    step: np.ndarray
+    origin: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> Sensors:
+        """x: (rows, D), NaN where a value is missing.  O(rows (D^2 + D log rows) + D^3)."""
+        dim, columns = x.shape[1], [np.unique(column[np.isfinite(column)]) for column in x.T]
+        spread = np.array([float(column[np.isfinite(column)].std()) if len(values) > 1 else 0.0
+                           for column, values in zip(x.T, columns, strict=True)])  # fmt: skip
+        own, moving = spread.copy(), np.flatnonzero(spread > 0)
+        whole = x[:, moving][np.isfinite(x[:, moving]).all(axis=1)]
+        if len(moving) and len(whole) > 2 * len(moving):
+            z = (whole - whole.mean(axis=0)) / np.maximum(whole.std(axis=0), 1e-30)
+            inverse = np.linalg.inv(z.T @ z / len(z) + 1e-6 * np.eye(len(moving)))
+            left = z @ inverse / np.diag(inverse)
+            own[moving] = np.minimum(1.0, usual_spread(left)) * spread[moving]
+        step = np.array([step_of(values) for values in columns])
+        origin = np.array([values[0] if len(values) else 0.0 for values in columns])
+        two = [len(values) == 2 for values in columns]
+        ends = [
+            (values[0], values[-1]) if both else (-np.inf, np.inf) for values, both in zip(columns, two, strict=True)
+        ]
+        low, high = np.array(ends).reshape(dim, 2).T
+        return cls(np.where(own > 0, np.maximum(own, step / 2), 0.0), step, origin, low, high)
+
+    def read(self, values: np.ndarray, sensor: int) -> np.ndarray:
+        """What the sensor says of these values."""
+        step, origin = self.step[sensor], self.origin[sensor]
+        if step > 0:
+            values = np.round((values - origin) / step) * step + origin
+        return np.clip(values, self.low[sensor], self.high[sensor])
+
+
+def usual_spread(x: np.ndarray) -> np.ndarray:
+    """Standard deviation of each column, (D,), from its quartiles: rare large values do not count.  If half of a column is one
+    value, the standard deviation.
+    """
+    low, high = np.quantile(x, [0.25, 0.75], axis=0)
+    return np.where(high > low, 0.741 * (high - low), x.std(axis=0))
+
+
+def step_of(values: np.ndarray) -> float:
+    """The step of which these values, which rise, are whole numbers apart; 0 if there is none beyond rounding."""
+    if len(values) < 2:
+        return 0.0
+    away, step = values - values[0], float(np.diff(values).min())
+    if step < 1e-6 * np.abs(values).max():
+        return 0.0
+    step = float(away[-1] / round(away[-1] / step))
+    return step if np.abs(away / step - np.round(away / step)).max() < WHOLE else 0.0
+
+
+class Case(NamedTuple):
+    """A fault in the making: of one sensor, whose values were (rows,), in the rows first, .., last - 1."""
+
+    rng: np.random.Generator
+    values: np.ndarray
+    first: int
+    last: int
+    much: float  # the fault's size, in the sensor's unit
+    step: float
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.values[self.first : self.last]
+
+    @property
+    def before(self) -> np.ndarray:
+        """What the sensor said lately, at least two values where there are some."""
+        found = self.values[max(0, self.first - 500) : max(2, self.first)]
+        return found[np.isfinite(found)]
+
+    def sign(self) -> float:
+        return float(self.rng.choice([-1.0, 1.0]))
+
+    def between(self, least: float, most: float) -> float:
+        return float(np.exp(self.rng.uniform(math.log(least), math.log(most))))
+
+
+def bias(case: Case) -> np.ndarray:
+    return case.x + case.sign() * case.much
+
+
+def drift(case: Case) -> np.ndarray:
+    return case.x + case.sign() * case.much * np.arange(1, len(case.x) + 1) / len(case.x)
+
+
+def gain(case: Case) -> np.ndarray:
+    """More or less sensitive, about the middle of the latest values."""
+    middle, spread = np.median(case.before), max(float(case.before.std()), 1e-30)
+    return middle + (case.x - middle) * (1 + case.much / spread) ** case.sign()
+
+
+def stuck(case: Case) -> np.ndarray:
+    return np.full(len(case.x), case.before[-1])
+
+
+def stuck_with_dither(case: Case) -> np.ndarray:
+    """Stuck, but for the last digit."""
+    count = case.step if case.step > 0 else 0.05 * case.much
+    return stuck(case) + count * case.rng.integers(-1, 2, len(case.x))
+
+
+def noise(case: Case) -> np.ndarray:
+    return case.x + case.much * case.rng.standard_normal(len(case.x))
+
+
+def spikes(case: Case) -> np.ndarray:
+    hit = case.rng.random(len(case.x)) < case.rng.uniform(0.05, 0.2)
+    return case.x + hit * case.rng.choice([-2.0, 2.0], len(case.x)) * case.much
+
+
+def another_time(case: Case) -> np.ndarray:
+    """What the sensor said at another time: all is usual but its relation to the other sensors."""
+    start = int(case.rng.integers(0, len(case.values) - len(case.x) + 1))
+    return case.values[start : start + len(case.x)]
+
+
+def slow(case: Case) -> np.ndarray:
+    """The sensor follows with a lag."""
+    kept = math.exp(-1 / case.between(5, 50))
+    found, now = np.empty(len(case.x)), float(case.before[-1])
+    for i, value in enumerate(case.x.tolist()):
+        now = kept * now + (1 - kept) * value if math.isfinite(value) else now
+        found[i] = now
+    return found
+
+
+def dropouts(case: Case) -> np.ndarray:
+    """Now and then a few values at 0, or at the lowest."""
+    starts = case.rng.random(len(case.x)) < 1 / 12
+    gone = np.convolve(starts, np.ones(int(case.rng.integers(1, 6))))[: len(case.x)] > 0
+    return np.where(gone, 0.0 if case.rng.random() < 0.5 else case.before.min(), case.x)
+
+
+def oscillation(case: Case) -> np.ndarray:
+    return case.x + case.much * np.sin(2 * np.pi * np.arange(len(case.x)) / case.between(4, 40))
+
+
+KINDS: dict[str, Callable[[Case], np.ndarray]] = {
+    "bias": bias,
+    "drift": drift,
+    "gain": gain,
+    "stuck": stuck,
+    "stuck with dither": stuck_with_dither,
+    "noise": noise,
+    "spikes": spikes,
+    "another time": another_time,
+    "slow": slow,
+    "dropouts": dropouts,
+    "oscillation": oscillation,
+}
+
+
+class Fault(NamedTuple):
+    """A fault of a sensor, in the rows first, .., last - 1."""
+
+    kind: str
+    sensor: int
+    first: int
+    last: int
+
+
+def places(rng: np.random.Generator, rows: int) -> list[tuple[int, int]]:
+    """First and last rows of faults, in time order: about PART of the rows, ROOM or more."""
+    found: list[tuple[int, int]] = []
+    lengths: list[int] = []
+    while not lengths or sum(lengths) + SHORTEST < PART * rows:
+        lengths.append(int(np.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST)))))
+    free = rows - sum(lengths) - APART * (len(lengths) + 1)
+    gaps = APART + (free * rng.dirichlet(np.ones(len(lengths) + 1))).astype(int)
+    at = 0
+    for gap, length in zip(gaps[:-1].tolist(), lengths, strict=True):
+        found.append((at + gap, at + gap + length))
+        at += gap + length
+    return found
+
+
+def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np.ndarray, list[Fault]]]:
+    """The rows again and again, each time with other faults, until there are COUNT faults; kinds come in turn.
+
+    x: (rows, D); fewer than ROOM rows come several times in a repetition.  Nothing if no sensor moves, or if no fault shows.
+    """
+    x = np.concatenate([x] * math.ceil(ROOM / len(x)))
+    known = np.where(np.isfinite(x), x, np.nan)
+    rng, moving = np.random.default_rng(seed), np.flatnonzero(sensors.own > 0)
+    queue: list[str] = []
+    count = 0
+    for _ in range(2 * COUNT if len(moving) else 0):
+        changed, faults = x.copy(), []
+        for first, last in places(rng, len(x)):
+            queue = queue or [str(kind) for kind in rng.permutation([*KINDS])]
+            if (made := _one(rng, known, sensors, moving, first, last, queue)) is not None:
+                sensor, kind, values = made
+                there = np.isfinite(values)
+                changed[first:last, sensor][there] = values[there]
+                faults.append(Fault(kind, sensor, first, last))
+        if faults:
+            yield changed, faults
+        count += len(faults)
+        if count >= COUNT:
+            return
+
+
+def _one(
+    rng: np.random.Generator,
+    x: np.ndarray,
+    sensors: Sensors,
+    moving: np.ndarray,
+    first: int,
+    last: int,
+    queue: list[str],
+) -> tuple[int, str, np.ndarray] | None:
+    """The first kind of the queue that shows in these rows, taken from it: sensor, kind and values; None if none does."""
+    for kind in list(queue):
+        for _ in range(TRIES):
+            sensor = int(rng.choice(moving))
+            size = float(np.exp(rng.uniform(math.log(SMALLEST), math.log(LARGEST))))
+            case = Case(rng, x[:, sensor], first, last, size * sensors.own[sensor], float(sensors.step[sensor]))
+            if not len(case.before):
+                continue
+            values = sensors.read(KINDS[kind](case), sensor)
+            values = np.where(np.isfinite(case.x) & np.isfinite(values), values, case.x)  # a gap stays a gap
+            change = (values - case.x)[np.isfinite(case.x)]
+            if len(change) and math.sqrt(float(np.square(change).mean())) >= SHOWS * sensors.own[sensor]:
+                queue.remove(kind)
+                return sensor, kind, values
+    return None
