@@ -54,11 +54,11 @@ def fault(name: str) -> Fault:
     return next(found for found in FAULTS if found.name == name)
 
 
-NORMAL = Part(1500, "normal")
+NORMAL, OTHER_BRAKE = Part(1500, "normal"), Fault("drag", 0.6, "another brake")
 TOUR = (
     Part(4000, "settling in"),
     Part(2000, "normal"),
-    Part(200, "a brake drags", fault("drag, medium")),
+    Part(200, "a brake drags", fault("drag, large")),
     NORMAL,
     Part(200, "stuck band 3", fault("stuck, whole")),
     NORMAL,
@@ -66,8 +66,8 @@ TOUR = (
     NORMAL,
     Part(100, "imbalance again", fault("imbalance, large")),
     NORMAL,
-    Part(1000, "another brake, acknowledged", fault("drag, large"), "a", 10),
-    Part(4000, "the other brake still", fault("drag, large")),
+    Part(1000, "another brake, acknowledged", OTHER_BRAKE, "a", 10),
+    Part(4000, "the other brake still", OTHER_BRAKE),
 )
 
 

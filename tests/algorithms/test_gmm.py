@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.host.alarms.plants import PLANTS, faulty
+from benchmarks.host.alarms.plants import faulty
+from benchmarks.host.alarms.plants_draws import PLANTS
 from pykernel.algorithms.novelty.gmm import GMM, JUDGED
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
@@ -142,6 +143,41 @@ def test_a_threshold_is_of_levels_that_are_known_to_be_usual(dim: int, warmup: i
         assert 1 < states[-200, 1] < 10
         assert np.isin(statuses[-10:], (Status.NOVEL, Status.HELD)).all()
         assert np.isin(statuses[warmup:-10], (Status.NOVEL, Status.HELD)).mean() < 0.06
+
+
+def rows_in_alarm(model: HostModel, x: np.ndarray) -> float:
+    return float(np.isin(model.update(x), (Status.NOVEL, Status.HELD)).mean())
+
+
+@pytest.mark.parametrize("rate", [0.003, 0.01, 0.05])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_of_rows_without_faults_the_wanted_part_is_in_alarm(precision: str, rate: float) -> None:
+    """Whatever the sensors' distributions are."""
+    rng = np.random.default_rng(9)
+    shape = 40_000, 4
+    streams = (
+        rng.normal(size=shape),
+        rng.standard_t(3, size=shape),
+        rng.lognormal(size=shape),
+        rng.binomial(8, 0.5, shape),
+    )
+    for x in streams:
+        model = HostModel(spec_of(precision, dim=4, false_alarm_rate=rate))
+        model.update(x[:5000])
+        assert rows_in_alarm(model, x[5000:]) == pytest.approx(rate, rel=0.2)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
+    """From the beginning; and after it moved, once the alarm for sensors that stand still was the new normal."""
+    rng = np.random.default_rng(10)
+    still, moving = np.tile([0.0, 0.0, 5.0, 20.0], (4000, 1)), rng.normal(size=(2000, 4))
+    assert rows_in_alarm(HostModel(spec_of(precision, dim=4)), still) == 0
+    model = HostModel(spec_of(precision, dim=4))
+    model.update(moving)
+    assert rows_in_alarm(model, still[:10]) > 0.5
+    model.update(still[:300])
+    assert rows_in_alarm(model, still) == 0
 
 
 # -------------------------------------------------------------------------------------------------- hostile streams
@@ -354,9 +390,9 @@ def damaged(model: HostModel, rng: np.random.Generator) -> str:
         most = float(model.spec.config.root_most)
         field[at] = rng.choice([*hard, most, -most, 64, -64, 2.0**-40, 2.0**-41, 1e9, -1e9])
     else:
-        info = np.iinfo(field.dtype)
+        whole = np.iinfo(field.dtype)
         field[at] = rng.choice(
-            [v for v in (0, 1, 2, 3, 7, 80, 2000, 65535, 10**6, info.min, info.max) if v <= info.max]
+            [v for v in (0, 1, 2, 3, 7, 80, 2000, 65535, 10**6, whole.min, whole.max) if v <= whole.max]
         )
     return f"{name}{list(at)} = {field[at]}"
 
@@ -396,6 +432,34 @@ def test_a_damaged_state_is_refused_or_harmless(
             model.call(str(rng.choice(ACTIONS)))
             assert is_finite(model), what
     assert is_valid(model), what
+
+
+UNSOUND: list[tuple[str, Any, float]] = [
+    ("counts", 0, 0), ("counts", 3, 5), ("means", (3, 0), 1.0), ("roots", (3, 0), 1.0), ("roots", (0, 0), 0.0),
+    ("roots", (4, 0), 0.0), ("weights", 0, 0.0), ("weights", 3, 1.0), ("rejected", 3, 1), ("rejected", slice(0, 1), 1),
+    ("joint", 0, 0.0), ("joint", -1, -1.0), ("known", 0, 0), ("followed", 0, 0), ("watched", 0, 0), ("quiet", 0, 5),
+    ("taught", 0, 0), ("culprit", 0, 3), ("merge_first", 0, 4), ("merge_second", 0, 4), ("known", 0, 5), ("repeats", 0, 1.5),
+]  # fmt: skip
+OVERWRITTEN = [("known", 5), ("known", 0), ("culprit", 3), ("merge_first", 4), ("merge_second", 4)]
+
+
+def test_what_learning_cannot_lead_to_is_refused() -> None:
+    """Each part of a sound state alone; and what would lead out of the arrays, if the memory of a running model is damaged."""
+    rng = np.random.default_rng(12)
+    model = alarmed("float32", rng, 3)
+    assert model.memory.field("known")[0] == 1 and is_valid(model)
+    row, state = regime(rng, 1), model.memory.buffer.copy()
+    for name, at, value in UNSOUND:
+        model.memory.field(name)[at] = value
+        assert not is_valid(model), (name, at)
+        model.memory.buffer[...] = state
+    assert is_valid(model)
+    for name, value in OVERWRITTEN:
+        model.memory.field(name)[0] = value
+        damage = persistent(model)
+        assert model.update(row)[0] == Status.REFUSED_STATE and persistent(model) == damage, name
+        model.memory.buffer[...] = state
+    assert model.update(row)[0] >= 0
 
 
 def is_finite(model: HostModel) -> bool:

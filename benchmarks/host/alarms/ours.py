@@ -117,8 +117,8 @@ def sizes() -> str:
         contents = [
             {"name": "m", "input": {"dim": dim}, "learning": {"rule": "gmm", "components": k}} for k in COMPONENTS
         ]
-        made.append([f"{dim} sensors", *(f"{memory_bytes(make_spec(each))['ram_bytes']:,}" for each in contents)])
-    return page.markdown(["", *(f"{k} components" for k in COMPONENTS)], made)
+        made.append([f"{dim}", *(f"{memory_bytes(make_spec(each))['ram_bytes']:,}" for each in contents)])
+    return page.markdown(["sensors", *(f"{k} components" for k in COMPONENTS)], made)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@
 
 A detector's setting is the one that sees most faults of the public plants with the seed CHOSEN_ON, the mean over kinds of
 plants and the three rates of false rows.  The public plants of the seeds JUDGED_ON judge it, and
-the raw streams of first_streams.py with faults of pykernel/tuning/trials.py, which nothing is chosen on.  Held plants have
+the raw streams of raw.py, which nothing is chosen on.  Held plants have
 these settings, too.  Ours have one setting each, the default.  Slow detectors see one seed, and the
 first 40,000 (half-space trees) or 12,000 rows (robust random cut forest) of the first stream of each kind.
 
@@ -33,58 +33,18 @@ from benchmarks.host.alarms import page
 from benchmarks.host.alarms.held_plants import held, held_sound
 from benchmarks.host.alarms.measure import RATES, at_equal_rates, judged_faults, measured, rates
 from benchmarks.host.alarms.plants import fault_free, plants
-from benchmarks.host.alarms.rivals import DETECTORS, named, of, settling, smoothed, written
-from benchmarks.host.alarms.stream import Fault, Stream
-from benchmarks.host.first_streams import CLASSES, REGRESSION, raw
+from benchmarks.host.alarms.raw import raw_streams
+from benchmarks.host.alarms.rivals import DETECTORS, named, of, smoothed, written
+from benchmarks.host.alarms.stream import Stream
 from benchmarks.tables import DATA, Rows, load, merged, save
 from pykernel.parallel import Workers, one_thread
-from pykernel.tuning.trials import FAULTS, faulty
 
 CHOSEN_ON, JUDGED_ON = 100, (0, 1)
-RAW_EVERY = 600
-"""Rows of a raw stream for each fault, at least."""
-SAYS = {"offset": "jump", "drift": "drift", "stuck": "stuck", "noise": "noise"}
 TRIED = ("events_1", "events_05", "events_01")
 SETTINGS = DATA / "alarms-settings.csv"
 
 
 # ----------------------------------------------------------------------------------------------------------- streams
-
-
-def sensors(name: str) -> np.ndarray:
-    """A raw stream's inputs, and its label if that is a number, (rows, sensors)."""
-    x, y = raw(name)
-    return (np.column_stack([x, y]) if name in REGRESSION else x).astype(float)
-
-
-def raw_names() -> Iterator[str]:
-    """Raw streams of first_streams.py with at least 1,250 rows and at most 40 columns."""
-    for name in (*REGRESSION, *CLASSES):
-        if len(raw(name)[0]) >= 1250 and raw(name)[0].shape[1] <= 40:
-            yield name
-
-
-def raw_streams(seed: int) -> Iterator[Stream]:
-    """The 40 raw streams, with faults of one sensor each, one to three in a stream, all kinds in turn."""
-    for number, name in enumerate(raw_names()):
-        x = sensors(name)
-        rng = np.random.default_rng([seed, number])
-        deviation, first = x.std(axis=0), settling(len(x))
-        count = max(1, (len(x) - first) // RAW_EVERY)
-        every = (len(x) - first) // count
-        faults = []
-        for i in range(count):
-            kind = FAULTS[(seed + number + i) % len(FAULTS)]
-            start = first + i * every + int(rng.integers(every // 4, every // 2))
-            order = rng.permutation(x.shape[1])  # which sensor it is
-            changed, which = faulty(x[:, order], deviation[order], kind, first=start, every=len(x))
-            touched = np.flatnonzero((changed != x[:, order]).any(axis=0))
-            if not len(touched):  # a sensor that stands still anyway
-                continue
-            x[:, order] = changed
-            last = int(np.flatnonzero(which)[-1]) + 1
-            faults.append(Fault(kind, start, last, tuple(order[touched].tolist()), SAYS.get(kind, "")))
-        yield Stream(name, "raw streams", x.astype(np.float32), tuple(faults))
 
 
 SOURCES: dict[str, Callable[[int], Iterator[Stream]]] = {
