@@ -84,7 +84,9 @@ def test_the_monitor_of_the_tutorial(follow):
     pytest.importorskip("unicorn")
     assert follow("tutorial-monitor.md") == "simulate simulate check generate".split()
     # what the page says of the recordings
-    normal, *changed = (np.genfromtxt(f"{name}.csv", delimiter=",", names=True) for name in ("normal", "stuck", "faster"))
+    normal, *changed = (
+        np.genfromtxt(f"{name}.csv", delimiter=",", names=True) for name in ("normal", "stuck", "faster")
+    )
     for each in changed:
         assert (normal[:2200] == each[:2200]).all() and len(each) == 2400
         late = each[2200:]
