@@ -110,7 +110,7 @@ def cases() -> Iterator[tuple[str, str, Mapping[str, Callable[[int], None]]]]:
         "Classifier",
         "learn_one",
         {
-            "kernel": block(other.prequential, x, classes.astype(np.int32)),
+            "kernel": block(other.update, x, classes.astype(np.int32)),
             "river": each(classifier.learn_one, samples, truths),
             "sklearn": each(voter.partial_fit, rows, positions),
             "linear": each(logistic.learn_one, samples, truths),
