@@ -294,6 +294,13 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
     ),
+    "alarms-whole": Result(
+        "-m benchmarks.host.alarms.whole_numbers",
+        ("alarms-whole.csv",),
+        "minutes",
+        ("alarms",),
+        ("benchmarks.host.alarms.plants",),
+    ),
     "alarms-ours": Result("-m benchmarks.host.alarms.ours", ("alarms-ours.csv",), "minutes", ("alarms",)),
     # data of others: whoever has them gives their folders
     "alarms-theirs": Result(

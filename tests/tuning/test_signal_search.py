@@ -49,7 +49,7 @@ ahead = 2
 [label]
 column = "ax"
 """
-MONITOR = GAUGE[: GAUGE.index("[label]")] + "[novelty]\n"
+MONITOR = GAUGE[: GAUGE.index("[label]")] + "[novelty]\nwarmup = 100\n"
 
 
 @pytest.fixture

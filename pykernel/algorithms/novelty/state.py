@@ -4,12 +4,9 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Framed
-from pykernel.algorithms.novelty.threshold import LEVEL_MOST, Threshold, ThresholdConfig
-from pykernel.dialect import DIM, Config, Constant, Index, Real, Struct, Uint8, Uint16, between
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST, SCORE_MOST, WHITE_MOST, Threshold, ThresholdConfig
+from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, between
 
-WHITE_MOST = Constant(2.0**20)
-"""A whitened number, in standard deviations, is at most so large."""
-SCORE_MOST = Constant(2.0**24)
 LONGEST = 65535
 """Counting of repeats stops here."""
 WEIGHT_MOST = 5000

@@ -15,6 +15,10 @@ from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct,
 
 LEVEL_MOST = Constant(64.0)
 """Largest |level|."""
+WHITE_MOST = Constant(2.0**20)
+"""A whitened number, in standard deviations, is at most so large."""
+SCORE_MOST = Constant(2.0**24)
+"""Largest surprise."""
 SHIFT_MOST = Constant(64.0)
 STEADY = 200
 """After so many rows, what exceeds q counts at most as far as the threshold was meant to lie, and once more."""
