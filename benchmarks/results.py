@@ -294,6 +294,13 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
     ),
+    # run once on machines that choose nothing: ``--held``
+    "alarms-held": Result(
+        "-m benchmarks.host.alarms.run --held",
+        ("alarms-held.csv", "alarms-held-rates.csv"),
+        "minutes",
+        ("alarms",),
+    ),
     "alarms-whole": Result(
         "-m benchmarks.host.alarms.whole_numbers",
         ("alarms-whole.csv",),
