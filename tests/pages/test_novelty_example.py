@@ -41,6 +41,8 @@ OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 
 def test_the_pages_blocks_are_the_results() -> None:
     made = tables.tables("") | tables.theirs(load(DATA / "alarms-theirs.csv"))
+    name = "alarms-held-summary"
+    made |= {name: tables.tables("-held")[name]}
     made |= {"alarms-ours": ours.table(load(ours.PATH)), "alarms-sizes": ours.sizes()}
     assert page.filled(TEXT, OUTPUT) == TEXT
     for name, table in made.items():
