@@ -8,6 +8,8 @@ import pytest
 from benchmarks.host.alarms.held_kit import SOUND_FIRST, place, simulate, stream
 from benchmarks.host.alarms.held_plants import PLANTS, ROWS
 
+pytestmark = pytest.mark.exhaustive  # data of a benchmark: nothing of the product makes them
+
 WORDS = {"jump", "drift", "stuck", "noise", "regime", ""}
 
 

@@ -272,16 +272,11 @@ MACHINES |= SUBSPACES
 MONITORS: dict[str, dict[str, Any]] = {
     "monitor": {
         "learning": {"rule": "gmm", "components": 3},
-        "input": {"max_abs": 30.0},
+        "input": {"max_abs": 30.0, "missing": "hold"},
         "novelty": {"false_alarm_rate": 0.02, "warmup": 60, "relearn_after": 8},
     },
-    "monitor-slow": {
-        "learning": {"rule": "gmm", "components": 8},
-        "input": {"missing": "hold"},
-        "novelty": {"false_alarm_rate": 0.2, "smoothing": 0.3, "warmup": 15, "relearn_after": 200},
-    },
 }
-"""Banks of Gaussians: quick and full, slow and large."""
+"""A bank of Gaussians that is soon full."""
 MACHINES |= MONITORS
 
 
