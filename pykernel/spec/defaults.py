@@ -220,11 +220,18 @@ def _monitor(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def monitor_bytes(k: int, d: int, size: int = 4) -> int:
-    """Bytes of RAM of a monitor with k Gaussians, for d inputs and numbers of ``size`` bytes, but for padding."""
+    """Bytes of RAM of a monitor with k Gaussians, for d inputs and numbers of ``size`` bytes.  Exact."""
     triangle = d * (d + 1) // 2
-    kept = (k + 1) * (triangle + d + 1) + k + d * (2 * d + 1) + 3 * d + 13
-    work = triangle + 14 * d + 9
-    return size * (kept + work) + 4 * (k + 17) + k + 2 * d
+    # of the bank, the course, the blame, the threshold, what surrounds the rule, and the work: numbers, and bytes of counts
+    parts = (
+        ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 3),
+        (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
+        (d + 5, 4),
+        (4, 7),
+        (0, 4),
+        (triangle + 11 * d + 7, 12),
+    )
+    return sum(size * (numbers + -(-counts // size)) for numbers, counts in parts)
 
 
 def _names_any(content: Mapping[str, Any], stored: Mapping[str, tuple[str, ...]]) -> bool:

@@ -60,6 +60,12 @@ def test_the_text_is_of_these_results() -> None:
     assert tables.WITHIN == 0.3 and tables.BELOW == 2 and "within 30 % of it" in WORDS
 
 
+def test_what_whole_numbers_would_see() -> None:
+    rows = load(DATA / "alarms-whole.csv")
+    real, whole = (np.mean([float(row["own_events"]) for row in rows if row["bits"] == bits]) for bits in ("0", "15"))
+    assert f"saw {whole:.2f} of the faults with its own threshold, for {real:.2f} in float32" in WORDS
+
+
 def test_numbers_in_the_text() -> None:
     written, example = (tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL))
     spec, bare = make_spec(written), make_spec({key: written[key] for key in ("name", "input")} | {"novelty": {}})

@@ -51,6 +51,20 @@ SIZES: list[tuple[int, int | list[str]]] = [
 ]
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("dim", [1, 6, 9])
+def test_the_ram_of_monitors_is_known_before_there_is_c(precision: str, dim: int) -> None:
+    """To the byte.  The largest bank that fits is taken: exactly at its own bytes."""
+    base = {"name": "m", "precision": precision, "input": {"dim": dim}, "novelty": {}}
+    size = 8 if precision == "float64" else 4
+    for components in defaults.MONITOR_COMPONENTS:
+        ram = defaults.monitor_bytes(components, dim, size)
+        fitting = make_spec(base | {"target": {"ram": ram}})
+        assert fitting.learning.components == components and ram_of(fitting) == ram
+    least = defaults.MONITOR_COMPONENTS[-1]
+    assert make_spec(base | {"target": {"ram": ram - 1}}).learning.components == least
+
+
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_ram_of_waves_is_known_before_there_is_c(precision: str, dim: int, label: int | list[str]) -> None:

@@ -116,7 +116,7 @@ class GmmConfig(Config):
     pairs_a_row: Index  # pairs that are compared with each of the candidate's rows
     fresh: Index  # rows from which a Gaussian can tell
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
-    loud_first: Index  # rows before surprises are surprised
+    loud_first: Index  # rows before it is learned what surprises are usual
 
 
 class GmmModel(Framed):
