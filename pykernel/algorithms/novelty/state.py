@@ -19,7 +19,7 @@ class GmmStatus(IntEnum):
     BORN = 1  # the row was learned, and the bank knows one regime more
     STRANGE = 2  # the row was learned, but not as one of a known regime
     NOVEL = 4  # alarm: the level is above its threshold
-    HELD = 5  # alarm: the level is above its threshold, and nothing learned the row
+    HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
     UNKNOWN = 8  # an alarm that fits none of the others, or too short a one
     JUMP = 9  # a sensor's offset or gain is suddenly another one
     DRIFT = 10  # a sensor creeps away
