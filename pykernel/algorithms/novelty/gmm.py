@@ -394,7 +394,7 @@ GMM = programs(
     Rule(
         name="gmm",
         model=GmmModel,
-        memory=(Bank, Course, Blame, Threshold),
+        memory=(Threshold, Blame, Course, Bank),
         work=(Sight,),
         configs=(GmmConfig, ThresholdConfig),
         statuses=GmmStatus,
