@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pykernel.gen.model import made_up_number, model_code
-from pykernel.gen.primitives import CLEARING_LOOPS, LEARNED_LOOPS, written_loops
+from pykernel.gen.primitives import LEARNED_LOOPS, written_loops
 from pykernel.gen.ranges import most_turns
 from pykernel.gen.rehearsal import rehearsal_loops
 from pykernel.spec.model import Spec
@@ -43,9 +43,9 @@ def flow_facts(spec: Spec) -> FlowFacts:
         for root, turned in turns.in_all.items()
         if root in names
     }
-    written = written_loops(spec.dim, program.hashed_bytes(code.layout), spec.real)
+    written = written_loops(spec.dim, program.hashed_bytes(code.layout), code.layout.nbytes, spec.real)
     written |= rehearsal_loops(spec, code.layout)
     for i, slot in enumerate(code.layout.slots):
         for axis, size in enumerate(slot.shape):
-            written |= {first + 2 * i + axis: size for first in (CLEARING_LOOPS, LEARNED_LOOPS)}
+            written[LEARNED_LOOPS + 2 * i + axis] = size
     return FlowFacts(within | {(loop, loop): most for loop, most in written.items()}, in_all)

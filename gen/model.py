@@ -13,12 +13,12 @@ import numpy as np
 
 from pykernel.algorithms.revisions import revision_of
 from pykernel.algorithms.selftest import made_up, made_up_count
-from pykernel.dialect import Kernel, Layout, Real, ends_of, is_choice
+from pykernel.dialect import Kernel, Layout, ends_of, is_choice
 from pykernel.dialect.program import Entry, Program
 from pykernel.engine.engines import choices_of
 from pykernel.gen.functions import specialised_functions
 from pykernel.gen.ir import DialectError, Functions, Parameter, walk
-from pykernel.gen.primitives import CLEARING_LOOPS
+from pykernel.gen.primitives import LEARNED_LOOPS
 from pykernel.gen.print_c import Printer, comment
 from pykernel.gen.ranges import prove
 from pykernel.gen.read import member_comments
@@ -129,8 +129,7 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
                 "scalar": slot.scalar,
                 "shape": slot.shape,
                 "extents": extents,
-                "loop": CLEARING_LOOPS + 2 * len(slots),
-                "zero": printer.number(scalar, 0) if scalar is Real else "0",
+                "loop": LEARNED_LOOPS + 2 * len(slots),
             }
         )
     return slots

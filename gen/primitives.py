@@ -10,16 +10,14 @@ from pykernel.dialect import Precision
 
 C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
 """C types by the kind and the size of NumPy's."""
-CLEARING_LOOPS, LEARNED_LOOPS = 10_000, 12_000
-"""Numbers of marks: of the first loop that clears the model, and of the first loop that copies the model's initial
-state.
-"""
+LEARNED_LOOPS = 12_000
+"""Number of the mark of the first loop that copies the model's initial state."""
 
 
-def written_loops(dim: int, hashed_bytes: int, precision: Precision) -> dict[int, int]:
+def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:
     """Number of a loop's mark -> the largest number of its iterations, for the loops in the files of runtime_c."""
     bits = precision.bits  # of the fraction
-    return {9001: hashed_bytes, 9002: 8, 9003: bits, 9004: bits + 2, 9005: 8, 9006: dim // 2}
+    return {9001: hashed_bytes, 9002: 8, 9003: bits, 9004: bits + 2, 9005: 8, 9006: dim // 2, 9007: ram_bytes}
 
 
 def runtime_text(name: str) -> str:

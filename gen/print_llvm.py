@@ -93,7 +93,18 @@ POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
     64: ("add i32 {0}, {bias}", "sext i32 {1} to i64", "shl i64 {2}, {fraction}", "bitcast i64 {3} to double"),
 }
-"""The instructions of the intrinsic ``pow2``, by the bits of a real."""
+FLOOR_LOG2 = {
+    32: ("bitcast float {0} to i32", "lshr i32 {1}, {fraction}", "and i32 {2}, 255", "sub i32 {3}, {bias}"),
+    64: (
+        "bitcast double {0} to i64",
+        "lshr i64 {1}, {fraction}",
+        "trunc i64 {2} to i32",
+        "and i32 {3}, 2047",
+        "sub i32 {4}, {bias}",
+    ),
+}
+BY_BITS = {"pow2": POW2, "floor_log2": FLOOR_LOG2}
+"""The instructions of intrinsics that read or set the bits of a real."""
 
 ROWS = "pk.rows"
 """Name of the loop over samples, which every module has.  The dot keeps it different from all kernels' names."""
@@ -526,7 +537,7 @@ class _Body:
 
     def intrinsic(self, name: str, operands: list[str]) -> str:
         bits, precision = self.printer.bits, self.printer.precision
-        for text in POW2[bits] if name == "pow2" else INTRINSICS[name]:
+        for text in BY_BITS[name][bits] if name in BY_BITS else INTRINSICS[name]:
             filled = text.format(*operands, real=self.real, bits=bits, bias=precision.bias, fraction=precision.bits)
             operands.append(self.new(filled))
         return operands[-1]

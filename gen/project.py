@@ -25,7 +25,7 @@ from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
 from pykernel.gen.model import ModelCode, bare, model_code
 from pykernel.gen.packages import bound_macros, package_files
-from pykernel.gen.primitives import CLEARING_LOOPS, LEARNED_LOOPS, primitive, runtime_text
+from pykernel.gen.primitives import primitive, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.read import member_comments
 from pykernel.gen.snapshot import snapshot_context
@@ -532,8 +532,7 @@ def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str
                 raise ValueError(f"{slot.name} holds values that are not finite")
             real, precision = slot.array.scalar is Real, code.printer.precision
             text = rows_of([number(value, precision) if real else str(int(value)) for value in values])
-            loop = told["loop"] - CLEARING_LOOPS + LEARNED_LOOPS
-            tables.append(told | {"text": text, "bytes": slot.nbytes, "loop": loop})
+            tables.append(told | {"text": text, "bytes": slot.nbytes})
     return tables
 
 

@@ -71,27 +71,13 @@ uint32_t {{ name }}_hash(const {{ name }}_t *s)
 
 void {{ name }}_{{ clear }}({{ name }}_t *s)
 {
-{%- for slot in slots %}
-{%- if slot.scalar %}
-    s->{{ slot.name }} = {{ slot.zero }};
-{%- elif slot.shape | length == 1 %}
-    {{ macro }}_LOOP({{ slot.loop }})
-    for (int32_t i = 0; i < {{ slot.extents[0] }}; i++) {
-        {{ macro }}_TURN({{ slot.loop }})
-        s->{{ slot.name }}[i] = {{ slot.zero }};
+    /* every byte of a zero, of a real one as well, is zero */
+    unsigned char *const bytes = (unsigned char *)s;
+    {{ macro }}_LOOP(9007)
+    for (uint32_t i = 0u; i < {{ macro }}_RAM_BYTES; i++) {
+        {{ macro }}_TURN(9007)
+        bytes[i] = 0u;
     }
-{%- else %}
-    {{ macro }}_LOOP({{ slot.loop }})
-    for (int32_t i = 0; i < {{ slot.extents[0] }}; i++) {
-        {{ macro }}_TURN({{ slot.loop }})
-        {{ macro }}_LOOP({{ slot.loop + 1 }})
-        for (int32_t j = 0; j < {{ slot.extents[1] }}; j++) {
-            {{ macro }}_TURN({{ slot.loop + 1 }})
-            s->{{ slot.name }}[i][j] = {{ slot.zero }};
-        }
-    }
-{%- endif %}
-{%- endfor %}
 }
 
 {% if persists and not learned -%}

@@ -1,7 +1,7 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
 from pykernel.algorithms.vectors import copy, multiply
-from pykernel.dialect import CLASSES, OUTPUTS, Constant, Index, Real, absolute, kernel, pow2, real, truncate
+from pykernel.dialect import CLASSES, OUTPUTS, Constant, Index, Real, absolute, floor_log2, kernel, pow2, real, truncate
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -271,16 +271,7 @@ def sine(turns: Real) -> Real:
     return value
 
 
-SQRT_2 = Constant(1.41421356237309504880)
-# 2^(2^i), highest first: which of them a number reaches are the bits of its binary exponent
-POWERS = Constant(
-    float32=(2.0**64, 2.0**32, 65536.0, 256.0, 16.0, 4.0, 2.0),
-    float64=(2.0**512, 2.0**256, 2.0**128, 2.0**64, 2.0**32, 65536.0, 256.0, 16.0, 4.0, 2.0),
-)
-ONE_OVER_POWERS = Constant(
-    float32=(2.0**-64, 2.0**-32, 1 / 65536, 1 / 256, 1 / 16, 0.25, 0.5),
-    float64=(2.0**-512, 2.0**-256, 2.0**-128, 2.0**-64, 2.0**-32, 1 / 65536, 1 / 256, 1 / 16, 0.25, 0.5),
-)
+TWICE_SQRT_2 = Constant(2.82842712474619009760)
 # log2((1 + s) / (1 - s)) / s, highest power of s^2 first; printed by benchmarks/host/exp_tables.py
 LOG2_POLYNOMIAL = Constant(
     float32=(0.43171792182635636597, 0.57671517777311645521, 0.96179883887479824947, 2.8853900798032474436),
@@ -303,19 +294,17 @@ def log2_one_plus(x: Real) -> Real:
     u = real(1) + x
     # rounding error of 1 + x
     rest = x - (u - real(1))
-    exponent = 0
-    for i in range(len(POWERS)):
-        exponent = exponent + exponent
-        if u >= POWERS[i]:
-            u = u * ONE_OVER_POWERS[i]
-            rest = rest * ONE_OVER_POWERS[i]
-            exponent = exponent + 1
+    if u - u != real(0):
+        return u - u
+    exponent = floor_log2(u)
+    scale = pow2(1 - exponent)
+    u = u * scale
+    half = real(0.5)
     # 1 + f is from 1 / sqrt(2) to sqrt(2)
-    if u > SQRT_2:
-        u = u * real(0.5)
-        rest = rest * real(0.5)
+    if u > TWICE_SQRT_2:
+        half = real(0.25)
         exponent = exponent + 1
-    f = (u - real(1)) + rest
+    f = (u * half - real(1)) + rest * (scale * half)
     s = f / (real(2) + f)
     z = s * s
     q = LOG2_POLYNOMIAL[0]

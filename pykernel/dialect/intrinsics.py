@@ -31,6 +31,14 @@ def _pow2(precision: Precision, jit: bool) -> Callable:
     return plain
 
 
+def _floor_log2(precision: Precision, jit: bool) -> Callable:
+    integer, number, bias, bits = precision.integer, precision.real, precision.bias, precision.bits
+    exponents = 2 * bias + 1
+    if jit:
+        return _jit(lambda x: np.int64((number(x).view(integer) >> bits) & exponents) - bias)
+    return lambda x: int(number(x).view(integer) >> bits & exponents) - bias
+
+
 @intrinsic(lambda precision, jit: _jit(lambda x: np.sqrt(x)) if jit else np.sqrt)
 def sqrt(x: Real) -> Real:  # type: ignore[valid-type]
     """The correctly rounded square root."""
@@ -49,6 +57,11 @@ def truncate(x: Real) -> Index:  # type: ignore[valid-type]
 @intrinsic(_pow2)
 def pow2(k: Index) -> Real:  # type: ignore[valid-type]
     """Two to the power k, exactly; k within the exponents of normal numbers."""
+
+
+@intrinsic(_floor_log2)
+def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
+    """The largest k with 2^k <= |x| for a normal x; otherwise one less or one more than a normal number can have."""
 
 
 def _whole(value: int) -> int:

@@ -27,10 +27,24 @@ from pykernel.algorithms.elementary import (
     WHOLE,
     exp2_negative,
     exp_negative,
+    log2_one_plus,
 )
 from pykernel.algorithms.elementary import cosine as cosine_kernel
 from pykernel.algorithms.elementary import sine as sine_kernel
-from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Precision, Real, absolute, bind, kernel, pow2, sqrt, truncate
+from pykernel.dialect import (
+    FLOAT32,
+    FLOAT64,
+    Kernel,
+    Precision,
+    Real,
+    absolute,
+    bind,
+    floor_log2,
+    kernel,
+    pow2,
+    sqrt,
+    truncate,
+)
 from tests.support import ROOT
 from tests.support.dialect_cases import numba_function
 
@@ -650,3 +664,33 @@ def test_pow2_over_all_normal_exponents(precision: Precision) -> None:
     for beyond in (-precision.bias, precision.bias + 1):
         with pytest.raises(OverflowError):
             bind(pow2, precision)(beyond)
+
+
+@BOTH
+def test_floor_log2_over_all_exponents(precision: Precision) -> None:
+    """Also of what is no normal number: NaN and infinity are one above, zero and subnormal numbers one below."""
+    k = np.arange(1 - precision.bias, precision.bias + 1)
+    low = np.ldexp(precision.real(1), k)
+    tiny, odd = np.nextafter(low[0], 0, dtype=precision.dtype), [np.inf, np.nan]
+    below = [tiny, 0.0]
+    x = np.array([*low, *np.nextafter(2 * low[:-1], 0, dtype=precision.dtype), *odd, *below], precision.dtype)
+    expected = np.array([*k, *k[:-1], *[precision.bias + 1] * 2, *[-precision.bias] * 2])
+    for sign in (1, -1):
+        jitted = over(numba_function(floor_log2, precision), sign * x, np.int64)
+        assert same_bits(jitted, expected)
+        assert same_bits(plainly(floor_log2, precision, sign * x, np.int64), expected)
+
+
+@BOTH
+def test_log2_of_all_magnitudes(precision: Precision) -> None:
+    rng = np.random.default_rng(0)
+    most = float(np.finfo(precision.dtype).max)
+    x = np.concatenate(
+        [np.exp2(rng.uniform(-60, np.log2(most) - 0.01, 20000)), 2.0 ** np.arange(precision.bias), [0.0, most]]
+    ).astype(precision.dtype)
+    found = over(numba_function(log2_one_plus, precision), x, precision.dtype)
+    assert same_bits(found, plainly(log2_one_plus, precision, x, precision.dtype))
+    right = np.log1p(x.astype(np.longdouble)) / np.log(np.longdouble(2))
+    assert (np.abs(found - right) <= 4 * np.spacing(np.abs(right).astype(precision.dtype))).all()
+    for bad in (np.inf, np.nan):
+        assert np.isnan(bind(log2_one_plus, precision)(precision.real(bad)))

@@ -51,7 +51,7 @@ def special_values(precision: Precision, rng: np.random.Generator, count: int, s
 PRELUDE = '''"""Made up."""
 
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, pow2, real, sqrt, truncate
+from pykernel.dialect import Bool, Constant, Index, Real, absolute, floor_log2, kernel, pow2, real, sqrt, truncate
 from pykernel.algorithms.elementary import exp_negative
 from tests.support.dialect_cases import Box, Kind, Settings
 
@@ -104,7 +104,7 @@ class Maker:
             inner = self.real(depth - 1)
             return self.pick(f"absolute({inner})", f"sqrt(absolute({inner}))", f"exp_negative(-absolute({inner}))")
         if kind == 10:
-            return f"pow2({self.index(0, 60)[0]})"
+            return self.pick(f"pow2({self.index(0, 60)[0]})", f"real(floor_log2({self.real(depth - 1)}))")
         return self.call("Real", depth) or self.real(depth - 1)
 
     def index(self, depth: int, limit: int = 2**31 - 1) -> tuple[str, int]:

@@ -79,7 +79,7 @@ def judged(model: HostModel) -> bool:
 
 EDGES = """
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Index, Real, absolute, kernel, pow2, real, sqrt, truncate
+from pykernel.dialect import Bool, Index, Real, absolute, floor_log2, kernel, pow2, real, sqrt, truncate
 from tests.support.dialect_cases import Box
 
 @kernel
@@ -171,6 +171,10 @@ def unguarded(s: Box, x: Real, y: Real) -> Bool:
 @kernel
 def power(s: Box, a: Index, b: Index) -> Real:
     return pow2(a)
+
+@kernel
+def exponent(s: Box, x: Real, y: Real) -> Index:
+    return floor_log2(x)
 """
 
 
@@ -240,6 +244,8 @@ def test_reals_are_those_of_ieee_754(edges: Any, precision: Precision) -> None:
                     wanted = np.array(value, precision.dtype if name not in ("order", "cut") else np.int32)
                     assert plain_bytes(np.array(found, wanted.dtype)) == plain_bytes(wanted), (name, x, y)
             assert machine.call(edges.unguarded, x, x) == 1  # some number, and always the same
+            k = np.frexp(x)[1] - 1 if info.tiny <= np.abs(x) <= info.max else -precision.bias
+            assert machine.call(edges.exponent, x, x) == (k if np.abs(x) <= info.max else precision.bias + 1)
     for k in (1 - precision.bias, -60, -1, 0, 1, 60, precision.bias):
         assert machine.call(edges.power, k, 0) == np.ldexp(precision.real(1), k)
 

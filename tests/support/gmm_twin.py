@@ -136,7 +136,7 @@ class Twin:
         self._judge(x)
         judged = self.surprised >= 20
         warm = self.watched < self.warmup or not judged
-        score = within(math.log(np.exp(self.loud - self.loud.max()).sum()) + self.loud.max(), LEVEL_MOST)
+        score = self.loud.max()
         self.level = score if not judged else self.level + self.smoothing * (score - self.level)
         alarmed = self.forbidden or (not warm and self.level > self.threshold)
         self._follow_episode(alarmed)
@@ -192,8 +192,7 @@ class Twin:
         return DONE
 
     def _start(self, x: np.ndarray) -> None:
-        least = GRAIN * np.abs(x) + TINY
-        deviation = np.maximum(np.abs(x) / 1024 + TINY, least)
+        deviation = np.maximum(np.abs(x) / 1024, GRAIN * np.abs(x) + TINY)
         self.bank = [Gaussian(x, np.diag(deviation**2))]
         self.middle = self.before = x
         self.joint, self.followed = np.diag(np.tile(deviation, 2) ** 2), 1
@@ -333,7 +332,7 @@ class Twin:
             gap = np.concatenate([self.before, x]) - np.tile(self.middle, 2)
             self.middle = self.middle + share * gap[n:]
             cov = (1 - rate) * (self.joint + share * np.outer(gap, gap))
-            self.joint = widened(cov, 0.03, np.tile(GRAIN * np.abs(self.middle) + TINY, 2))
+            self.joint = widened(cov, 0.03, np.tile(self._least(self.middle), 2))
         self.repeats = self.repeats + ((x == self.before) - self.repeats) / self.followed
         step = np.abs(x - self.before)
         self.least_step = np.where(

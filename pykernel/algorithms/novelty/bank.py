@@ -101,16 +101,29 @@ def is_strange(m: GmmModel) -> Bool:
 
 
 @kernel
-def keep_wide(m: GmmModel, k: Index) -> None:
-    """Keep every deviation above rounding, and above that of a converter's step.  O(D)."""
+def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
+    """Keep every deviation in a triangle above rounding, and above that of a converter's step.  O(n)."""
     row = 0
-    for j in range(len(m.own)):
-        least = GRAIN * absolute(m.means[k, j]) + TINY
+    for i in range(n):
+        j = i if i < len(middle) else i - len(middle)
+        least = GRAIN * absolute(middle[j]) + TINY
         if STEP * m.least_step[j] > least:
             least = STEP * m.least_step[j]
-        if m.roots[k, row] < least:
-            m.roots[k, row] = least
-        row = row + len(m.own) - j
+        if r[row] < least:
+            r[row] = least
+        row = row + n - i
+
+
+@kernel
+def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
+    """The root of what is known after one row: sensors that have nothing to do with each other.  O(n^2)."""
+    row = 0
+    for i in range(n):
+        for j in range(1, n - i):
+            r[row + j] = real(0)
+        r[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)])
+        row = row + n - i
+    keep_wide(m, r, x, n)
 
 
 @kernel
@@ -129,19 +142,14 @@ def absorb(m: GmmModel, k: Index, x: Real[DIM], rate: Real) -> None:
         m.change[j] = share * difference
         m.means[k, j] = m.means[k, j] + rate * difference
     blend(m.roots[k], m.change, m.norms, sqrt(rest), LEAST_OWN, len(x))
-    keep_wide(m, k)
+    keep_wide(m, m.roots[k], m.means[k], len(m.own))
 
 
 @kernel
 def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
     """A Gaussian around the first row.  O(D)."""
     copy(x, m.means[k], len(x))
-    zero(m.roots[k], len(m.roots[0]))
-    row = 0
-    for j in range(len(x)):
-        m.roots[k, row] = FIRST * absolute(x[j]) + SMALL
-        row = row + len(x) - j
-    keep_wide(m, k)
+    begin_root(m, m.roots[k], x, len(x))
     m.counts[k] = 1
 
 
@@ -231,7 +239,7 @@ def merge_nearest(m: GmmModel) -> Index:
     copy(m.merged, m.roots[first], len(m.merged))
     for a in range(len(m.own)):
         m.means[first, a] = m.means[first, a] + (real(1) - part) * (m.means[second, a] - m.means[first, a])
-    keep_wide(m, first)
+    keep_wide(m, m.roots[first], m.means[first], len(m.own))
     m.weights[first] = m.weights[first] + m.weights[second]
     together = m.counts[first] + m.counts[second]
     m.counts[first] = together if together < m.horizon else m.horizon
@@ -249,7 +257,7 @@ def gather(m: GmmModel, x: Real[DIM]) -> None:
         copy(x, m.means[k], len(x))
         for i in range(len(m.roots[0])):
             m.roots[k, i] = CANDIDATE * m.roots[m.nearest[0], i]
-        keep_wide(m, k)
+        keep_wide(m, m.roots[k], m.means[k], len(m.own))
         m.counts[k] = 1
         m.unmet[0] = 0
         begin_search(m)

@@ -5,10 +5,10 @@ holds; what does not follow is the *innovation*.  A change between known regimes
 """
 
 from pykernel.algorithms.elementary import log2_of
-from pykernel.algorithms.novelty.bank import FIRST, GRAIN, TINY, lengthened, log_volume
+from pykernel.algorithms.novelty.bank import begin_root, keep_wide, lengthened, log_volume
 from pykernel.algorithms.novelty.state import LONGEST, WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, whiten
-from pykernel.algorithms.vectors import copy, zero
+from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 LEAST_NEW = Constant(0.03)
@@ -60,33 +60,15 @@ def learn_course(m: GmmModel, x: Real[DIM]) -> None:
         m.partner[n + j] = part * difference
         m.middle[j] = m.middle[j] + share * difference
     blend(m.joint, m.partner, m.norms, sqrt(real(1) - rate), LEAST_NEW, len(m.partner))
-    keep_wide_course(m)
-
-
-@kernel
-def keep_wide_course(m: GmmModel) -> None:
-    """Keep every deviation above rounding.  O(D)."""
-    n = len(m.own)
-    row = 0
-    for i in range(len(m.pair)):
-        j = i if i < n else i - n
-        least = GRAIN * absolute(m.middle[j]) + TINY
-        if m.joint[row] < least:
-            m.joint[row] = least
-        row = row + len(m.pair) - i
+    keep_wide(m, m.joint, m.middle, len(m.pair))
 
 
 @kernel
 def start_course(m: GmmModel, x: Real[DIM]) -> None:
     """Nothing is known of what follows from what.  O(D^2)."""
-    zero(m.joint, len(m.joint))
     copy(x, m.middle, len(x))
     copy(x, m.before, len(x))
-    row = 0
-    for i in range(len(m.pair)):
-        m.joint[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)]) + TINY
-        row = row + len(m.pair) - i
-    keep_wide_course(m)
+    begin_root(m, m.joint, x, len(m.pair))
     m.followed[0] = 1
 
 

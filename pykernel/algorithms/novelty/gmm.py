@@ -1,13 +1,13 @@
 """A monitor that learns what is normal for a machine, row by row, and says what is not, where, and of which kind.
 
 Three surprises make the level: that the row does not follow from the row before (``course``), that no regime has such rows
-(``bank``), and that a sensor repeats itself.  The first two count in their usual spreads.  The level is compared with a threshold
-that keeps a rate in rows (``threshold``).  While there is an alarm nothing learns but the candidate for a new regime; a change
-that lasts becomes normal.
+(``bank``), and that a sensor repeats itself.  The first two count in their usual spreads.  The level, which follows the largest,
+is compared with a threshold that keeps a rate in rows (``threshold``).  While there is an alarm nothing learns but the candidate for
+a new regime; a change that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import bounded, exp_negative, log2_one_plus
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
 from pykernel.algorithms.novelty.bank import (
@@ -23,7 +23,6 @@ from pykernel.algorithms.novelty.bank import (
 )
 from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, shared
 from pykernel.algorithms.novelty.course import (
-    NATURAL,
     count_repeats,
     innovate,
     learn_course,
@@ -93,15 +92,12 @@ def judge_row(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def score_of(m: GmmModel) -> Real:
-    """ln(e^a + e^b + e^c) of the three surprises."""
+    """The largest of the three surprises."""
     most = m.loud[0]
     for i in range(1, len(m.loud)):
         if m.loud[i] > most:
             most = m.loud[i]
-    total = real(0)
-    for i in range(len(m.loud)):
-        total += exp_negative(m.loud[i] - most)
-    return bounded(most + NATURAL * log2_one_plus(total - real(1)), LEVEL_MOST)
+    return most
 
 
 @kernel
@@ -394,7 +390,7 @@ GMM = programs(
     Rule(
         name="gmm",
         model=GmmModel,
-        memory=(Bank, Course, Blame, Threshold),
+        memory=(Threshold, Blame, Course, Bank),
         work=(Sight,),
         configs=(GmmConfig, ThresholdConfig),
         statuses=GmmStatus,

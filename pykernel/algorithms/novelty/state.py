@@ -33,36 +33,36 @@ class GmmStatus(IntEnum):
 class Bank(Struct):
     """Gaussians of the regimes.  The last place is the candidate: rows that may become a regime."""
 
+    # where the bank is full, which two regimes to merge is sought while the candidate gathers rows
+    merge_loss: Real  # what is lost if the best pair so far becomes one
+    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
     # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
-    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # rows of each, lately
+    unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
+    sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
-    unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
-    # where the bank is full, which two regimes to merge is sought while the candidate gathers rows
-    sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
-    merge_loss: Real  # what is lost if it becomes one
 
 
 class Course(Struct):
     """How a row follows from the row before, which sensors repeat themselves, and what is usual."""
 
+    usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
+    spread: between(Real[2], 0, 2.0**51)  # how far it lies above, squared
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
-    # root of the covariance of a row before and its row together
-    joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     followed: between(Uint16, 0, "horizon")  # number of rows behind it, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
     least_step: between(
         Real[DIM], 0, "root_most"
     )  # the smallest step that a sensor has made: a converter's, or next to nothing
     repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
+    # root of the covariance of a row before and its row together
+    joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     run: Uint16[DIM]  # number of latest rows with the same value
-    usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
-    spread: between(Real[2], 0, 2.0**51)  # how far it lies above, squared
     surprised: between(Uint16, 0, "horizon")  # number of rows behind these, at most the horizon
     settling: between(Uint16, 0, "relearn_after")  # rows to go in which alarms do not stop learning
     watched: between(Index, 0, "watched_most")  # number of rows, at most those that matter
@@ -86,18 +86,18 @@ class Sight(Struct):
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains it better
+    repeater: Index  # the sensor whose repeats surprise most
     distance: Real  # squared distance from the nearest, in its standard deviations
-    own: Real[DIM]  # its deviations from there, whitened
-    turned: Real[DIM]
     innovation: Real  # square of what does not follow from the row before
+    surprise: Real[2]  # by the course and by the bank
+    loud: Real[3]  # both in usual spreads, and the surprise of repeats
+    own: Real[DIM]  # deviations from the nearest regime, whitened
+    turned: Real[DIM]
     pair: Real[DIM * 2]  # deviations of the row before and of this row from the mean, whitened
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
     change: Real[DIM * 2]
     parts: Real[DIM]  # what each sensor has of an alarm
-    surprise: Real[2]  # by the course and by the bank
-    loud: Real[3]  # both in usual spreads, and the surprise of repeats
-    repeater: Index  # the sensor whose repeats surprise most
     merged: Real[DIM * (DIM + 1) // 2]  # root of two Gaussians taken for one
 
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xDFA988D2u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC3F12AC5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1058,80 +1058,13 @@ uint32_t flow_hash(const flow_t *s)
 
 void flow_reset(flow_t *s)
 {
-    FLOW_LOOP(10000)
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        FLOW_TURN(10000)
-        FLOW_LOOP(10001)
-        for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(10001)
-            s->v[i][j] = 0.0f;
-        }
+    /* every byte of a zero, of a real one as well, is zero */
+    unsigned char *const bytes = (unsigned char *)s;
+    FLOW_LOOP(9007)
+    for (uint32_t i = 0u; i < FLOW_RAM_BYTES; i++) {
+        FLOW_TURN(9007)
+        bytes[i] = 0u;
     }
-    FLOW_LOOP(10002)
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        FLOW_TURN(10002)
-        FLOW_LOOP(10003)
-        for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
-            FLOW_TURN(10003)
-            s->alpha[i][j] = 0.0f;
-        }
-    }
-    FLOW_LOOP(10004)
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        FLOW_TURN(10004)
-        FLOW_LOOP(10005)
-        for (int32_t j = 0; j < FLOW_N_MAX; j++) {
-            FLOW_TURN(10005)
-            s->m[i][j] = 0.0f;
-        }
-    }
-    s->drift = 0.0f;
-    s->n = 0;
-    s->probe = 0;
-    s->frozen = 0;
-    FLOW_LOOP(10014)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(10014)
-        s->y[i] = 0.0f;
-    }
-    FLOW_LOOP(10016)
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        FLOW_TURN(10016)
-        s->error[i] = 0.0f;
-    }
-    FLOW_LOOP(10018)
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        FLOW_TURN(10018)
-        s->k[i] = 0.0f;
-    }
-    FLOW_LOOP(10020)
-    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
-        FLOW_TURN(10020)
-        s->u[i] = 0.0f;
-    }
-    FLOW_LOOP(10022)
-    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
-        FLOW_TURN(10022)
-        s->p[i] = 0.0f;
-    }
-    FLOW_LOOP(10024)
-    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
-        FLOW_TURN(10024)
-        s->score[i] = 0.0f;
-    }
-    FLOW_LOOP(10026)
-    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
-        FLOW_TURN(10026)
-        FLOW_LOOP(10027)
-        for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
-            FLOW_TURN(10027)
-            s->beta[i][j] = 0.0f;
-        }
-    }
-    s->nearest_distance = 0.0f;
-    s->kappa = 0.0f;
-    s->inverse_kappa = 0.0f;
-    s->nearest = 0;
 }
 
 void flow_init(flow_t *s)

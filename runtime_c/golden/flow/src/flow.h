@@ -29,7 +29,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7D1B0B9Fu /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x1F2C80D1u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xDFA988D2u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xC3F12AC5u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x424D9784u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4725370Du)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -881,83 +881,13 @@ uint32_t level_hash(const level_t *s)
 
 void level_reset(level_t *s)
 {
-    LEVEL_LOOP(10000)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10000)
-        LEVEL_LOOP(10001)
-        for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            LEVEL_TURN(10001)
-            s->v[i][j] = 0.0f;
-        }
+    /* every byte of a zero, of a real one as well, is zero */
+    unsigned char *const bytes = (unsigned char *)s;
+    LEVEL_LOOP(9007)
+    for (uint32_t i = 0u; i < LEVEL_RAM_BYTES; i++) {
+        LEVEL_TURN(9007)
+        bytes[i] = 0u;
     }
-    LEVEL_LOOP(10002)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10002)
-        LEVEL_LOOP(10003)
-        for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
-            LEVEL_TURN(10003)
-            s->alpha[i][j] = 0.0f;
-        }
-    }
-    LEVEL_LOOP(10004)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10004)
-        s->neighbour[i] = 0.0f;
-    }
-    s->n = 0;
-    s->frozen = 0;
-    LEVEL_LOOP(10010)
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        LEVEL_TURN(10010)
-        s->y[i] = 0.0f;
-    }
-    LEVEL_LOOP(10012)
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        LEVEL_TURN(10012)
-        s->error[i] = 0.0f;
-    }
-    LEVEL_LOOP(10014)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10014)
-        s->distance[i] = 0.0f;
-    }
-    LEVEL_LOOP(10016)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10016)
-        s->k[i] = 0.0f;
-    }
-    LEVEL_LOOP(10018)
-    for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
-        LEVEL_TURN(10018)
-        s->q[i] = 0.0f;
-    }
-    LEVEL_LOOP(10020)
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        LEVEL_TURN(10020)
-        s->row[i] = 0.0f;
-    }
-    LEVEL_LOOP(10022)
-    for (int32_t i = 0; i < (LEVEL_N_MAX + 1); i++) {
-        LEVEL_TURN(10022)
-        LEVEL_LOOP(10023)
-        for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
-            LEVEL_TURN(10023)
-            s->beta[i][j] = 0.0f;
-        }
-    }
-    s->nearest_distance = 0.0f;
-    LEVEL_LOOP(10026)
-    for (int32_t i = 0; i < 2; i++) {
-        LEVEL_TURN(10026)
-        s->lost[i] = 0.0f;
-    }
-    LEVEL_LOOP(10028)
-    for (int32_t i = 0; i < 2; i++) {
-        LEVEL_TURN(10028)
-        s->searched[i] = 0;
-    }
-    s->searches = 0;
-    s->nearest = 0;
 }
 
 void level_init(level_t *s)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFC4B2A35u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x19D456C0u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1892,122 +1892,13 @@ uint32_t monitor_hash(const monitor_t *s)
 
 void monitor_reset(monitor_t *s)
 {
-    MONITOR_LOOP(10000)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10000)
-        MONITOR_LOOP(10001)
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            MONITOR_TURN(10001)
-            s->v[i][j] = 0.0f;
-        }
+    /* every byte of a zero, of a real one as well, is zero */
+    unsigned char *const bytes = (unsigned char *)s;
+    MONITOR_LOOP(9007)
+    for (uint32_t i = 0u; i < MONITOR_RAM_BYTES; i++) {
+        MONITOR_TURN(9007)
+        bytes[i] = 0u;
     }
-    MONITOR_LOOP(10002)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10002)
-        MONITOR_LOOP(10003)
-        for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(10003)
-            s->a[i][j] = 0.0f;
-        }
-    }
-    MONITOR_LOOP(10004)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(10004)
-        s->g[i] = 0.0f;
-    }
-    MONITOR_LOOP(10006)
-    for (int32_t i = 0; i < MONITOR_PACKED; i++) {
-        MONITOR_TURN(10006)
-        s->p[i] = 0.0f;
-    }
-    s->censor = 0.0f;
-    s->known = 0.0f;
-    s->use = 0.0f;
-    s->n = 0;
-    s->rank = 0;
-    s->seen = 0;
-    s->strange = 0;
-    s->examined = 0;
-    s->looks = 0;
-    s->probe = 0;
-    s->began = 0.0f;
-    s->level = 0.0f;
-    s->quantile = 0.0f;
-    s->excess = 0.0f;
-    s->shift = 0.0f;
-    s->episode = 0;
-    s->taught = 0;
-    s->quiet = 0;
-    MONITOR_LOOP(10044)
-    for (int32_t i = 0; i < 1; i++) {
-        MONITOR_TURN(10044)
-        s->reserved_threshold[i] = 0;
-    }
-    s->frozen = 0;
-    MONITOR_LOOP(10048)
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        MONITOR_TURN(10048)
-        s->x[i] = 0.0f;
-    }
-    MONITOR_LOOP(10050)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10050)
-        s->k[i] = 0.0f;
-    }
-    MONITOR_LOOP(10052)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10052)
-        s->b[i] = 0.0f;
-    }
-    MONITOR_LOOP(10054)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(10054)
-        s->column[i] = 0.0f;
-    }
-    MONITOR_LOOP(10056)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(10056)
-        s->c[i] = 0.0f;
-    }
-    MONITOR_LOOP(10058)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(10058)
-        s->f[i] = 0.0f;
-    }
-    MONITOR_LOOP(10060)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10060)
-        s->inner[i] = 0.0f;
-    }
-    MONITOR_LOOP(10062)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10062)
-        s->q[i] = 0.0f;
-    }
-    MONITOR_LOOP(10064)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10064)
-        s->t[i] = 0.0f;
-    }
-    MONITOR_LOOP(10066)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10066)
-        s->h[i] = 0.0f;
-    }
-    MONITOR_LOOP(10068)
-    for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(10068)
-        s->u[i] = 0.0f;
-    }
-    MONITOR_LOOP(10070)
-    for (int32_t i = 0; i < (MONITOR_RANK + 1); i++) {
-        MONITOR_TURN(10070)
-        s->z[i] = 0.0f;
-    }
-    s->own = 0.0f;
-    s->left = 0.0f;
-    s->score = 0.0f;
-    s->delta = 0.0f;
 }
 
 void monitor_init(monitor_t *s)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xF8E4725Du)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2DCA95EEu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -619,46 +619,13 @@ uint32_t pressure_hash(const pressure_t *s)
 
 void pressure_reset(pressure_t *s)
 {
-    PRESSURE_LOOP(10000)
-    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        PRESSURE_TURN(10000)
-        PRESSURE_LOOP(10001)
-        for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            PRESSURE_TURN(10001)
-            s->v[i][j] = 0.0;
-        }
+    /* every byte of a zero, of a real one as well, is zero */
+    unsigned char *const bytes = (unsigned char *)s;
+    PRESSURE_LOOP(9007)
+    for (uint32_t i = 0u; i < PRESSURE_RAM_BYTES; i++) {
+        PRESSURE_TURN(9007)
+        bytes[i] = 0u;
     }
-    PRESSURE_LOOP(10002)
-    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        PRESSURE_TURN(10002)
-        PRESSURE_LOOP(10003)
-        for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
-            PRESSURE_TURN(10003)
-            s->alpha[i][j] = 0.0;
-        }
-    }
-    s->n = 0;
-    s->reserved_expansion = 0;
-    s->frozen = 0;
-    s->reserved_stages = 0;
-    PRESSURE_LOOP(10012)
-    for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
-        PRESSURE_TURN(10012)
-        s->y[i] = 0.0;
-    }
-    PRESSURE_LOOP(10014)
-    for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
-        PRESSURE_TURN(10014)
-        s->error[i] = 0.0;
-    }
-    PRESSURE_LOOP(10016)
-    for (int32_t i = 0; i < PRESSURE_OUTPUTS; i++) {
-        PRESSURE_TURN(10016)
-        s->step[i] = 0.0;
-    }
-    s->nearest_distance = 0.0;
-    s->nearest = 0;
-    s->reserved_work = 0;
 }
 
 /* The hash FNV-1a of some bytes, behind those of which found is the hash. */
