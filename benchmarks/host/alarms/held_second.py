@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from benchmarks.host.alarms.held_second_cells import CELLS
 from benchmarks.host.alarms.held_second_kit import place, simulate, stream
 from benchmarks.host.alarms.held_second_lines import LINES
 from benchmarks.host.alarms.held_second_machines import MACHINES
 from benchmarks.host.alarms.held_second_rooms import ROOMS
 from benchmarks.host.alarms.stream import Stream
 
-PLANTS = MACHINES + LINES + ROOMS
+PLANTS = MACHINES + LINES + ROOMS + CELLS
 
 
 def held(seed: int) -> Iterator[Stream]:

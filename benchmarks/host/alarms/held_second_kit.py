@@ -73,11 +73,11 @@ def _wiring(how: str, says: str, lasts: tuple[int, int], sign: int = 0):
     return make
 
 
-jump, factor = _wiring("jump", "jump", (30, 220)), _wiring("factor", "jump", (40, 260))
-creep, hiss = _wiring("creep", "drift", (130, 900)), _wiring("hiss", "noise", (25, 220))
+jump, factor = _wiring("jump", "jump", (20, 130)), _wiring("factor", "jump", (25, 180))
+creep, hiss = _wiring("creep", "drift", (130, 900)), _wiring("hiss", "noise", (20, 130))
 
 
-def stick(channel: str, moves: float, *, dither: bool = False, lasts=(40, 300), **more) -> Ask:
+def stick(channel: str, moves: float, *, dither: bool = False, lasts=(30, 200), **more) -> Ask:
     how = "dither" if dither else "stick"
     return Ask(f"{how} {channel}", how, (channel,), 1.0, 1.0, "stuck", lasts, moves=moves, sign=1, **more)
 
@@ -96,7 +96,7 @@ def sluggish(channel: str, low: float, high: float, moves: float, lasts=(80, 300
     return Ask(f"sluggish {channel}", "sluggish", (channel,), low, high, "", lasts, sign=1, moves=moves, **more)
 
 
-def machine(name: str, says: str, channels: str, low: float, high: float, lasts=(40, 300), **more) -> Ask:
+def machine(name: str, says: str, channels: str, low: float, high: float, lasts=(30, 200), **more) -> Ask:
     return Ask(name, "machine", tuple(channels.split()), low, high, says, lasts, sign=1, **more)
 
 
@@ -227,9 +227,11 @@ def _seen(ask: Ask, of: Machine, clean: np.ndarray, first: int, last: int) -> bo
         values = clean[span, of.channel(name)]
         if np.mean((values >= low) & (values <= high)) < 0.75:
             return False
+    c = of.channel(ask.channels[0])
+    if ask.how == "factor" and np.abs(clean[span, c]).mean() < 0.5 * np.abs(clean[:, c]).mean():
+        return False
     if not ask.moves:
         return True
-    c = of.channel(ask.channels[0])
     if ask.how == "swap":
         away = clean[span, c] - clean[span, of.channel(ask.channels[1])]
     elif ask.how == "sluggish":
@@ -242,11 +244,17 @@ def _seen(ask: Ask, of: Machine, clean: np.ndarray, first: int, last: int) -> bo
 def place(of: Machine, seed: int, clean: np.ndarray) -> tuple[Event, ...]:
     """Eight to eleven faults of different kinds with rows and sizes; each word of the machine comes."""
     rng = generator(seed, of.name, 13)
-    for _ in range(500):
+    longest = 450 if rng.uniform() < 0.4 else 0  # some streams have a fault that takes its time
+    most = MOST if longest else rng.uniform(750, MOST)
+    for attempt in range(20_000):
+        if attempt == 4000:
+            longest, most = 0, MOST
         chosen = rng.permutation(len(of.asks))[: int(rng.integers(8, min(len(of.asks), 11) + 1))]
         asks = [of.asks[i] for i in chosen]
         lasts = [int(np.exp(rng.uniform(*np.log(ask.lasts)))) + ask.tail for ask in asks]
-        if not FEWEST <= sum(lasts) <= MOST or {ask.says for ask in asks} != {ask.says for ask in of.asks}:
+        if not FEWEST <= sum(lasts) <= most or max(lasts) < longest:
+            continue
+        if {ask.says for ask in asks} != {ask.says for ask in of.asks}:
             continue
         events: list[Event] = []
         for ask, long in zip(asks, lasts, strict=True):

@@ -56,7 +56,7 @@ def tram(run: Run) -> None:
     run.show("current", 1000.0 * power / volts)
     run.show("brake", lag(0.2 + 3.4 * halted + 2.5 * run.upset["dragging brake"], 1.2))
     air = 17.0 + run.wander(4000, 2.5)
-    warm = lag((push * 6.2) ** 2 * 2.4e-4, 260, 20.0)
+    warm = lag((push * 6.2) ** 2 * 2.4e-4, 260, 3.0)
     run.show("motor", air + warm)
     chill = 1.0 + 1.2 * lag(run.upset["inverter fan dead"], 20)
     run.show("inverter", air + 6.0 + lag(np.abs(power) * 0.18, 70, 8.0) * chill + 12.0 * (chill - 1.0))
@@ -93,10 +93,12 @@ TRAM = Machine(
         contact("line", 0.0),
         contact("brake", 10.0),
         sluggish("torque", 8.0, 25.0, 60.0),
-        machine("dragging brake", "", "brake torque", 0.3, 1.0, tail=60),
-        machine("sagging line", "", "line", 0.12, 0.35, lasts=(80, 300)),
-        machine("inverter fan dead", "", "inverter", 0.3, 1.0, lasts=(100, 400), tail=80),
-        machine("flat wheel", "regime", "axle", 1.5, 4.0),
+        machine("dragging brake", "", "brake torque", 0.3, 1.0, tail=160),
+        machine("sagging line", "", "line", 0.12, 0.35, lasts=(80, 300), where=("inverter", 33.0, 150.0)),
+        machine(
+            "inverter fan dead", "", "inverter", 0.3, 1.0, lasts=(100, 400), tail=80, where=("inverter", 33.0, 150.0)
+        ),
+        machine("flat wheel", "regime", "axle", 1.5, 4.0, moves=0.8),
     ),
 )
 
@@ -169,7 +171,7 @@ FUEL_CELL = Machine(
         hiss("half1", 0.3, 1.5),
         contact("coolant", 0.0),
         swap("half1", "half2", 0.2, where=("current", 40.0, 320.0)),
-        machine("overload", "regime", "current stack supply", 1.0, 1.0, tail=120, lasts=(40, 160)),
+        machine("overload", "regime", "current stack supply", 1.0, 1.0, tail=220, lasts=(40, 160)),
         machine("half one flooded", "", "half1 stack", 0.02, 0.12, where=("current", 50.0, 400.0)),
         machine(
             "membrane dries",
@@ -202,7 +204,7 @@ def boiler(run: Run) -> None:
         flow = draws[t]
         bar += 0.004 * (fire * 0.14 - flow) + 0.0004 * (10.0 - bar)
         bar = min(max(bar, 4.0), 12.5)
-        swell = 9.0 * (10.0 - bar)  # bubbles lift the level when the pressure falls
+        swell = 30.0 * (10.0 - bar)  # bubbles lift the level when the pressure falls
         shown, out, pressure = read_level(t, level + swell), read_steam(t, flow), read_bar(t, bar)
         sums = min(max(sums - 0.0008 * shown, -4.0), 4.0)
         want = out + sums - 0.035 * shown + lazy[t] * (1.0 if (t // 9) % 2 else -1.0)
@@ -232,7 +234,7 @@ BOILER = Machine(
         Probe("bar bar", 0.02, 0.01, 0.0, 0.0, 16.0),
         Probe("steam t/h", 0.06, 0.02, 0.0, 0.0, 20.0),
         Probe("feed t/h", 0.08, 0.02, 0.0, 0.0, 20.0),
-        Probe("level mm", 2.0, 1.0, 0.0, -300.0, 300.0),
+        Probe("level mm", 4.0, 1.0, 0.0, -300.0, 300.0),
         Probe("valve %", 0.3, 0.5, 0.0, 0.0, 100.0),
         Probe("gas m3/h", 2.0, 1.0, 0.0, 0.0, 1000.0),
         Probe("air m3/h", 25.0, 10.0, 0.0, 0.0, 12000.0),
@@ -254,7 +256,7 @@ BOILER = Machine(
         contact("oxygen", 21.0),
         contact("drum", 300.0),
         sluggish("air", 15.0, 50.0, 300.0),
-        machine("steam pipe bursts", "regime", "steam bar gas", 4.0, 7.0, lasts=(40, 120), tail=250),
+        machine("steam pipe bursts", "regime", "steam bar gas", 4.0, 7.0, lasts=(40, 120), tail=300),
         machine("tube leaks", "", "feed steam", 0.5, 2.0, lasts=(80, 250), tail=200),
         machine("feed valve hunts", "", "feed valve", 0.8, 3.0, tail=40),
         machine("air leaks in", "jump", "oxygen", 0.6, 2.5, tail=15),
@@ -324,7 +326,7 @@ EXTRUDER = Machine(
         jump("melt", 2.0, 10.0),
         factor("rate", 0.06, 0.3, where=RUNNING),
         creep("pressure", 20.0, 80.0),
-        creep("zone4", 5.0, 20.0, tail=150),
+        creep("zone4 melt", 5.0, 20.0, tail=150),
         stick("melt", 1.0, dither=True),
         stick("torque", 4.0),
         hiss("pressure", 6.0, 25.0),

@@ -31,7 +31,7 @@ def weir(run: Run) -> None:
     for start, size in zip(starts, sizes, strict=True):
         long = int(rng.uniform(10, 60))
         rain[start : start + long] += size * 150_000.0 / long
-    flow = 190.0 * np.exp(run.wander(5000, 0.12)) + lag(lag(rain, 15), 110)
+    flow = 190.0 * np.exp(run.wander(5000, 0.08)) + lag(lag(rain, 15), 110)
     level = 1000.0 * (flow / 1000.0 / (1.84 * 3.0)) ** (2.0 / 3.0)
     level = np.hypot(level, run.upset["backwater"]) + run.upset["branches on the crest"]
     flow = flow - run.upset["leak below the weir"] * np.minimum(flow, 300.0)
@@ -54,9 +54,9 @@ WEIR = Machine(
         hiss("level", 8.0, 30.0),
         hiss("flow", 40.0, 150.0),
         contact("level", 0.0),
-        machine("backwater", "regime", "level flow", 120.0, 250.0),
+        machine("backwater", "regime", "level", 120.0, 250.0),
         machine("branches on the crest", "drift", "level", 20.0, 70.0, lasts=(100, 500), form="ramp"),
-        machine("leak below the weir", "", "flow level", 0.2, 0.5, lasts=(60, 250)),
+        machine("leak below the weir", "", "flow", 0.2, 0.5, lasts=(60, 250)),
     ),
 )
 
@@ -125,25 +125,25 @@ def compressor(run: Run) -> None:
     shift = run.spell(3, 280, (500, 2500))
     need = lag(np.array([1.6, 5.0, 8.6])[shift], 25) * np.exp(run.wander(8, 0.1) + run.wander(150, 0.08))
     need = (need + run.upset["burst hose"]).tolist()
-    hall = 24.0 + run.wander(2500, 2.0)
+    hall = 24.0 + run.wander(2500, 1.2)
     stuck_valve, blocked = run.upset["unloader sticks"].tolist(), run.upset["blocked intake filter"].tolist()
     read = run.meter("net")
-    load, flow = np.zeros(run.rows), np.zeros(run.rows)
+    load, flow, true = np.zeros(run.rows), np.zeros(run.rows), np.zeros(run.rows)
     p, on, idle, shown = 6.9, 1, 0, 6.9
     for t in range(run.rows):
         if shown < 6.8 or (stuck_valve[t] and on == 2):
             on, idle = 2, 0
         elif shown > 7.5 and on == 2:
-            on = 1
+            on, idle = 1, 0
         idle += 1
-        if on == 1 and idle > 70:
+        if on == 1 and idle > 30:
             on = 0
         made = 10.0 * (1.0 - 0.02 * (p - 7.0)) * (1.0 - 0.5 * blocked[t]) if on == 2 else 0.0
         p += (made - need[t]) / 90.0
         p = min(max(p, 3.0), 8.4)  # the safety valve
         shown = read(t, p)
-        load[t], flow[t] = on, made
-    watts = np.where(load == 2, 63.0 + 6.5 * (run.out[:, 0] - 7.1), np.where(load == 1, 25.0, 0.0))
+        load[t], flow[t], true[t] = on, made, p
+    watts = np.where(load == 2, 63.0 + 6.5 * (true - 7.1), np.where(load == 1, 25.0, 0.0))
     watts = watts * (1.0 + 0.06 * run.upset["blocked intake filter"])
     heat = np.where(load == 2, 58.0, np.where(load == 1, 40.0, 12.0)) * (1.0 + 0.5 * run.upset["oil cooler clogged"])
     kick = np.where((load > 0) & (np.roll(load, 1) == 0), 45.0, 0.0)
@@ -192,7 +192,7 @@ def transformer(run: Run) -> None:
     air = (
         14.0
         + run.wander(700, 2.5)
-        + 5.0 * np.sin(2 * np.pi * run.t / 52_000.0)
+        + 3.0 * np.sin(2 * np.pi * run.t / 52_000.0)
         - 4.5 * np.cos((hour - 3.0) * np.pi / 12)
     )
     oil, fan, loss = np.zeros(run.rows), np.zeros(run.rows), (0.12 + share**1.7).tolist()
@@ -233,19 +233,19 @@ TRANSFORMER = Machine(
         swap("oil", "winding", 5.0, where=("load", 350.0, 900.0), lasts=(30, 60)),
         machine("fans fail", "", "oil winding", 1.0, 1.0, where=("load", 420.0, 900.0), lasts=(30, 80), tail=60),
         machine("neighbour's load taken over", "regime", "load winding oil", 0.5, 0.9, lasts=(30, 200), tail=60),
-        machine("partial discharge", "jump", "hydrogen", 10.0, 60.0, tail=50),
+        machine("partial discharge", "jump", "hydrogen", 10.0, 60.0, tail=70),
     ),
 )
 
 
 def belt(run: Run) -> None:
     """A quarry's conveyor with two motors, a row each five seconds: standstill, empty, half and full load, in shifts."""
-    rng, state = run.rng, run.spell(4, 220, (120, 1600), (0.6, 0.7, 1.5, 1.8))
+    rng, state = run.rng, run.spell(4, 460, (120, 1600), (0.6, 0.7, 1.5, 1.8))
     creeping = run.upset["inspection speed"] > 0
     speed = lag(np.where(creeping, 0.6, np.where(state > 0, 2.6, 0.0)), 5) * (1.0 + run.wander(40, 0.002))
     heap = lag(np.array([0.0, 0.0, 420.0, 880.0])[state], 9) * np.exp(run.wander(5, 0.08) + run.wander(300, 0.05))
     heap = heap * speed / 2.6
-    air = 15.0 + run.wander(3000, 3.0)
+    air = 15.0 + run.wander(3000, 1.2)
     drag = np.where(speed > 0.05, 31.0, 0.0) * (1.0 - 0.006 * (air - 15.0)) + 0.058 * heap
     drag = drag * (1.0 + run.upset["carrying rollers jam"])
     lost = run.upset["coupling of motor two slips"]
@@ -254,7 +254,7 @@ def belt(run: Run) -> None:
     run.show("motor1", drag * (1.02 + 0.9 * lost) * np.exp(0.02 * rng.normal(size=run.rows)))
     run.show("motor2", drag * (0.98 - 0.9 * lost) * np.exp(0.02 * rng.normal(size=run.rows)))
     run.show("scale", heap * (1.0 - 0.4 * slip))
-    hot = lag(drag * 0.32 + 70.0 * run.upset["drum bearing wears"], 160)
+    hot = lag(drag * 0.32 + 70.0 * run.upset["drum bearing wears"], 70)
     run.show("bearing", air + hot)
     shake = (0.3 + 0.9 * speed / 2.6 + heap / 1600.0) * (1.0 + 4.0 * run.upset["drum bearing wears"])
     run.show("vibration", shake * np.exp(0.14 * rng.normal(size=run.rows)))
@@ -281,10 +281,10 @@ BELT = Machine(
         stick("motor1", 8.0, dither=True),
         hiss("speed", 0.06, 0.4, where=("speed", 2.0, 3.0)),
         contact("speed", 0.0, where=("speed", 2.0, 3.0)),
-        machine("inspection speed", "regime", "speed motor1 scale", 1.0, 1.0, tail=30, where=("speed", 2.0, 3.0)),
-        machine("carrying rollers jam", "", "motor1 motor2", 0.12, 0.4, where=("speed", 2.0, 3.0)),
+        machine("inspection speed", "regime", "speed motor1 scale", 1.0, 1.0, tail=120, where=("scale", 150.0, 1500.0)),
+        machine("carrying rollers jam", "", "motor1 motor2", 0.12, 0.4, tail=120, where=("speed", 2.0, 3.0)),
         machine("coupling of motor two slips", "", "motor1 motor2", 0.12, 0.6, where=("speed", 2.0, 3.0)),
-        machine("belt slips", "", "speed scale", 0.06, 0.3, where=("speed", 2.0, 3.0)),
+        machine("belt slips", "", "speed scale", 0.06, 0.3, where=("scale", 150.0, 1500.0)),
         machine(
             "drum bearing wears",
             "drift",
