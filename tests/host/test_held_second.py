@@ -6,24 +6,22 @@ import numpy as np
 import pytest
 
 from benchmarks.host.alarms.held_second import PLANTS
-from benchmarks.host.alarms.held_second_kit import GAP, ROWS, SOUND_FIRST, place, simulate, stream
+from benchmarks.host.alarms.held_second_kit import GAP, ROWS, SOUND_FIRST, Machine, place, simulate, stream
 
 WORDS = {"jump", "drift", "stuck", "noise", "regime", ""}
 
 
-def test_the_machines_differ_in_width_and_name():
+def test_the_machines_differ_in_width_and_name() -> None:
     assert len({plant.name for plant in PLANTS}) == len(PLANTS) == 14
     assert {2, 14} <= {len(plant.probes) for plant in PLANTS}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_a_machine(plant):
+def test_a_machine(plant: Machine) -> None:
     sound = simulate(plant, 5)
     events = place(plant, 5, sound)
     found = stream(plant, 5, events)
 
-    assert place(plant, 5, sound) == events
-    assert np.array_equal(simulate(plant, 5), sound), "not deterministic"
     assert found.rows.dtype == np.float32 and found.rows.shape == (ROWS, len(plant.probes))
     assert np.isfinite(found.rows).all()
 
@@ -41,13 +39,15 @@ def test_a_machine(plant):
         assert changed[list(fault.channels)].all(), fault.kind
 
 
-@pytest.mark.parametrize("plant", PLANTS[3::5], ids=lambda plant: plant.name)
-def test_a_sensor_that_nobody_controls_by_changes_only_its_own_rows(plant):
-    """A fault of the wiring without time to recover is such a one."""
+@pytest.mark.parametrize("plant", PLANTS[0::5], ids=lambda plant: plant.name)
+def test_a_sensor_that_nobody_controls_by_changes_only_its_own_rows(plant: Machine) -> None:
+    """A fault of the wiring without time to recover is such a one; the same seed gives the same rows."""
     sound = simulate(plant, 5)
     events = tuple(e for e in place(plant, 5, sound) if e.ask.how != "machine" and not e.ask.tail)
     changed = simulate(plant, 5, events) != sound
     assert events
+    assert np.array_equal(simulate(plant, 5), sound), "not deterministic"
+    assert not np.array_equal(simulate(plant, 6), sound)
     for event in events:
         changed[event.first : event.last, [plant.channel(name) for name in event.ask.channels]] = False
     assert not changed.any()

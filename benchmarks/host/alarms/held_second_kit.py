@@ -6,7 +6,7 @@ All chance is drawn before a machine walks: a run with faults and one without se
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,9 +65,9 @@ class Machine(NamedTuple):
         return [probe.name.split()[0] for probe in self.probes].index(name)
 
 
-def _wiring(how: str, says: str, lasts: tuple[int, int], sign: int = 0):
-    def make(channel: str, low: float, high: float, **more) -> Ask:
-        settings = {"lasts": lasts, "sign": sign} | more
+def _wiring(how: str, says: str, lasts: tuple[int, int], sign: int = 0) -> Callable[..., Ask]:
+    def make(channel: str, low: float, high: float, **more: Any) -> Ask:
+        settings: dict[str, Any] = {"lasts": lasts, "sign": sign} | more
         return Ask(f"{how} {channel}", how, tuple(channel.split()), low, high, says, **settings)
 
     return make
@@ -77,26 +77,30 @@ jump, factor = _wiring("jump", "jump", (20, 130)), _wiring("factor", "jump", (25
 creep, hiss = _wiring("creep", "drift", (130, 900)), _wiring("hiss", "noise", (20, 130))
 
 
-def stick(channel: str, moves: float, *, dither: bool = False, lasts=(30, 200), **more) -> Ask:
+def stick(channel: str, moves: float, *, dither: bool = False, lasts: tuple[int, int] = (30, 200), **more: Any) -> Ask:
     how = "dither" if dither else "stick"
     return Ask(f"{how} {channel}", how, (channel,), 1.0, 1.0, "stuck", lasts, moves=moves, sign=1, **more)
 
 
-def contact(channel: str, rail: float, lasts=(20, 120), **more) -> Ask:
+def contact(channel: str, rail: float, lasts: tuple[int, int] = (20, 120), **more: Any) -> Ask:
     """A loose wire: the sensor shows the end of its range for a few rows again and again."""
     return Ask(f"contact {channel}", "contact", (channel,), rail, rail, "", lasts, sign=1, **more)
 
 
-def swap(one: str, other: str, moves: float, lasts=(40, 200), **more) -> Ask:
+def swap(one: str, other: str, moves: float, lasts: tuple[int, int] = (40, 200), **more: Any) -> Ask:
     return Ask(f"swap {one} {other}", "swap", (one, other), 1.0, 1.0, "", lasts, sign=1, moves=moves, **more)
 
 
-def sluggish(channel: str, low: float, high: float, moves: float, lasts=(80, 300), **more) -> Ask:
+def sluggish(
+    channel: str, low: float, high: float, moves: float, lasts: tuple[int, int] = (80, 300), **more: Any
+) -> Ask:
     """A clogged sensing line: the sensor follows with a time constant of this many rows."""
     return Ask(f"sluggish {channel}", "sluggish", (channel,), low, high, "", lasts, sign=1, moves=moves, **more)
 
 
-def machine(name: str, says: str, channels: str, low: float, high: float, lasts=(30, 200), **more) -> Ask:
+def machine(
+    name: str, says: str, channels: str, low: float, high: float, lasts: tuple[int, int] = (30, 200), **more: Any
+) -> Ask:
     return Ask(name, "machine", tuple(channels.split()), low, high, says, lasts, sign=1, **more)
 
 
@@ -125,7 +129,7 @@ class Run:
             ramp = np.linspace(0.0, 1.0, span.stop - first + 1)[1:]
             c = of.channel(ask.channels[0])
             if ask.how == "machine":
-                form = {"step": 1.0, "ramp": ramp, "rise": np.minimum(3.0 * ramp, 1.0)}[ask.form]
+                form = {"step": np.ones_like(ramp), "ramp": ramp, "rise": np.minimum(3.0 * ramp, 1.0)}[ask.form]
                 self.upset[ask.kind][span] = size * form
             elif ask.how == "jump":
                 self._add[span, c] += size
@@ -200,9 +204,12 @@ class Run:
         wide = sigma * np.sqrt(2.0 * tau)
         return lag(self.rng.normal(size=self.rows) * wide, tau, start)
 
-    def spell(self, count: int, short: int, dwell: tuple[int, int], weights=None) -> np.ndarray:
+    def spell(
+        self, count: int, short: int, dwell: tuple[int, int], weights: tuple[float, ...] | None = None
+    ) -> np.ndarray:
         """Which regime runs in each row; commissioning visits all of them, for about ``short`` rows each."""
-        rng, found = self.rng, []
+        rng = self.rng
+        found: list[int] = []
         while len(found) < SOUND_FIRST - 50 - count * short:
             for regime in rng.permutation(count):
                 found += [int(regime)] * int(rng.uniform(0.6, 1.0) * short)
