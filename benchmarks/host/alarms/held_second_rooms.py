@@ -87,7 +87,7 @@ BASIN = Machine(
         hiss("inflow", 120.0, 600.0),
         contact("acid", 0.0),
         sluggish("air", 12.0, 40.0, 200.0),
-        machine("poisonous inflow", "regime", "ammonium acid air", 0.25, 0.6, lasts=(40, 150), tail=240),
+        machine("poisonous inflow", "regime", "ammonium acid air", 0.25, 0.6, lasts=(40, 150), tail=300),
         machine("diffusers clog", "drift", "air blower", 0.15, 0.4, form="ramp", lasts=(150, 700), tail=60),
         machine("blower control hunts", "", "air blower", 300.0, 1200.0, tail=20),
     ),
