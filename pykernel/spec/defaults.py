@@ -177,7 +177,9 @@ def completed(content: Mapping[str, Any]) -> Mapping[str, Any]:
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
-    made = _whole(content) if _is(content.get("precision"), "int16") else _real(content)
+    # monitors are of reals only; what a spec of one in int16 is told, names the monitor's rule
+    whole = _is(content.get("precision"), "int16") and content.get("novelty") is None
+    made = _whole(content) if whole else _real(content)
     return {**content, **{name: _over(made[name], content.get(name)) for name in made}}
 
 
