@@ -72,12 +72,12 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    still: between(Real, 0, 1.0625)  # part of the rows in which repeats were the reason
-    onset: between(Real, -LEVEL_MOST, LEVEL_MOST)  # surprise by the course in the first row, in parts of the threshold
+    leaps: between(Real[DIM], 0, 2.0**41)  # what each explains of the first row, as the course sees it, in squared deviations
+    abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # rows of the alarm since it is
-    sudden: between(Real, 0, WHITE_MOST)  # its step in the first of them, in usual steps
-    rough: between(Real, 0, 2.0**41)  # the mean square of its later steps, in usual ones
+    calm: between(Real, 0, 1.0625)  # part of them in which it hardly moved
+    rough: between(Real, 0, 2.0**41)  # the mean square of its steps after the first of them, in usual ones
     others: between(Real, 0, 2.0**41)  # what the squared distance would be without it, in the mean
 
 
