@@ -359,7 +359,8 @@ class Twin:
         by_course = reconstruction(self.joint, self.pair)[n:] ** 2
         if self.episode == 1:
             self.shares, self.culprit = np.zeros(n), 0
-            self.abrupt, self.leaps = bool(self.loud[0] > self.threshold), by_course
+            self.abrupt = bool(self.loud[0] > self.threshold)
+            self.leaps = np.where(by_course > self.innovation / 2, by_course, 0.0)
             self._begin_story()
         # by how much the surprise, (NU + D) log2(1 + d^2 / NU), shrinks without each sensor
         shrinks = [
@@ -387,12 +388,12 @@ class Twin:
         return self.others > 1.6 * self.dim
 
     def _kind(self) -> int:
-        if self.told <= 1 and self.abrupt:
-            return UNKNOWN
         if self.rough > 25:
             return NOISE
         if self.leaps[self.culprit] > 6**2:
             return JUMP
         if self.calm > 0.5:
             return STUCK
-        return REGIME if self.abrupt else DRIFT
+        if not self.abrupt:
+            return DRIFT
+        return REGIME if self.told > 1 else UNKNOWN

@@ -22,10 +22,11 @@ REPEATED = Constant(0.25)
 ROUGH = Constant(25.0)
 """Noise: the sensor's steps are five times the usual ones, in the mean of their squares."""
 LEAP = Constant(6.0)
-"""A jump: in the first row the sensor was so many deviations away from what follows from the row before and the others."""
+"""A jump: in the first row the sensor was so many deviations away from what follows from the row before and the others,"""
+HALF = Constant(0.5)
+"""and it alone explains more than this part of that row; in a new regime, others moved, too."""
 MOVED = Constant(0.1)
-MOSTLY = Constant(0.5)
-"""Stuck: most of the sensor's steps are below this part of its usual one."""
+"""Stuck: more than half of the sensor's steps are below this part of its usual one."""
 SHARED = Constant(1.6)
 """More than one sensor: without the culprit, the squared distance would be above so much for each sensor."""
 
@@ -98,7 +99,9 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
         zero(m.shares, n)
         m.culprit[0] = 0
         m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0
-        copy(m.turned, m.leaps, n)
+        for j in range(n):
+            most = m.turned[j] > HALF * m.innovation[0]
+            m.leaps[j] = m.turned[j] if most else real(0)
         begin_story(m)
     total = SOME
     for j in range(n):
@@ -131,16 +134,15 @@ def shared(m: GmmModel) -> Bool:
 @kernel
 def kind_of(m: GmmModel) -> Index:
     """What is wrong, as far as the alarm's rows tell."""
-    abrupt = m.abrupt[0] != 0
-    if m.told[0] <= 1 and abrupt:
-        return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
     if m.leaps[m.culprit[0]] > LEAP * LEAP:
         return GmmStatus.JUMP
-    if m.calm[0] > MOSTLY:
+    if m.calm[0] > HALF:
         return GmmStatus.STUCK
-    return GmmStatus.REGIME if abrupt else GmmStatus.DRIFT
+    if m.abrupt[0] == 0:
+        return GmmStatus.DRIFT
+    return GmmStatus.REGIME if m.told[0] > 1 else GmmStatus.UNKNOWN
 
 
 @kernel
