@@ -360,7 +360,8 @@ class Twin:
         if self.episode == 1:
             self.shares, self.culprit = np.zeros(n), 0
             self.abrupt = bool(self.loud[0] > self.threshold)
-            self.leaps = np.where(by_course > self.innovation / 2, by_course, 0.0)
+            leap = (by_course > self.innovation / 2) & (x != self.before)
+            self.leaps = np.where(leap, by_course, 0.0)
             self._begin_story()
         # by how much the surprise, (NU + D) log2(1 + d^2 / NU), shrinks without each sensor
         shrinks = [

@@ -24,7 +24,7 @@ ROUGH = Constant(25.0)
 LEAP = Constant(6.0)
 """A jump: in the first row the sensor was so many deviations away from what follows from the row before and the others,"""
 HALF = Constant(0.5)
-"""and it alone explains more than this part of that row; in a new regime, others moved, too."""
+"""moved, and alone explains more than this part of that row: in a new regime, others moved, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual one."""
 SHARED = Constant(1.6)
@@ -100,8 +100,8 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
         m.culprit[0] = 0
         m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0
         for j in range(n):
-            most = m.turned[j] > HALF * m.innovation[0]
-            m.leaps[j] = m.turned[j] if most else real(0)
+            leap = m.turned[j] > HALF * m.innovation[0] and x[j] != m.before[j]
+            m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         begin_story(m)
     total = SOME
     for j in range(n):

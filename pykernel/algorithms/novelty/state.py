@@ -72,7 +72,7 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    leaps: between(Real[DIM], 0, 2 * WHITE_MOST * WHITE_MOST)  # what each explains of the first row, if it is most
+    leaps: between(Real[DIM], 0, WHITE_MOST)  # squared deviations of the first row that each explains, if it is most
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # rows of the alarm since it is
