@@ -357,7 +357,7 @@ class Twin:
         n = self.dim
         by_bank = reconstruction(self.nearest.cov, self.own) ** 2
         by_course = reconstruction(self.joint, self.pair)[n:] ** 2
-        if self.episode == 1:
+        if self.episode == 1 and not self.settling:
             self.shares, self.culprit = np.zeros(n), 0
             self.abrupt = bool(self.loud[0] > self.threshold)
             leap = (by_course > self.innovation / 2) & (x != self.before)

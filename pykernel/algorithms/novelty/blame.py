@@ -95,7 +95,8 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
     n = len(m.own)
     explain(m, m.joint, m.pair, m.turned, n)
     explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0)
-    if m.episode[0] == 1:
+    # an alarm that goes on after a change became normal is the same one
+    if m.episode[0] == 1 and m.settling[0] == 0:
         zero(m.shares, n)
         m.culprit[0] = 0
         m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0
