@@ -32,18 +32,30 @@ SHARED = Constant(1.6)
 
 
 @kernel
-def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index) -> None:
-    """parts: by how much a sensor alone would make z'z shrink, for the sensors from row ``first`` of R on.  O(D^3 / 6)."""
-    width = first + len(parts)
-    copy(z, m.change, width)
-    solve_upper(r, m.change, width, width)
-    for j in range(len(parts)):
-        zero(m.partner, width)
-        m.partner[first + j] = real(1)
-        whiten(r, m.partner, first + j, width, width, BEYOND)
-        own = plus_product(real(0), m.partner, m.partner, width)
-        part = bounded(m.change[first + j] / sqrt(own), WHITE_MOST)
+def explain(m: GmmModel, r: Real[...], z: Real[DIM], parts: Real[DIM]) -> None:
+    """parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle.  O(D^3 / 6)."""
+    n = len(parts)
+    copy(z, m.change, n)
+    solve_upper(r, m.change, n, n)
+    for j in range(n):
+        zero(m.partner, n)
+        m.partner[j] = real(1)
+        whiten(r, m.partner, j, n, n, BEYOND)
+        own = plus_product(real(0), m.partner, m.partner, n)
+        part = bounded(m.change[j] / sqrt(own), WHITE_MOST)
         parts[j] = part * part
+
+
+@kernel
+def explain_course(m: GmmModel, parts: Real[DIM]) -> None:
+    """parts: the same for what does not follow from the row before: the joint triangle ends with that of its root.  O(D^3 / 6)."""
+    n = len(parts)
+    start = len(m.joint) - len(m.merged)
+    for i in range(len(m.merged)):
+        m.merged[i] = m.joint[start + i]
+    for j in range(n):
+        parts[j] = m.pair[n + j]
+    explain(m, m.merged, parts, parts)
 
 
 @kernel
@@ -93,8 +105,8 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
     """A row is in alarm: find the sensors that it is about.  O(D^3 / 3)."""
     n = len(m.own)
-    explain(m, m.joint, m.pair, m.turned, n)
-    explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0)
+    explain_course(m, m.turned)
+    explain(m, m.roots[m.nearest[0]], m.own, m.parts)
     # an alarm that goes on after a change became normal is the same one
     if m.episode[0] == 1 and m.settling[0] == 0:
         zero(m.shares, n)
