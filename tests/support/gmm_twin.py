@@ -368,7 +368,7 @@ class Twin:
             np.log2((NU + square) / (NU + np.maximum(square - part, 0)))
             for square, part in ((self.innovation, by_course), (self.distance, by_bank))
         ]
-        found = np.maximum(*shrinks)
+        found = shrinks[1] if self.settling else np.maximum(*shrinks)
         found[self.repeater] += 0.25 * self.loud[2]
         self.shares = self.shares + max(1 / self.episode, 0.05) * (found / (found.sum() + TINY) - self.shares)
         best = int(self.shares.argmax())

@@ -120,7 +120,10 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
     for j in range(n):
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
-        m.turned[j] = log2_one_plus(by_course if by_course > by_bank else by_bank)
+        # what has just become normal is known to the bank, but not yet to the course
+        if m.settling[0] > 0 or by_course < by_bank:
+            by_course = by_bank
+        m.turned[j] = log2_one_plus(by_course)
         if j == m.repeater[0]:
             m.turned[j] = m.turned[j] + REPEATED * m.loud[2]
         total += m.turned[j]
