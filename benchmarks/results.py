@@ -301,6 +301,14 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
     ),
+    # its ``--held`` is run once, as soon as there are plants that nobody has seen
+    "alarms-blame": Result(
+        "-m benchmarks.host.alarms.blame",
+        ("alarms-blame.csv",),
+        "minutes",
+        ("alarms",),
+        ("benchmarks.host.alarms.plants", "benchmarks.host.alarms.held_plants"),
+    ),
     "alarms-whole": Result(
         "-m benchmarks.host.alarms.whole_numbers",
         ("alarms-whole.csv",),

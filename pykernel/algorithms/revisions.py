@@ -20,6 +20,7 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
     "okfeb": Revision(bits=4, meaning=2),
+    "gmm": Revision(bits=2, meaning=2),  # blame by what a sensor explains of the surprise
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

@@ -228,7 +228,7 @@ def monitor_bytes(k: int, d: int, size: int = 4) -> int:
     parts = (
         ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 3),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
-        (d + 5, 4),
+        (2 * d + 3, 6),
         (4, 7),
         (0, 4),
         (triangle + 11 * d + 7, 12),

@@ -107,7 +107,7 @@ class Twin:
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0
-        self.shares, self.culprit, self.still, self.onset = np.zeros(self.dim), 0, 0.0, 0.0
+        self.shares, self.leaps, self.culprit, self.abrupt = np.zeros(self.dim), np.zeros(self.dim), 0, False
         self._begin_story()
         self._begin_search()
 
@@ -350,25 +350,26 @@ class Twin:
     # ------------------------------------------------------------------------------------------------ blame
 
     def _begin_story(self) -> None:
-        self.told, self.sudden, self.rough, self.others = 0, 0.0, 0.0, 0.0
+        self.told, self.calm, self.rough, self.others = 0, 0.0, 0.0, 0.0
 
     def _accuse(self, x: np.ndarray) -> None:
         n = self.dim
-        if self.episode == 1:
-            self.shares, self.culprit, self.still = np.zeros(n), 0, 0.0
-            self.onset = within(self.loud[0] / self.threshold, LEVEL_MOST)
+        by_bank = reconstruction(self.nearest.cov, self.own) ** 2
+        by_course = reconstruction(self.joint, self.pair)[n:] ** 2
+        if self.episode == 1 and not self.settling:
+            self.shares, self.culprit = np.zeros(n), 0
+            self.abrupt = bool(self.loud[0] > self.threshold)
+            leap = (by_course > self.innovation / 2) & (x != self.before)
+            self.leaps = np.where(leap, by_course, 0.0)
             self._begin_story()
-        rate = max(1 / self.episode, 0.05)
-        by_bank = reconstruction(self.nearest.cov, self.own)
-        repeats = bool(self.loud[2] > self.loud[:2].max())
-        self.still += rate * (repeats - self.still)
-        if repeats:
-            parts = np.eye(n)[self.repeater]
-        elif self.loud[0] > self.loud[1] and self.episode <= 2:
-            parts = reconstruction(self.joint, self.pair)[n:]
-        else:
-            parts = by_bank
-        self.shares = self.shares + rate * (parts**2 / (parts @ parts + TINY) - self.shares)
+        # by how much the surprise, (NU + D) log2(1 + d^2 / NU), shrinks without each sensor
+        shrinks = [
+            np.log2((NU + square) / (NU + np.maximum(square - part, 0)))
+            for square, part in ((self.innovation, by_course), (self.distance, by_bank))
+        ]
+        found = shrinks[1] if self.settling else np.maximum(*shrinks)
+        found[self.repeater] += 0.25 * self.loud[2]
+        self.shares = self.shares + max(1 / self.episode, 0.05) * (found / (found.sum() + TINY) - self.shares)
         best = int(self.shares.argmax())
         if best != self.culprit:
             self.culprit = best
@@ -376,29 +377,23 @@ class Twin:
         both = [best, n + best]
         then, cross, now = self.joint[np.ix_(both, both)].ravel()[[0, 1, 3]]
         step = within((x[best] - self.before[best]) / math.sqrt(then + now - 2 * cross + TINY**2), WHITE_MOST)
-        rest = min(max(self.distance - by_bank[best] ** 2, 0.0), WHITE_MOST**2)
-        if self.told == 0:
-            self.sudden = abs(step)
-        else:
+        if self.told:
             self.rough += (step**2 - self.rough) / self.told
         self.told = min(self.told + 1, HORIZON)
+        self.calm += ((abs(step) < 0.1) - self.calm) / self.told
+        rest = min(max(self.distance - by_bank[best], 0.0), WHITE_MOST**2)
         self.others += (rest - self.others) / self.told
 
     def _shared(self) -> bool:
         return self.others > 1.6 * self.dim
 
     def _kind(self) -> int:
-        spread = self.others / self.dim
-        if self.told <= 2:
-            return UNKNOWN
-        if self.rough > 28:
+        if self.rough > 25:
             return NOISE
-        if self.still > 0.5 or (self.sudden < 0.11 and spread < 2.75):
-            return STUCK
-        if self.onset > 2.2 and self.sudden > 4:
+        if self.leaps[self.culprit] > 6**2:
             return JUMP
-        if self.rough > 1.1 or (self.rough > 0.6 and spread > 1.6):
-            return REGIME
-        if self.onset <= 2.2 and spread <= 1.6:
+        if self.calm > 0.5:
+            return STUCK
+        if not self.abrupt:
             return DRIFT
-        return UNKNOWN
+        return REGIME if self.told > 1 else UNKNOWN

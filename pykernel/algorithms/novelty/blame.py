@@ -1,13 +1,14 @@
 """Which sensor an alarm is about, and what is wrong with it.
 
-A sensor's share is by how much the squared distance would shrink if the sensor said what the others let expect, z'z - min over
-x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009): where one
-sensor is wrong, this is largest for that one.
+A sensor explains by how much a row's squared distance would shrink if it said what the others let expect, z'z - min over
+x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  What
+counts is by how much the row's surprise would shrink, as the course sees it or as the bank does, whichever is more: so a row
+that a sensor explains in part tells little.  The sensor's steps and the alarm's first row tell the kind.
 """
 
-from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
 from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
-from pykernel.algorithms.novelty.threshold import LEVEL_MOST, threshold_of
+from pykernel.algorithms.novelty.threshold import threshold_of
 from pykernel.algorithms.packed import solve_upper, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
@@ -16,62 +17,58 @@ BEYOND = Constant(2.0**60)
 SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means of the alarm's rows, of about the latest 20."""
-BEGINNING = 2
-"""Rows of an alarm in which it matters what follows from the row before; later the row before is faulty, too."""
-FEW = 2
-"""An alarm of so many rows tells nothing."""
-MOSTLY = Constant(0.5)
-ROUGH = Constant(28.0)
-"""Noise: the mean square of the sensor's steps is more than so many times the usual one."""
-MOVED = Constant(0.11)
-"""Stuck: the sensor's step is below this part of its usual one."""
-ALONE = Constant(2.75)
+REPEATED = Constant(0.25)
+"""What repeats add to what their sensor explains, in parts of their surprise."""
+ROUGH = Constant(25.0)
+"""Noise: the sensor's steps are five times the usual ones, in the mean of their squares."""
+LEAP = Constant(6.0)
+"""A jump: in the first row the sensor was so many deviations away from what follows from the row before and the others,"""
+HALF = Constant(0.5)
+"""moved, and alone explains more than this part of that row: in a new regime, others moved, too."""
+MOVED = Constant(0.1)
+"""Stuck: more than half of the sensor's steps are below this part of its usual one."""
 SHARED = Constant(1.6)
-"""A regime: without the sensor, the squared distance would be above so much for each sensor."""
-SMOOTH = Constant(0.6)
-LIVELY = Constant(1.1)
-STEEP = Constant(2.2)
-"""A jump: the first row was so many times above the threshold,"""
-FAR_STEP = Constant(4.0)
-"""and the sensor's step so many usual ones."""
+"""More than one sensor: without the culprit, the squared distance would be above so much for each sensor."""
 
 
 @kernel
-def blame_bank(m: GmmModel) -> None:
-    """m.parts: each sensor's deviation from what its regime and the other sensors let expect.  O(D^3 / 6)."""
-    n = len(m.own)
-    k = m.nearest[0]
-    copy(m.own, m.change, n)
-    solve_upper(m.roots[k], m.change, n, n)
+def explain(m: GmmModel, r: Real[...], z: Real[DIM], parts: Real[DIM]) -> None:
+    """parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle.  O(D^3 / 6)."""
+    n = len(parts)
+    copy(z, m.change, n)
+    solve_upper(r, m.change, n, n)
     for j in range(n):
-        zero(m.turned, n)
-        m.turned[j] = real(1)
-        whiten(m.roots[k], m.turned, j, n, n, BEYOND)
-        own = plus_product(real(0), m.turned, m.turned, n)
-        m.parts[j] = bounded(m.change[j] / sqrt(own), WHITE_MOST)
+        zero(m.partner, n)
+        m.partner[j] = real(1)
+        whiten(r, m.partner, j, n, n, BEYOND)
+        own = plus_product(real(0), m.partner, m.partner, n)
+        part = bounded(m.change[j] / sqrt(own), WHITE_MOST)
+        parts[j] = part * part
 
 
 @kernel
-def blame_course(m: GmmModel) -> None:
-    """m.parts: the same, from what the row before and the other sensors let expect.  O(D^3 / 6)."""
-    n = len(m.own)
-    copy(m.pair, m.partner, len(m.pair))
-    solve_upper(m.joint, m.partner, len(m.pair), len(m.pair))
+def explain_course(m: GmmModel, parts: Real[DIM]) -> None:
+    """parts: the same for what does not follow from the row before: the joint triangle ends with that of its root.  O(D^3 / 6)."""
+    n = len(parts)
+    start = len(m.joint) - len(m.merged)
+    for i in range(len(m.merged)):
+        m.merged[i] = m.joint[start + i]
     for j in range(n):
-        m.change[j] = m.partner[n + j]
-    for j in range(n):
-        zero(m.partner, len(m.partner))
-        m.partner[n + j] = real(1)
-        whiten(m.joint, m.partner, n + j, len(m.partner), len(m.partner), BEYOND)
-        own = plus_product(real(0), m.partner, m.partner, len(m.partner))
-        m.parts[j] = bounded(m.change[j] / sqrt(own), WHITE_MOST)
+        parts[j] = m.pair[n + j]
+    explain(m, m.merged, parts, parts)
+
+
+@kernel
+def left_of(square: Real, part: Real) -> Real:
+    """What a sensor leaves of a squared distance."""
+    return clipped(square - part, real(0), WHITE_MOST * WHITE_MOST)
 
 
 @kernel
 def begin_story(m: GmmModel) -> None:
     """Nothing is known of the culprit yet."""
     m.told[0] = 0
-    m.sudden[0] = real(0)
+    m.calm[0] = real(0)
     m.rough[0] = real(0)
     m.others[0] = real(0)
 
@@ -92,51 +89,55 @@ def usual_step(m: GmmModel, j: Index) -> Real:
 
 @kernel
 def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
-    """Take the culprit's next step, and what the others would have left.  O(D)."""
+    """Take the culprit's next step, and what it leaves to the others.  O(D)."""
     step = bounded((x[j] - m.before[j]) / sqrt(usual_step(m, j)), WHITE_MOST)
-    rest = clipped(m.distance[0] - m.parts[j] * m.parts[j], real(0), WHITE_MOST * WHITE_MOST)
-    if m.told[0] == 0:
-        m.sudden[0] = absolute(step)
-    else:
+    if m.told[0] > 0:
         m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.told[0])
     if m.told[0] < m.horizon:
         m.told[0] += 1
-    m.others[0] = m.others[0] + (rest - m.others[0]) / real(m.told[0])
+    rate = real(1) / real(m.told[0])
+    still = real(1) if absolute(step) < MOVED else real(0)
+    m.calm[0] = clipped(m.calm[0] + rate * (still - m.calm[0]), real(0), real(1))
+    m.others[0] = m.others[0] + rate * (left_of(m.distance[0], m.parts[j]) - m.others[0])
 
 
 @kernel
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
     """A row is in alarm: find the sensors that it is about.  O(D^3 / 3)."""
     n = len(m.own)
-    if m.episode[0] == 1:
+    explain_course(m, m.turned)
+    explain(m, m.roots[m.nearest[0]], m.own, m.parts)
+    # an alarm that goes on after a change became normal is the same one
+    if m.episode[0] == 1 and m.settling[0] == 0:
         zero(m.shares, n)
-        m.still[0] = real(0)
         m.culprit[0] = 0
-        m.onset[0] = bounded(m.loud[0] / threshold_of(m), LEVEL_MOST)
+        m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0
+        for j in range(n):
+            leap = m.turned[j] > HALF * m.innovation[0] and x[j] != m.before[j]
+            m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         begin_story(m)
+    total = SOME
+    for j in range(n):
+        by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
+        by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
+        # what has just become normal is known to the bank, but not yet to the course
+        if m.settling[0] > 0 or by_course < by_bank:
+            by_course = by_bank
+        m.turned[j] = log2_one_plus(by_course)
+        if j == m.repeater[0]:
+            m.turned[j] = m.turned[j] + REPEATED * m.loud[2]
+        total += m.turned[j]
     rate = real(1) / real(m.episode[0])
     if rate < LATEST:
         rate = LATEST
-    repeats = m.loud[2] > m.loud[0] and m.loud[2] > m.loud[1]
-    m.still[0] = clipped(m.still[0] + rate * ((real(1) if repeats else real(0)) - m.still[0]), real(0), real(1))
-    if repeats:
-        zero(m.parts, n)
-        m.parts[m.repeater[0]] = real(1)
-    elif m.loud[0] > m.loud[1] and m.episode[0] <= BEGINNING:
-        blame_course(m)
-    else:
-        blame_bank(m)
-    total = plus_product(SOME, m.parts, m.parts, n)
     best = 0
     for j in range(n):
-        share = m.parts[j] * m.parts[j] / total
-        m.shares[j] = clipped(m.shares[j] + rate * (share - m.shares[j]), real(0), real(1))
+        m.shares[j] = clipped(m.shares[j] + rate * (m.turned[j] / total - m.shares[j]), real(0), real(1))
         if m.shares[j] > m.shares[best]:
             best = j
     if best != m.culprit[0]:
         m.culprit[0] = best
         begin_story(m)
-    blame_bank(m)
     tell_on(m, x, best)
 
 
@@ -149,27 +150,22 @@ def shared(m: GmmModel) -> Bool:
 @kernel
 def kind_of(m: GmmModel) -> Index:
     """What is wrong, as far as the alarm's rows tell."""
-    spread = m.others[0] / real(len(m.shares))
-    if m.told[0] <= FEW:
-        return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
-    if m.still[0] > MOSTLY or (m.sudden[0] < MOVED and spread < ALONE):
-        return GmmStatus.STUCK
-    if m.onset[0] > STEEP and m.sudden[0] > FAR_STEP:
+    if m.leaps[m.culprit[0]] > LEAP * LEAP:
         return GmmStatus.JUMP
-    if m.rough[0] > LIVELY or (m.rough[0] > SMOOTH and spread > SHARED):
-        return GmmStatus.REGIME
-    if m.onset[0] <= STEEP and spread <= SHARED:
+    if m.calm[0] > HALF:
+        return GmmStatus.STUCK
+    if m.abrupt[0] == 0:
         return GmmStatus.DRIFT
-    return GmmStatus.UNKNOWN
+    return GmmStatus.REGIME if m.told[0] > 1 else GmmStatus.UNKNOWN
 
 
 @kernel
 def forget_blame(m: GmmModel) -> None:
     """Forget what the latest alarm was about."""
     zero(m.shares, len(m.shares))
+    zero(m.leaps, len(m.leaps))
     m.culprit[0] = 0
-    m.still[0] = real(0)
-    m.onset[0] = real(0)
+    m.abrupt[0] = 0
     begin_story(m)

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Framed
-from pykernel.algorithms.novelty.threshold import LEVEL_MOST, SCORE_MOST, WHITE_MOST, Threshold, ThresholdConfig
+from pykernel.algorithms.novelty.threshold import SCORE_MOST, WHITE_MOST, Threshold, ThresholdConfig
 from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, between
 
 LONGEST = 65535
@@ -20,7 +20,7 @@ class GmmStatus(IntEnum):
     STRANGE = 2  # the row was learned, but not as one of a known regime
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
-    UNKNOWN = 8  # an alarm that fits none of the others, or too short a one
+    UNKNOWN = 8  # an alarm of one row, or of one since its culprit is another, that is none of the others
     JUMP = 9  # a sensor's offset or gain is suddenly another one
     DRIFT = 10  # a sensor creeps away
     STUCK = 11  # a sensor repeats itself
@@ -72,12 +72,12 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    still: between(Real, 0, 1.0625)  # part of the rows in which repeats were the reason
-    onset: between(Real, -LEVEL_MOST, LEVEL_MOST)  # surprise by the course in the first row, in parts of the threshold
+    leaps: between(Real[DIM], 0, WHITE_MOST)  # squared deviations of the first row that each explains, if it is most
+    abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # rows of the alarm since it is
-    sudden: between(Real, 0, WHITE_MOST)  # its step in the first of them, in usual steps
-    rough: between(Real, 0, 2.0**41)  # the mean square of its later steps, in usual ones
+    calm: between(Real, 0, 1.0625)  # part of them in which it hardly moved
+    rough: between(Real, 0, 2.0**41)  # the mean square of its steps after the first of them, in usual ones
     others: between(Real, 0, 2.0**41)  # what the squared distance would be without it, in the mean
 
 
