@@ -103,7 +103,9 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
-        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.episode = self.quiet = 0
+        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = self.episode = (
+            self.quiet
+        ) = 0
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0
@@ -140,14 +142,14 @@ class Twin:
         self.level = score if not judged else self.level + self.smoothing * (score - self.level)
         alarmed = self.forbidden or (not warm and self.level > self.threshold)
         self._follow_episode(alarmed)
-        if judged and 4 * self.watched >= self.warmup:
+        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
+        if judged and 4 * self.watched >= self.warmup and not (warm and strange):
             self._teach(alarmed, not warm)
         if alarmed:
             self._accuse(x)
         held = alarmed and (self.settling == 0 or self.forbidden)
         self.settling = max(self.settling - 1, 0)
         lasting = held and self.episode > self.relearn_after and not self.forbidden
-        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
         status = DONE
         if not self.forbidden:
             if strange or held:
@@ -245,8 +247,10 @@ class Twin:
     def _teach(self, alarmed: bool, corrects: bool) -> None:
         if alarmed and self.episode > 10:
             return
-        if self.taught == 0:
+        if self.taught == 0 or (self.below == 60 and not corrects):
             self.quantile, self.excess = self.level, 1.0
+            self.taught = self.below = 0
+        self.below = 0 if self.level > self.quantile else min(self.below + 1, 60)
         self.taught = min(self.taught + 1, 1000)
         step = max(4 / (self.taught + 4), 0.01) * self.excess
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)

@@ -222,7 +222,9 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     if not warm and m.level[0] > threshold_of(m):
         alarmed = True
     follow_episode(m, alarmed)
-    if judged and settles(m.watched[0], m.warmup):
+    strange = is_strange(m)
+    # in the warm-up there are no alarms: strange rows are of regimes that are not known yet
+    if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
         teach(m, alarmed, not warm)
     if alarmed:
         accuse(m, x)
@@ -231,7 +233,6 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
     status = Status.DONE
-    strange = is_strange(m)
     if m.forbidden[0] == 0:
         if strange or held:
             gather(m, x)
