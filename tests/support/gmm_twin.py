@@ -71,6 +71,10 @@ class Gaussian:
     def heavy(self) -> float:
         return max(self.weight, 1.0)
 
+    def reach(self, outlying: float) -> float:
+        """The squared distance up to which a rejected regime forbids rows; of few rows, measured in the first row's deviations."""
+        return outlying * (4 if self.count > 2 * len(self.mean) + 2 else self.count / 0.3**2)
+
 
 def merged(a: Gaussian, b: Gaussian) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of a mixture of two."""
@@ -140,9 +144,10 @@ class Twin:
         warm = self.watched < self.warmup or not judged
         score = within(math.log(np.exp(self.loud - self.loud.max()).sum()) + self.loud.max(), LEVEL_MOST)
         self.level = score if not judged else self.level + self.smoothing * (score - self.level)
-        alarmed = self.forbidden or (not warm and self.level > self.threshold)
+        young = self.nearest.count <= 2 * self.dim + 2
+        alarmed = self.forbidden or (not warm and self.level > self.threshold and not young)
         self._follow_episode(alarmed)
-        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
+        strange = self.distance > self.outlying and not young
         if judged and 4 * self.watched >= self.warmup and not (warm and strange):
             self._teach(alarmed, not warm)
         if alarmed:
@@ -161,7 +166,7 @@ class Twin:
                 if not g.rejected and g.weight > 2.0**-10:
                     g.weight *= 1 - 1 / 5000
             enough = self.patience if warm else self.soon if self._shared() else self.relearn_after
-            if self.candidate is not None and self.candidate.count >= enough:
+            if self.candidate is not None and self.candidate.count >= enough and self._has_room():
                 self._admit(False)
                 status = BORN
         if not held or lasting:
@@ -179,15 +184,18 @@ class Twin:
     def acknowledge(self) -> int:
         if self.candidate is None:
             return NOTHING_NEW
+        if not self._has_room():
+            return NO_ROOM
         self._compare(10**6)
-        self._admit(False)
+        self._admit(False, least=sum(g.weight for g in self.bank) / len(self.bank))
         self._quicken()
+        self.level = 0.0
         return DONE
 
     def reject(self) -> int:
         if self.candidate is None:
             return NOTHING_NEW
-        if sum(g.rejected for g in self.bank) >= self.places - 2:
+        if not self._has_room():
             return NO_ROOM
         self._compare(10**6)
         self._admit(True)
@@ -216,7 +224,9 @@ class Twin:
             found.append((bits, z, g))
         by_bank, self.own, self.nearest = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
         self.distance = float(self.own @ self.own)
-        self.forbidden = any(bits < by_bank for bits, _, g in found if g.rejected)
+        rejected = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= g.reach(self.outlying)]
+        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
+        self.forbidden = any(strange or bits < by_bank for bits, _ in rejected)
         n = self.dim
         self.pair = white(self.joint, np.concatenate([self.before - self.middle, x - self.middle]))
         self.innovation = float(self.pair[n:] @ self.pair[n:])
@@ -303,10 +313,13 @@ class Twin:
                 self.best = found if self.best is None else min(self.best, found)
         del self.to_compare[:pairs]
 
-    def _admit(self, rejected: bool) -> None:
+    def _has_room(self) -> bool:
+        return len(self.bank) < self.places or sum(not g.rejected for g in self.bank) > 1
+
+    def _admit(self, rejected: bool, least: float = 0) -> None:
         new = self.candidate
         assert new is not None
-        new.weight, new.rejected = float(new.count), rejected
+        new.weight, new.rejected = max(float(new.count), least), rejected
         if len(self.bank) < self.places:
             self.bank.append(new)
         else:
