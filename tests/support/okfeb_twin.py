@@ -63,7 +63,7 @@ class RateKeeper:
             self.e += (min(level - self.q, most) - self.e) / (self.upper * self.n + 1)
             self.e = max(self.e, self.size / 20)
         if corrects:
-            step = max(0.02, min(2e-4 / self.rate, 2.0))
+            step = max(0.02, min(4e-4 / self.rate, 2.0))
             self.s = max(self.s + step * (alarm - self.rate), -0.7 * self.tail)
 
 
