@@ -170,7 +170,7 @@ class Twin:
                 self._admit(False)
                 status = BORN
         if not held or lasting:
-            self._learn_course(x, strange)
+            self._learn_course(x, strange, lasting)
         same = x == self.before
         self.run = np.where(same, np.minimum(self.run + 1, 65535), 0)
         if (status == BORN or lasting) and not warm:
@@ -340,7 +340,7 @@ class Twin:
 
     # ------------------------------------------------------------------------------------------------ the course
 
-    def _learn_course(self, x: np.ndarray, strange: bool) -> None:
+    def _learn_course(self, x: np.ndarray, strange: bool, lasting: bool) -> None:
         n = self.dim
         if not strange:
             self.followed = min(self.followed + 1, HORIZON)
@@ -356,7 +356,7 @@ class Twin:
         self.least_step = np.where(
             (step > 0) & ((self.least_step == 0) | (step < self.least_step)), step, self.least_step
         )
-        if self.watched > 4 * n:
+        if self.watched > 4 * n and (lasting or not strange):
             known, self.surprised = self.surprised > 0, min(self.surprised + 1, HORIZON)
             above = self.surprise - self.usual
             if self.surprised > 100:

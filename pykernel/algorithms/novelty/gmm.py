@@ -254,7 +254,8 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
             learn_course(m, x)
         learn_repeats(m, x)
         learn_steps(m, x)
-        if m.watched[0] > m.loud_first:
+        # of strange rows no surprise is usual, or many regimes would make the monitor blind
+        if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     count_repeats(m, x)
     if (status == GmmStatus.BORN or lasting) and not warm:
