@@ -255,7 +255,7 @@ class Twin:
             self.episode = self.quiet = 0
 
     def _teach(self, alarmed: bool, corrects: bool) -> None:
-        if alarmed and self.episode > 10:
+        if self.episode > 10:
             return
         if self.taught == 0 or (self.below == 60 and not corrects):
             self.quantile, self.excess = self.level, 1.0

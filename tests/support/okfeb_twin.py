@@ -313,7 +313,7 @@ class Twin:
         if not any(self.rows[-6:]):
             self.rows = []
         lasting = len(self.rows) > n.relearn_after
-        if n.threshold is None and 4 * self.seen >= n.warmup and (not alarm or len(self.rows) <= 10 or lasting):
+        if n.threshold is None and 4 * self.seen >= n.warmup and (len(self.rows) <= 10 or lasting):
             self.keeper.learn(self.level, alarm, not warm)
         return alarm, alarm and not lasting
 

@@ -116,8 +116,8 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 @kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level, but of an episode only the first rows.  O(1)."""
-    if not alarm or m.episode[0] <= TAUGHT:
+    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1)."""
+    if m.episode[0] <= TAUGHT:
         learn_level(m, alarm, corrects)
 
 

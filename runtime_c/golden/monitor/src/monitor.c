@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8E735141u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x060E44A7u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -742,10 +742,10 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     }
 }
 
-/* Let the threshold learn the level, but of an episode only the first rows.  O(1). */
+/* Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1). */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects)
 {
-    if (!alarm || (s->episode <= 10)) {
+    if (s->episode <= 10) {
         monitor_learn_level(s, alarm, corrects);
     }
 }
