@@ -19,8 +19,10 @@ class Revision:
 
 RAISED: dict[str, Revision] = {
     # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
-    "okfeb": Revision(bits=4, meaning=2),
-    "gmm": Revision(bits=2, meaning=2),  # blame by what a sensor explains of the surprise
+    # which a surprise in the warm-up does not spoil
+    "okfeb": Revision(bits=5, meaning=2),
+    # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do
+    "gmm": Revision(bits=2, meaning=2),
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

@@ -177,7 +177,7 @@ class Telling(Streaming):
         Returns
         -------
         changed : bool
-            False if there is nothing new, or if all regimes but two are rejected ones already, so that nothing changed.
+            False if there is nothing new, or if all regimes but one are rejected ones already, so that nothing changed.
         """
         return self._decided("reject")
 

@@ -43,8 +43,10 @@ class NoveltySection(Section):
     )
 
 
-def threshold_parameters(novelty: NoveltySection, size: float, level_end: float = 64.0) -> dict[str, Any]:
-    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one."""
+def threshold_parameters(
+    novelty: NoveltySection, size: float, level_end: float = 64.0, undone: float = UNDONE
+) -> dict[str, Any]:
+    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one.  undone: see UNDONE."""
     rate = novelty.false_alarm_rate
     upper = max(UPPER, 2 * rate)
     ratio = float(Decimal(upper / rate) ** Decimal(str(SHAPE)))  # the same on every machine
@@ -54,7 +56,7 @@ def threshold_parameters(novelty: NoveltySection, size: float, level_end: float 
         "tail": (1 - SHAPE) * (ratio - 1) / SHAPE,
         "level_end": level_end,
         "inside": 1 - rate / upper,
-        "correction": min(max(CORRECTION, UNDONE / rate), 100 * CORRECTION),
+        "correction": min(max(CORRECTION, undone / rate), 100 * CORRECTION),
         "smoothing": novelty.smoothing,
         "excess_first": size,
         "excess_least": size / 20,

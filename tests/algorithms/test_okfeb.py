@@ -801,7 +801,7 @@ def test_thresholds_do_not_run_away(precision: str) -> None:
     assert np.isin(statuses[:20], [NOVEL]).any()
     assert_finite(model)
     assert 0 < model.read("alarm")[0][1] <= 2
-    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (10_000, 1)))  # twenty alarms' worth of rows at this rate
+    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (20_000, 1)))  # as many as twenty rows in alarm are to come in
     statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
     assert np.isin(statuses[:20], [NOVEL]).any()
 
@@ -1005,6 +1005,8 @@ def forged(model: HostModel, rng: np.random.Generator) -> str:
     at = tuple(int(rng.integers(size)) for size in field.shape)
     if field.dtype.kind == "i":
         field[at] = rng.choice([-1, 0, 1, 2, 7, 30268, 10**6, 2**22, 2**31 - 1, -(2**31)])
+    elif field.dtype.kind == "u":
+        field[at] = rng.choice([v for v in (0, 1, 2, 7, 60, 61, 255, 1001, 65535) if v <= np.iinfo(field.dtype).max])
     else:
         info = np.finfo(field.dtype)
         field[at] = rng.choice(

@@ -71,6 +71,10 @@ class Gaussian:
     def heavy(self) -> float:
         return max(self.weight, 1.0)
 
+    def reach(self, outlying: float) -> float:
+        """The squared distance up to which a rejected regime forbids rows; of few rows, measured in the first row's deviations."""
+        return outlying * (4 if self.count > 2 * len(self.mean) + 2 else self.count / 0.3**2)
+
 
 def merged(a: Gaussian, b: Gaussian) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of a mixture of two."""
@@ -103,7 +107,9 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
-        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.episode = self.quiet = 0
+        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = self.episode = (
+            self.quiet
+        ) = 0
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0
@@ -138,16 +144,17 @@ class Twin:
         warm = self.watched < self.warmup or not judged
         score = self.loud.max()
         self.level = score if not judged else self.level + self.smoothing * (score - self.level)
-        alarmed = self.forbidden or (not warm and self.level > self.threshold)
+        young = self.nearest.count <= 2 * self.dim + 2
+        alarmed = self.forbidden or (not warm and self.level > self.threshold and not young)
         self._follow_episode(alarmed)
-        if judged and 4 * self.watched >= self.warmup:
+        strange = self.distance > self.outlying and not young
+        if judged and 4 * self.watched >= self.warmup and not (warm and strange):
             self._teach(alarmed, not warm)
         if alarmed:
             self._accuse(x)
         held = alarmed and (self.settling == 0 or self.forbidden)
         self.settling = max(self.settling - 1, 0)
         lasting = held and self.episode > self.relearn_after and not self.forbidden
-        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
         status = DONE
         if not self.forbidden:
             if strange or held:
@@ -159,11 +166,11 @@ class Twin:
                 if not g.rejected and g.weight > 2.0**-10:
                     g.weight *= 1 - 1 / 5000
             enough = self.patience if warm else self.soon if self._shared() else self.relearn_after
-            if self.candidate is not None and self.candidate.count >= enough:
+            if self.candidate is not None and self.candidate.count >= enough and self._has_room():
                 self._admit(False)
                 status = BORN
         if not held or lasting:
-            self._learn_course(x, strange)
+            self._learn_course(x, strange, lasting)
         same = x == self.before
         self.run = np.where(same, np.minimum(self.run + 1, 65535), 0)
         if (status == BORN or lasting) and not warm:
@@ -177,15 +184,18 @@ class Twin:
     def acknowledge(self) -> int:
         if self.candidate is None:
             return NOTHING_NEW
+        if not self._has_room():
+            return NO_ROOM
         self._compare(10**6)
-        self._admit(False)
+        self._admit(False, least=sum(g.weight for g in self.bank) / len(self.bank))
         self._quicken()
+        self.level = 0.0
         return DONE
 
     def reject(self) -> int:
         if self.candidate is None:
             return NOTHING_NEW
-        if sum(g.rejected for g in self.bank) >= self.places - 2:
+        if not self._has_room():
             return NO_ROOM
         self._compare(10**6)
         self._admit(True)
@@ -213,7 +223,9 @@ class Twin:
             found.append((bits, z, g))
         by_bank, self.own, self.nearest = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
         self.distance = float(self.own @ self.own)
-        self.forbidden = any(bits < by_bank for bits, _, g in found if g.rejected)
+        rejected = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= g.reach(self.outlying)]
+        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
+        self.forbidden = any(strange or bits < by_bank for bits, _ in rejected)
         n = self.dim
         self.pair = white(self.joint, np.concatenate([self.before - self.middle, x - self.middle]))
         self.innovation = float(self.pair[n:] @ self.pair[n:])
@@ -242,10 +254,12 @@ class Twin:
             self.episode = self.quiet = 0
 
     def _teach(self, alarmed: bool, corrects: bool) -> None:
-        if alarmed and self.episode > 10:
+        if self.episode > 10:
             return
-        if self.taught == 0:
+        if self.taught == 0 or (self.below == 60 and not corrects):
             self.quantile, self.excess = self.level, 1.0
+            self.taught = self.below = 0
+        self.below = 0 if self.level > self.quantile else min(self.below + 1, 60)
         self.taught = min(self.taught + 1, 1000)
         step = max(4 / (self.taught + 4), 0.01) * self.excess
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
@@ -298,10 +312,13 @@ class Twin:
                 self.best = found if self.best is None else min(self.best, found)
         del self.to_compare[:pairs]
 
-    def _admit(self, rejected: bool) -> None:
+    def _has_room(self) -> bool:
+        return len(self.bank) < self.places or sum(not g.rejected for g in self.bank) > 1
+
+    def _admit(self, rejected: bool, least: float = 0) -> None:
         new = self.candidate
         assert new is not None
-        new.weight, new.rejected = float(new.count), rejected
+        new.weight, new.rejected = max(float(new.count), least), rejected
         if len(self.bank) < self.places:
             self.bank.append(new)
         else:
@@ -322,7 +339,7 @@ class Twin:
 
     # ------------------------------------------------------------------------------------------------ the course
 
-    def _learn_course(self, x: np.ndarray, strange: bool) -> None:
+    def _learn_course(self, x: np.ndarray, strange: bool, lasting: bool) -> None:
         n = self.dim
         if not strange:
             self.followed = min(self.followed + 1, HORIZON)
@@ -338,7 +355,7 @@ class Twin:
         self.least_step = np.where(
             (step > 0) & ((self.least_step == 0) | (step < self.least_step)), step, self.least_step
         )
-        if self.watched > 4 * n:
+        if self.watched > 4 * n and (lasting or not strange):
             known, self.surprised = self.surprised > 0, min(self.surprised + 1, HORIZON)
             above = self.surprise - self.usual
             if self.surprised > 100:

@@ -42,7 +42,7 @@ class RateKeeper:
         self.rate, self.upper = rate, max(0.1, 2 * rate)
         self.tail = 0.8 * ((self.upper / rate) ** 0.2 - 1) / 0.2
         self.size = 0.005
-        self.n, self.q, self.e, self.s = 0, 0.0, 0.0, 0.0
+        self.n, self.below, self.q, self.e, self.s = 0, 0, 0.0, 0.0, 0.0
 
     @property
     def threshold(self) -> float:
@@ -50,11 +50,12 @@ class RateKeeper:
         return self.q + min(self.e * self.tail, room) + self.e * self.s
 
     def learn(self, level: float, alarm: bool, corrects: bool) -> None:
-        if self.n == 0:
-            self.q, self.e = level, self.size
+        if self.n == 0 or (self.below == 60 and not corrects):
+            self.n, self.below, self.q, self.e = 0, 0, level, self.size
         self.n = min(self.n + 1, 1000)
         step = max(4 / (self.n + 4), 0.01) * self.e
         apart(level, self.q, 1.0)
+        self.below = 0 if level > self.q else min(self.below + 1, 60)
         self.q += step * ((level > self.q) - self.upper)
         apart(level, self.q, 1.0)
         if level > self.q:
@@ -62,7 +63,7 @@ class RateKeeper:
             self.e += (min(level - self.q, most) - self.e) / (self.upper * self.n + 1)
             self.e = max(self.e, self.size / 20)
         if corrects:
-            step = max(0.02, min(2e-4 / self.rate, 2.0))
+            step = max(0.02, min(4e-4 / self.rate, 2.0))
             self.s = max(self.s + step * (alarm - self.rate), -0.7 * self.tail)
 
 
@@ -312,7 +313,7 @@ class Twin:
         if not any(self.rows[-6:]):
             self.rows = []
         lasting = len(self.rows) > n.relearn_after
-        if n.threshold is None and 4 * self.seen >= n.warmup and (not alarm or len(self.rows) <= 10 or lasting):
+        if n.threshold is None and 4 * self.seen >= n.warmup and (len(self.rows) <= 10 or lasting):
             self.keeper.learn(self.level, alarm, not warm)
         return alarm, alarm and not lasting
 

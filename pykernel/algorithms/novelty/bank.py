@@ -24,6 +24,10 @@ FIRST = Constant(2.0**-10)
 """Deviation of a sensor after the first row, in parts of its value."""
 CANDIDATE = Constant(0.3)
 """Deviations of a candidate's first row, in parts of those of the nearest regime."""
+REACH = Constant(4.0)
+"""A rejected regime reaches twice as far as a row is strange: it learns nothing more, and stays as rough as it was rejected."""
+NARROW = Constant(1 / 0.3**2)
+"""The first row's deviations, squared, shrink to 1 / (NARROW n) in n rows of which a candidate has too few to tell its own."""
 SMALL = Constant(2.0**-40)
 LARGE = Constant(2.0**40)
 GIVEN_UP = 3
@@ -64,6 +68,20 @@ def lengthened(m: GmmModel, square: Real) -> Real:
 
 
 @kernel
+def is_strange(m: GmmModel) -> Bool:
+    """Whether the row is too far even from the nearest Gaussian, which has seen enough to tell."""
+    return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
+
+
+@kernel
+def reach_of(m: GmmModel, k: Index) -> Real:
+    """The squared distance up to which a rejected regime forbids rows."""
+    if m.counts[k] > m.fresh:
+        return REACH * m.outlying
+    return NARROW * real(m.counts[k]) * m.outlying
+
+
+@kernel
 def look_around(m: GmmModel, x: Real[DIM]) -> None:
     """Find the Gaussian that explains a row best, and how well.  O(K D^2 / 2)."""
     total = real(0)
@@ -80,7 +98,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
         square = plus_product(real(0), m.turned, m.turned, len(x))
         score = lengthened(m, square) + real(2) * (volume(m, k) - log2_of(m.weights[k] / total))
         if m.rejected[k] != 0:
-            if not any_barred or score < barred:
+            if square <= reach_of(m, k) and (not any_barred or score < barred):
                 barred = score
                 any_barred = True
         elif not found or score < least:
@@ -90,14 +108,9 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
             m.distance[0] = square
             copy(m.turned, m.own, len(x))
     m.surprise[1] = least
-    if any_barred and barred < least:
+    strange = is_strange(m)
+    if any_barred and (strange or barred < least):
         m.forbidden[0] = 1
-
-
-@kernel
-def is_strange(m: GmmModel) -> Bool:
-    """Whether the row is too far even from the nearest Gaussian, which has seen enough to tell."""
-    return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
 
 
 @kernel
@@ -305,8 +318,29 @@ def fade(m: GmmModel) -> None:
 
 
 @kernel
-def admit(m: GmmModel, rejected: Index) -> None:
-    """Make the candidate a regime.  O(D^3 / 3) if the bank is full."""
+def has_room(m: GmmModel) -> Bool:
+    """Whether a further regime can be admitted: there is a place, or there are two regimes to merge."""
+    if m.known[0] < len(m.weights):
+        return True
+    normal = 0
+    for k in range(len(m.weights)):
+        if m.rejected[k] == 0:
+            normal = normal + 1
+    return normal > 1
+
+
+@kernel
+def mean_weight(m: GmmModel) -> Real:
+    """What the regimes weigh in the mean."""
+    total = real(0)
+    for k in range(m.known[0]):
+        total += m.weights[k]
+    return total / real(m.known[0])
+
+
+@kernel
+def admit(m: GmmModel, rejected: Index, least: Real) -> None:
+    """Make the candidate a regime, of at least so much weight.  O(D^3 / 3) if the bank is full."""
     k = m.known[0]
     if k < len(m.weights):
         m.known[0] = k + 1
@@ -317,5 +351,7 @@ def admit(m: GmmModel, rejected: Index) -> None:
     copy(m.roots[last], m.roots[k], len(m.roots[0]))
     m.counts[k] = m.counts[last]
     m.weights[k] = real(m.counts[last])
+    if m.weights[k] < least:
+        m.weights[k] = least
     m.rejected[k] = rejected
     drop_candidate(m)

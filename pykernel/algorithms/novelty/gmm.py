@@ -16,8 +16,10 @@ from pykernel.algorithms.novelty.bank import (
     compare_all,
     fade,
     gather,
+    has_room,
     is_strange,
     look_around,
+    mean_weight,
     renew,
     start_at,
 )
@@ -215,10 +217,13 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     warm = m.watched[0] < m.warmup or not judged
     raise_level(m, score_of(m), not judged)
     alarmed = m.forbidden[0] != 0
-    if not warm and m.level[0] > threshold_of(m):
+    # a regime of few rows cannot tell yet
+    if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
         alarmed = True
     follow_episode(m, alarmed)
-    if judged and settles(m.watched[0], m.warmup):
+    strange = is_strange(m)
+    # in the warm-up there are no alarms: strange rows are of regimes that are not known yet
+    if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
         teach(m, alarmed, not warm)
     if alarmed:
         accuse(m, x)
@@ -227,7 +232,6 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
     status = Status.DONE
-    strange = is_strange(m)
     if m.forbidden[0] == 0:
         if strange or held:
             gather(m, x)
@@ -238,15 +242,16 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         enough = m.patience
         if not warm:
             enough = m.relearn_soon if shared(m) else m.relearn_after
-        if m.counts[len(m.weights)] >= enough:
-            admit(m, 0)
+        if m.counts[len(m.weights)] >= enough and has_room(m):
+            admit(m, 0, real(0))
             status = GmmStatus.BORN
     if not held or lasting:
         if not strange:
             learn_course(m, x)
         learn_repeats(m, x)
         learn_steps(m, x)
-        if m.watched[0] > m.loud_first:
+        # of strange rows no surprise is usual, or many regimes would make the monitor blind
+        if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     count_repeats(m, x)
     if (status == GmmStatus.BORN or lasting) and not warm:
@@ -266,13 +271,16 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
 def acknowledge(m: GmmModel) -> Index:
     """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  O(K^2 D^3).
 
-    Returns DONE, or NOTHING_NEW.
+    Returns DONE, NOTHING_NEW, or NO_ROOM if all regimes but one are rejected ones.
     """
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
+    if not has_room(m):
+        return GmmStatus.NO_ROOM
     compare_all(m)
-    admit(m, 0)
+    admit(m, 0, mean_weight(m))
     quicken(m)
+    m.level[0] = real(0)
     return Status.DONE
 
 
@@ -280,18 +288,14 @@ def acknowledge(m: GmmModel) -> Index:
 def reject(m: GmmModel) -> Index:
     """This never may be normal: rows like those of the alarm are always in alarm, and nothing learns them.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, or NO_ROOM if the regimes but two are rejected ones already.
+    Returns DONE, NOTHING_NEW, or NO_ROOM if all regimes but one are rejected ones already.
     """
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
-    others = len(m.weights) - 2
-    for k in range(m.known[0]):
-        if m.rejected[k] != 0:
-            others = others - 1
-    if others <= 0:
+    if not has_room(m):
         return GmmStatus.NO_ROOM
     compare_all(m)
-    admit(m, 1)
+    admit(m, 1, real(0))
     return Status.DONE
 
 

@@ -27,7 +27,7 @@ class GmmStatus(IntEnum):
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors say something that was never seen, and agree on it
     NOTHING_NEW = -10  # there is no regime that could be acknowledged or rejected; nothing changed
-    NO_ROOM = -11  # too many rejected regimes are kept already; nothing changed
+    NO_ROOM = -11  # all regimes but one are rejected ones already; nothing changed
 
 
 class Bank(Struct):
@@ -85,7 +85,7 @@ class Sight(Struct):
     """What a row looks like.  Every call computes it anew; zeros are always valid."""
 
     nearest: Index  # the regime that explains the row best
-    forbidden: Index  # 1: a rejected regime explains it better
+    forbidden: Index  # 1: within the reach of a rejected regime, which explains it better, or no other does
     repeater: Index  # the sensor whose repeats surprise most
     distance: Real  # squared distance from the nearest, in its standard deviations
     innovation: Real  # square of what does not follow from the row before

@@ -8,6 +8,9 @@ of the rows without faults that are in alarm.
 
 An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
 become usual.  A monitor for which a long alarm is the new normal begins a new episode, or calls ``learn_level``.
+
+A surprise in the first rows would put q far too high, and q sinks slowly.  So in the warm-up, where there are no alarms, the threshold
+begins anew when no level was above q for long (``UNEXCEEDED``).
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -22,6 +25,9 @@ SCORE_MOST = Constant(2.0**24)
 SHIFT_MOST = Constant(64.0)
 STEADY = 200
 """After so many rows, what exceeds q counts at most as far as the threshold was meant to lie, and once more."""
+UNEXCEEDED = 60
+"""In the warm-up: if so many rows in turn were not above q, q is too high, and the threshold begins anew.  By chance that is
+0.9^60, two in a thousand."""
 TAUGHT = 10
 """Rows of an episode that teach the threshold."""
 GAP = 5
@@ -41,6 +47,7 @@ class Threshold(Struct):
     excess: between(Real, 0, 128)  # e: by how much, in the mean
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
+    below: between(Uint8, 0, UNEXCEEDED)  # number of latest rows that taught and were not above q
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
 
@@ -109,17 +116,19 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 @kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level, but of an episode only the first rows.  O(1)."""
-    if not alarm or m.episode[0] <= TAUGHT:
+    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1)."""
+    if m.episode[0] <= TAUGHT:
         learn_level(m, alarm, corrects)
 
 
 @kernel
 def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
-    if m.taught[0] == 0:
+    if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
+        m.taught[0] = 0
+        m.below[0] = 0
     if m.taught[0] < m.threshold_horizon:
         m.taught[0] += 1
     count = real(m.taught[0])
@@ -127,6 +136,10 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     if part < SLOWEST:
         part = SLOWEST
     above = m.level[0] > m.quantile[0]
+    if above:
+        m.below[0] = 0
+    elif m.below[0] < UNEXCEEDED:
+        m.below[0] += 1
     step = part * m.excess[0]
     change = (real(1) - m.upper) * step if above else -(m.upper * step)
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
@@ -150,6 +163,7 @@ def forget_threshold(m: ThresholdModel) -> None:
     m.excess[0] = real(0)
     m.shift[0] = real(0)
     m.taught[0] = 0
+    m.below[0] = 0
     m.episode[0] = 0
     m.quiet[0] = 0
 
@@ -167,5 +181,5 @@ def valid_threshold(m: ThresholdModel) -> Bool:
     if not episode:
         return False
     if m.taught[0] == 0:
-        return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0)
+        return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0) and m.below[0] == 0
     return True

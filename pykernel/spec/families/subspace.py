@@ -71,6 +71,8 @@ CENSOR_STEP = 0.05
 """Largest change of the log odds of the censoring threshold in one sample."""
 LEVEL_SIZE = 0.005
 """How far apart levels usually are."""
+UNDONE = 4e-4
+"""Twice that of other monitors (pykernel.spec.novelty): a surprise is some hundred sizes, so that the threshold has far to go."""
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
 OF_HEAD = Counts("is of the linear model on the features, for which [label] must name a label: leave it out", *LABELLED)
@@ -367,7 +369,7 @@ class SubspaceModels(Models):
         return (
             kernel_settings.parameters(spec)
             | stages.parameters(spec, 1e37 if narrow else 1e305)
-            | threshold_parameters(novelty, LEVEL_SIZE, 1.0)
+            | threshold_parameters(novelty, LEVEL_SIZE, 1.0, UNDONE)
             | {
                 "separates": False,  # a head learns 1 and -1
                 "scales": True,  # it works on a copy of the input

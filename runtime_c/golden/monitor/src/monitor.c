@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x19D456C0u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8FB4464Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -69,8 +69,8 @@ MONITOR_ASSERT(place_of_excess, offsetof(monitor_t, excess) == 3716u);
 MONITOR_ASSERT(place_of_shift, offsetof(monitor_t, shift) == 3720u);
 MONITOR_ASSERT(place_of_episode, offsetof(monitor_t, episode) == 3724u);
 MONITOR_ASSERT(place_of_taught, offsetof(monitor_t, taught) == 3728u);
-MONITOR_ASSERT(place_of_quiet, offsetof(monitor_t, quiet) == 3730u);
-MONITOR_ASSERT(place_of_reserved_threshold, offsetof(monitor_t, reserved_threshold) == 3731u);
+MONITOR_ASSERT(place_of_below, offsetof(monitor_t, below) == 3730u);
+MONITOR_ASSERT(place_of_quiet, offsetof(monitor_t, quiet) == 3731u);
 MONITOR_ASSERT(place_of_frozen, offsetof(monitor_t, frozen) == 3732u);
 MONITOR_ASSERT(place_of_x, offsetof(monitor_t, x) == 3736u);
 MONITOR_ASSERT(place_of_k, offsetof(monitor_t, k) == 3748u);
@@ -96,7 +96,7 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_CODE_LIMIT 3.1622777f /* limit above every element of q */
 /* limit above the square root of every k(x, x), and so above every element of C^-1 v */
 #define MONITOR_COORDINATE_LIMIT 1.01f
-#define MONITOR_CORRECTION 0.2f /* how many e a row in alarm raises the threshold by */
+#define MONITOR_CORRECTION 0.4f /* how many e a row in alarm raises the threshold by */
 #define MONITOR_DEAD 9.536743e-08f /* a column of L counts as empty if its squared length is at most this */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
 #define MONITOR_ETA 0.4f /* factor of the step length; for a constant step 4 eta lambda */
@@ -701,9 +701,11 @@ static void monitor_follow_episode(monitor_t *s, bool alarm)
 /* Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1). */
 static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
 {
-    if ((int32_t)s->taught == 0) {
+    if (((int32_t)s->taught == 0) || (((int32_t)s->below == 60) && !corrects)) {
         s->quantile = s->level;
         s->excess = MONITOR_EXCESS_FIRST;
+        s->taught = (uint16_t)(0);
+        s->below = (uint8_t)(0);
     }
     if ((int32_t)s->taught < MONITOR_THRESHOLD_HORIZON) {
         s->taught = (uint16_t)((int32_t)s->taught + 1);
@@ -714,6 +716,13 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
         part = MONITOR_SLOWEST;
     }
     const bool above = s->level > s->quantile;
+    if (above) {
+        s->below = (uint8_t)(0);
+    } else if ((int32_t)s->below < 60) {
+        s->below = (uint8_t)((int32_t)s->below + 1);
+    } else {
+        /* nothing */
+    }
     const float step = part * s->excess;
     float change = above ? ((1.0f - MONITOR_UPPER) * step) : -(MONITOR_UPPER * step);
     s->quantile = monitor_bounded(s->quantile + change, MONITOR_LEVEL_MOST);
@@ -733,10 +742,10 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     }
 }
 
-/* Let the threshold learn the level, but of an episode only the first rows.  O(1). */
+/* Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1). */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects)
 {
-    if (!alarm || (s->episode <= 10)) {
+    if (s->episode <= 10) {
         monitor_learn_level(s, alarm, corrects);
     }
 }
@@ -1807,6 +1816,7 @@ static void monitor_forget_threshold(monitor_t *s)
     s->excess = 0.0f;
     s->shift = 0.0f;
     s->taught = (uint16_t)(0);
+    s->below = (uint8_t)(0);
     s->episode = 0;
     s->quiet = (uint8_t)(0);
 }
@@ -2114,6 +2124,6 @@ int32_t monitor_selftest(monitor_t *s)
     hashed = monitor_hash(s);
     found = monitor_told(found, &hashed, 4u);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x0E4E210Cu);
+    const bool sound = monitor_arithmetic() && (found == 0x5334BA40u);
     return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }

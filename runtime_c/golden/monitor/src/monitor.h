@@ -28,9 +28,9 @@ extern "C" {
 #define MONITOR_RAM_BYTES 4632u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define MONITOR_SNAPSHOT_BYTES 3760u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x7AE9A522u /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0x16A22B31u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x19D456C0u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_CONFIG_HASH 0x1806D69Du /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x316C91C4u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0x8FB4464Fu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -81,8 +81,8 @@ typedef struct {
     float shift; /* s: the correction that keeps the rate */
     int32_t episode; /* number of rows since the present alarm began; 0: there is none */
     uint16_t taught; /* number of rows behind them, at most the horizon */
+    uint8_t below; /* number of latest rows that taught and were not above q */
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
-    uint8_t reserved_threshold[1]; /* always zero: keeps the size a multiple of the largest member */
     /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */

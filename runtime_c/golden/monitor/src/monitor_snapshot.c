@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x19D456C0u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8FB4464Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -274,7 +274,8 @@ static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
     if ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) == 0) {
         return (monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) == 0.0f)
                 && (monitor_stored_real(stored, MONITOR_PLACE(excess), 0) == 0.0f)
-                        && (monitor_stored_real(stored, MONITOR_PLACE(shift), 0) == 0.0f);
+                        && (monitor_stored_real(stored, MONITOR_PLACE(shift), 0) == 0.0f)
+                                && ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(below), 0) == 0);
     }
     return true;
 }
@@ -426,6 +427,12 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) <= MONITOR_THRESHOLD_HORIZON)) {
         return false;
     }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(below), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(below), 0) <= 60)) {
+        return false;
+    }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(episode), 0) >= 0)) {
         return false;
     }
@@ -462,7 +469,6 @@ static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t
     stored.chunk = MONITOR_SNAPSHOT_BYTES;
     stored.failed = false;
     stored.seen = *seen;
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_threshold), 0) == 0);
     sound = sound && monitor_snapshot_valid(&stored);
     *seen = stored.seen;
     if (stored.failed) {
