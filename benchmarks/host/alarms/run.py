@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.host.alarms import page
-from benchmarks.host.alarms.held_plants import held, held_sound
+from benchmarks.host.alarms.held_second import held, held_sound
 from benchmarks.host.alarms.measure import RATES, at_equal_rates, judged_faults, measured, rates
 from benchmarks.host.alarms.plants import fault_free, plants
 from benchmarks.host.alarms.raw import raw_streams
