@@ -301,7 +301,9 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("alarms",),
     ),
-    # its ``--held`` is run once, as soon as there are plants that nobody has seen
+    "alarms-blame-held": Result(
+        "-m benchmarks.host.alarms.blame --held", ("alarms-blame-held.csv",), "minutes", ("alarms",)
+    ),
     "alarms-blame": Result(
         "-m benchmarks.host.alarms.blame",
         ("alarms-blame.csv",),

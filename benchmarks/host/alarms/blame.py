@@ -19,15 +19,13 @@ ranges.  "chosen on": the public plants of another seed, and the first held plan
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.host.alarms import held_second
 from benchmarks.host.alarms.held_plants import held
 from benchmarks.host.alarms.measure import judged_faults
 from benchmarks.host.alarms.plants import fault_free, plants
@@ -39,7 +37,6 @@ from pykernel.algorithms.novelty.state import GmmStatus
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
-HELD = "benchmarks.host.alarms.held_second"
 KINDS = [kind.name.lower() for kind in GmmStatus if GmmStatus.UNKNOWN <= kind <= GmmStatus.REGIME]
 COUNTS = ("faults", "alarmed", "first", "near", "named", "some", "some_first", *KINDS)
 
@@ -114,11 +111,6 @@ def public() -> list[dict[str, Any]]:
     return found + lines("chosen on: held plants", held(0))
 
 
-def second_held() -> list[dict[str, Any]]:
-    streams: Callable[[int], Iterable[Stream]] = import_module(HELD).held
-    return lines("second held plants", streams(0))
-
-
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
@@ -169,9 +161,10 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="only the tables of what was measured")
     options = parser.parse_args()
     path = DATA / ("alarms-blame-held.csv" if options.held else "alarms-blame.csv")
-    if options.held and not options.show and find_spec(HELD) is None:
-        sys.exit(f"{HELD} does not exist: there are no plants that nobody has seen")
-    rows = load(path) if options.show else save(path, second_held() if options.held else public())
+    if options.show:
+        rows = load(path)
+    else:
+        rows = save(path, lines("second held plants", held_second.held(0)) if options.held else public())
     print(summary(rows))
     if options.show:
         for source in dict.fromkeys(row["source"] for row in rows):

@@ -1,4 +1,4 @@
-"""Plants on which an alarm detector is judged once: never tune a detector on them.
+"""Plants on which alarm detectors were judged once, before those of held_second; since then, constants of blame are chosen on them.
 
 Thirteen simulated machines with raw sensors in physical units.  ``held`` gives each one with faults, ``held_sound``
 without.  The first 2,000 rows are sound and visit every sound regime at least once; wear, weather and seasons go on
