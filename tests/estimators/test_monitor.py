@@ -200,7 +200,8 @@ def test_an_alarm_that_is_acknowledged_becomes_a_regime():
         model.monitor(x[480:])
         answers[action] = model.monitor(recording(60, 0, seed=2)).alarm, np.count_nonzero(model.regimes_)
     normal, known = answers["acknowledge"]
-    assert known == answers["reject"][1] + 1 and normal[20:].mean() < 0.2
+    # rows from 40 on are of the regime in which the jump was acknowledged; in the other one it was never seen
+    assert known == answers["reject"][1] + 1 and not normal[42:].any()
     assert answers["reject"][0].all()
 
 
