@@ -326,15 +326,17 @@ def test_the_row_after_an_acknowledgement_is_no_alarm(rows: int, dim: int) -> No
     assert np.mean(first) <= 0.1 and np.mean(most) < 0.04
 
 
+@pytest.mark.parametrize("beyond", [60, -12])
 @pytest.mark.parametrize("dim", [1, 3, 8])
 @pytest.mark.parametrize("rows", [3, 8, 30])
-def test_what_lies_beyond_a_rejected_regime_can_become_normal(rows: int, dim: int) -> None:
+def test_what_lies_beyond_a_rejected_regime_can_become_normal(rows: int, dim: int, beyond: int) -> None:
+    """Few rejected rows do not tell how wide their regime is: once they forbade whatever was new."""
     rng = np.random.default_rng(11)
     model = alarmed("float64", rng, rows, dim=dim)
     assert model.call("reject") == Status.DONE
     assert (model.update(regime(rng, 60, dim, offset=12)) == Status.HELD).all()
-    model.update(regime(rng, 900, dim, offset=60))
-    assert rows_in_alarm(model, regime(rng, 200, dim, offset=60)) < 0.05
+    model.update(regime(rng, 900, dim, offset=beyond))
+    assert rows_in_alarm(model, regime(rng, 200, dim, offset=beyond)) < 0.05
     assert (model.update(regime(rng, 60, dim, offset=12)) == Status.HELD).all()
 
 

@@ -71,10 +71,6 @@ class Gaussian:
     def heavy(self) -> float:
         return max(self.weight, 1.0)
 
-    def reach(self, outlying: float) -> float:
-        """The squared distance up to which a rejected regime forbids rows; of few rows, measured in the first row's deviations."""
-        return outlying * (4 if self.count > 2 * len(self.mean) + 2 else self.count / 0.3**2)
-
 
 def merged(a: Gaussian, b: Gaussian) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of a mixture of two."""
@@ -186,6 +182,7 @@ class Twin:
             return NOTHING_NEW
         if not self._has_room():
             return NO_ROOM
+        self._lend_shape()
         self._compare(10**6)
         self._admit(False, least=sum(g.weight for g in self.bank) / len(self.bank))
         self._quicken()
@@ -197,6 +194,7 @@ class Twin:
             return NOTHING_NEW
         if not self._has_room():
             return NO_ROOM
+        self._lend_shape()
         self._compare(10**6)
         self._admit(True)
         return DONE
@@ -214,16 +212,26 @@ class Twin:
     def _lengthened(self, square: float) -> float:
         return (NU + self.dim) * math.log2(1 + square / NU)
 
-    def _judge(self, x: np.ndarray) -> None:
+    def _look_around(self, x: np.ndarray) -> list[tuple[float, np.ndarray, Gaussian]]:
+        """Of each regime: surprise, whitened deviations, the regime."""
         total = sum(g.weight for g in self.bank)
         found = []
         for g in self.bank:
             z = white(g.cov, x - g.mean)
             bits = self._lengthened(z @ z) + 2 * (log2_volume(g.cov) - math.log2(g.weight / total))
             found.append((bits, z, g))
+        return found
+
+    def _lend_shape(self) -> None:
+        if self.candidate.count <= 2 * self.dim + 2:
+            near = min((f for f in self._look_around(self.candidate.mean) if not f[2].rejected), key=lambda f: f[0])
+            self.candidate.cov = near[2].cov.copy()
+
+    def _judge(self, x: np.ndarray) -> None:
+        found = self._look_around(x)
         by_bank, self.own, self.nearest = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
         self.distance = float(self.own @ self.own)
-        rejected = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= g.reach(self.outlying)]
+        rejected = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= 4 * self.outlying]
         strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
         self.forbidden = any(strange or bits < by_bank for bits, _ in rejected)
         n = self.dim

@@ -26,8 +26,6 @@ CANDIDATE = Constant(0.3)
 """Deviations of a candidate's first row, in parts of those of the nearest regime."""
 REACH = Constant(4.0)
 """A rejected regime reaches twice as far as a row is strange: it learns nothing more, and stays as rough as it was rejected."""
-NARROW = Constant(1 / 0.3**2)
-"""The first row's deviations, squared, shrink to 1 / (NARROW n) in n rows of which a candidate has too few to tell its own."""
 SMALL = Constant(2.0**-40)
 LARGE = Constant(2.0**40)
 GIVEN_UP = 3
@@ -74,14 +72,6 @@ def is_strange(m: GmmModel) -> Bool:
 
 
 @kernel
-def reach_of(m: GmmModel, k: Index) -> Real:
-    """The squared distance up to which a rejected regime forbids rows."""
-    if m.counts[k] > m.fresh:
-        return REACH * m.outlying
-    return NARROW * real(m.counts[k]) * m.outlying
-
-
-@kernel
 def look_around(m: GmmModel, x: Real[DIM]) -> None:
     """Find the Gaussian that explains a row best, and how well.  O(K D^2 / 2)."""
     total = real(0)
@@ -98,7 +88,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
         square = plus_product(real(0), m.turned, m.turned, len(x))
         score = lengthened(m, square) + real(2) * (volume(m, k) - log2_of(m.weights[k] / total))
         if m.rejected[k] != 0:
-            if square <= reach_of(m, k) and (not any_barred or score < barred):
+            if square <= REACH * m.outlying and (not any_barred or score < barred):
                 barred = score
                 any_barred = True
         elif not found or score < least:
@@ -327,6 +317,15 @@ def has_room(m: GmmModel) -> Bool:
         if m.rejected[k] == 0:
             normal = normal + 1
     return normal > 1
+
+
+@kernel
+def lend_shape(m: GmmModel) -> None:
+    """A candidate of few rows does not know its own shape: it gets that of the regime that explains it best.  O(K D^2 / 2)."""
+    last = len(m.weights)
+    if m.counts[last] <= m.fresh:
+        look_around(m, m.means[last])
+        copy(m.roots[m.nearest[0]], m.roots[last], len(m.roots[0]))
 
 
 @kernel

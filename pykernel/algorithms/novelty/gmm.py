@@ -18,6 +18,7 @@ from pykernel.algorithms.novelty.bank import (
     gather,
     has_room,
     is_strange,
+    lend_shape,
     look_around,
     mean_weight,
     renew,
@@ -277,6 +278,7 @@ def acknowledge(m: GmmModel) -> Index:
         return GmmStatus.NOTHING_NEW
     if not has_room(m):
         return GmmStatus.NO_ROOM
+    lend_shape(m)
     compare_all(m)
     admit(m, 0, mean_weight(m))
     quicken(m)
@@ -294,6 +296,7 @@ def reject(m: GmmModel) -> Index:
         return GmmStatus.NOTHING_NEW
     if not has_room(m):
         return GmmStatus.NO_ROOM
+    lend_shape(m)
     compare_all(m)
     admit(m, 1, real(0))
     return Status.DONE
