@@ -194,7 +194,7 @@ def print_answers(report: Mapping[str, Any]) -> None:
 
 
 def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
-    """How many rows are in alarm, the first alarms, and what simple detectors see of them."""
+    """How many rows are in alarm, the surest alarms in their order, and what simple detectors see of them."""
     found = report.get("alarms")
     if found is None:
         return
@@ -202,9 +202,11 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     if found["count"]:
         columns = (f"from {unit}", f"to {unit}", "in alarm", "level", "/ threshold")
         blames = "input" in found["listed"][0]
-        told = [alarm_told(alarm)[: None if blames else len(columns)] for alarm in found["listed"][:most]]
-        told += [("...", *[""] * (len(told[0]) - 1))] if found["count"] > most else []
+        surest = sorted(found["listed"], key=sureness, reverse=True)[:most]
+        surest.sort(key=lambda alarm: alarm["first_row"])
+        told = [alarm_told(alarm)[: None if blames else len(columns)] for alarm in surest]
         count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s in alarm"
+        count += f"; the {most} surest:" if found["count"] > most else ""
         words = (len(columns), len(columns) + 2) if blames else ()
         show_table(count, (*columns, *(("about", "share", "kind") if blames else ())), told, words=words)
     if found.get("judged"):
@@ -228,11 +230,17 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     show(*end, "")
 
 
+def sureness(alarm: Mapping[str, Any]) -> float:
+    """An alarm's level over its threshold, where it is highest."""
+    threshold: float = alarm["threshold"]
+    return alarm["level"] / threshold if threshold > 0 else math.inf
+
+
 def alarm_told(alarm: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells of an alarm: its first and last row, rows in alarm, highest level, and there also by how much it is above its
     threshold; the most blamed input with its share, and the kind.
     """
-    times = f"{alarm['level'] / alarm['threshold']:.2f}" if alarm["threshold"] > 0 else ""
+    times = f"{sureness(alarm):.2f}" if alarm["threshold"] > 0 else ""
     rows = (f"{alarm['first_row']:,}", f"{alarm['last_row']:,}", f"{alarm['rows']:,}")
     blamed = (alarm["input"], rate(alarm["share"]), alarm["kind"]) if "input" in alarm else ("", "", "")
     return (*rows, number(alarm["level"]), times, *blamed)
