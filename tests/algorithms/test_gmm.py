@@ -116,7 +116,8 @@ def test_the_rule_is_its_formulas(plant: str, components: int) -> None:
                 found = model.call(name)
                 assert found == getattr(twin, name)(), t
                 seen[name, Status(found)] += 1
-    assert all(seen[each] for each in (Status.STRANGE, Status.HELD, Status.NOVEL, Status.BORN)), seen
+    assert all(seen[each] for each in (Status.STRANGE, Status.HELD, Status.BORN)), seen
+    assert seen[Status.NOVEL] or plant != "waterworks", seen  # an alarm while the machine settles
     assert sum(seen[Status(kind)] > 0 for kind in range(Status.UNKNOWN, Status.REGIME + 1)) >= 5, seen
     assert twin.merges and seen["forbidden"] and all(seen[name, Status.DONE] for name in ACTIONS), seen
     if plant == "waterworks":

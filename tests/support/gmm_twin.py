@@ -186,7 +186,6 @@ class Twin:
         self._compare(10**6)
         self._admit(False, least=sum(g.weight for g in self.bank) / len(self.bank))
         self._quicken()
-        self.level = 0.0
         return DONE
 
     def reject(self) -> int:
@@ -343,7 +342,7 @@ class Twin:
     def _quicken(self) -> None:
         self.followed, self.surprised = min(self.followed, 100), min(self.surprised, 100)
         self.taught = min(self.taught, 300)
-        self.settling, self.episode, self.quiet = self.relearn_after, 0, 0
+        self.settling, self.episode, self.quiet, self.level = self.relearn_after, 0, 0, 0.0
 
     # ------------------------------------------------------------------------------------------------ the course
 
@@ -381,7 +380,7 @@ class Twin:
         n = self.dim
         by_bank = reconstruction(self.nearest.cov, self.own) ** 2
         by_course = reconstruction(self.joint, self.pair)[n:] ** 2
-        if self.episode == 1 and not self.settling:
+        if self.episode == 1:
             self.shares, self.culprit = np.zeros(n), 0
             self.abrupt = bool(self.loud[0] > self.threshold)
             leap = (by_course > self.innovation / 2) & (x != self.before)

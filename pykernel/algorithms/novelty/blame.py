@@ -107,8 +107,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
     n = len(m.own)
     explain_course(m, m.turned)
     explain(m, m.roots[m.nearest[0]], m.own, m.parts)
-    # an alarm that goes on after a change became normal is the same one
-    if m.episode[0] == 1 and m.settling[0] == 0:
+    if m.episode[0] == 1:
         zero(m.shares, n)
         m.culprit[0] = 0
         m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0

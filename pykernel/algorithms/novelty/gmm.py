@@ -171,6 +171,7 @@ def quicken(m: GmmModel) -> None:
     if m.taught[0] > AGAIN_TAUGHT:
         m.taught[0] = AGAIN_TAUGHT
     m.settling[0] = m.relearn_after
+    m.level[0] = real(0)
     m.episode[0] = 0
     m.quiet[0] = 0
 
@@ -282,7 +283,6 @@ def acknowledge(m: GmmModel) -> Index:
     compare_all(m)
     admit(m, 0, mean_weight(m))
     quicken(m)
-    m.level[0] = real(0)
     return Status.DONE
 
 
