@@ -275,3 +275,102 @@ def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real,
             z[i] = cosine * z[i] - turned * upper
             norms[i] += changed * changed
         row = row + n - j
+
+
+# ------------------------------------------------------------------ upper triangles R as factors of a covariance R'R
+
+
+@kernel
+def narrow_upper(r: Real[...], a: Real[...], b: Real[...], scatter: Real, own: Real, n: Index, width: Index) -> None:
+    """Replace R'R by R'R - p p' / (scatter + own + a'a), where p = R'a.  Afterwards p is in b.  O(n^2).
+
+    What is observed, with noise of variance ``scatter``, is [a', sqrt(own)] times what R's rows and one more stand for.
+    a: becomes what this combination, as a further column of R, is after the observation, without its last element.
+
+    Carlson's form: each row is multiplied by at most 1 and changed by what it has lost.  R'R is a covariance for any
+    rounding.  N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
+    """
+    for i in range(n):
+        b[i] = real(0)
+    total = scatter + own
+    root = sqrt(total)
+    inverse = real(1) / root
+    row = upper_row_of(n, width)
+    for t in range(n):
+        j = n - 1 - t
+        row = row - (width - j)
+        z = a[j]
+        total = total + z * z
+        grown = sqrt(total)
+        narrower = real(1) / grown
+        keep = root * narrower
+        share = z * inverse * narrower
+        for i in range(j, n):
+            x = r[row + i - j]
+            r[row + i - j] = keep * x - share * b[i]
+            b[i] = b[i] + z * x
+        a[j] = keep * z - share * own
+        own = own + z * z
+        root = grown
+        inverse = narrower
+
+
+@kernel
+def turn_rows(r: Real[...], upper: Index, lower: Index, cosine: Real, sine: Real, count: Index) -> None:
+    """Replace x and y, the elements of two rows from ``upper`` and ``lower`` on, by c x + s y and s x - c y.  O(n)."""
+    for i in range(count):
+        x = r[upper + i]
+        y = r[lower + i]
+        r[upper + i] = cosine * x + sine * y
+        r[lower + i] = sine * x - cosine * y
+
+
+@kernel
+def leave_upper(r: Real[...], z: Real[...], k: Index, n: Index, width: Index, least: Real) -> None:
+    """Take column k, which becomes zero, out of R.  What is left is a factor of the other rows and columns of R'R.  O(n^2).
+
+    Of each later row the first element becomes zero.  z: a further column; a length up to ``least`` counts as zero.
+    """
+    row = 0
+    for j in range(k + 1):
+        r[row + k - j] = real(0)
+        row = row + width - j
+    above = row - (width - k) + 1
+    for i in range(k + 1, n):
+        x = r[above]
+        y = r[row]
+        length = sqrt(x * x + y * y)
+        if length > least:
+            inverse = real(1) / length
+            cosine = x * inverse
+            sine = y * inverse
+            turn_rows(r, above, row, cosine, sine, n - i)
+            r[above] = length
+            x = z[i - 1]
+            y = z[i]
+            z[i - 1] = cosine * x + sine * y
+            z[i] = sine * x - cosine * y
+        r[row] = real(0)
+        above = row + 1
+        row = row + width - i
+
+
+@kernel
+def enter_upper(r: Real[...], z: Real[...], k: Index, n: Index, width: Index, least: Real) -> None:
+    """Make z, of n elements, column k of an R that leave_upper() has left, or a column after the last.  z is lost.  O(n^2)."""
+    row = upper_row_of(n, width)
+    for t in range(n - 1 - k):
+        j = n - 1 - t
+        row = row - (width - j)
+        above = row - (width - j)
+        x = z[j - 1]
+        y = z[j]
+        length = sqrt(x * x + y * y)
+        if length > least:
+            inverse = real(1) / length
+            turn_rows(r, above, row, x * inverse, y * inverse, n - j)
+            z[j - 1] = length
+    row = 0
+    for i in range(k + 1):
+        r[row + k - i] = z[i]
+        row = row + width - i

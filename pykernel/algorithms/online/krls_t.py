@@ -1,27 +1,38 @@
 """KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process of the samples that were seen.
 
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
-2012, algorithm 1.  In place of the posterior covariance Sigma, the model keeps D = K - Sigma.
+2012, algorithm 1.
+
+Without forgetting, the model keeps a triangle R, the factor of the posterior covariance of the function at the vectors:
+Sigma = R'R.  The invariant: Sigma is a covariance whatever R's bits are, and every variance is a sum of squares.  Rounding
+changes R by parts of itself: a sample multiplies rows by at most 1, a new vector is a new column, and one that goes takes
+its column along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite, and diverge.
+
+With forgetting, Sigma stays near enough to K, and lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the
+model keeps D = K - Sigma, of which forgetting is only lambda D.
 """
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.extents import N_MAX
+from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.projections import project_klms
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
+from pykernel.algorithms.packed import enter_upper, leave_upper, narrow_upper, upper_row_of
 from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
+LEAST_ROOT = Constant(2.0**-50)
+"""Smaller standard deviations, in parts of the prior, count as zero: their squares would leave the range of float32."""
 WEIGHT_MOST = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
 
@@ -29,8 +40,10 @@ WEIGHT_MOST = Constant(1_000_000.0)
 class Posterior(Struct):
     """What KRLS-T knows of the function beside its mean."""
 
-    # prior minus posterior covariance of the function at the expansion vectors
+    # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
     deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    # without: R of Sigma = R'R, an upper triangle, packed
+    root: between(Real[PACKED], -LARGEST_FACTOR, LARGEST_FACTOR)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
 
@@ -55,31 +68,58 @@ def noise_at(m: KrlsTModel) -> Real:
 
 
 @kernel
-def foresee(m: KrlsTModel) -> None:
-    """Compute h = lambda D u and 1 + ridge - u'h, the posterior variance of the function at the sample.  O(N^2)."""
+def foresee_by_factor(m: KrlsTModel) -> None:
+    """Compute a = R u, p = R'a and the variance kappa + a'a.  O(N^2)."""
+    n = m.n[0]
+    for i in range(n):
+        m.h[i] = real(0)
+    spread = m.kappa[0]
+    row = 0
+    for j in range(n):
+        a = real(0)
+        for i in range(j, n):
+            a += m.root[row + i - j] * m.u[i]
+        for i in range(j, n):
+            m.h[i] += m.root[row + i - j] * a
+        m.loading[j] = a
+        spread += a * a
+        row = row + len(m.v) - j
+    # only rounding, or a forged state, exceeds the prior variance
+    m.spread[0] = clipped(spread, real(0), m.ridge_diagonal)
+
+
+@kernel
+def foresee_by_deficit(m: KrlsTModel) -> None:
+    """Compute h = lambda D u, p = k - h and the variance 1 + ridge - u'h.  O(N^2)."""
     n = m.n[0]
     reduction = real(0)
     for i in range(n):
         h = real(0)
         for j in range(n):
             h += m.deficit[i, j] * m.u[j]
-        if m.forgets:
-            h = m.forgetting * h
+        h = m.forgetting * h
         # h is a covariance with the sample; the limit keeps rounding errors from growing
         h = clipped(h, -m.ridge_diagonal, m.ridge_diagonal)
-        m.h[i] = h
+        m.h[i] = m.k[i] - h
         reduction += m.u[i] * h
     # rounding must not take the variance out of its range
     m.spread[0] = clipped(m.ridge_diagonal - reduction, real(0), m.ridge_diagonal)
 
 
 @kernel
-def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [sqrt(lambda) alpha - g P h; g], where g = e / s_y^2.  O(N^2).
+def foresee(m: KrlsTModel) -> None:
+    """Compute p, the posterior covariances of the function at the vectors and at the sample, and the variance at the sample."""
+    if m.forgets:
+        foresee_by_deficit(m)
+    else:
+        foresee_by_factor(m)
 
-    Sigma is the covariance of the function's values at the vectors.  The model stores D = K - Sigma instead: then
-    forgetting towards the prior is only lambda D, without any kernel value.  s_y^2 = noise + the variance of foresee().
-    Van Vaerenbergh et al. 2012, algorithm 1.
+
+@kernel
+def propose_posterior(m: KrlsTModel) -> None:
+    """Propose the posterior mean: [sqrt(lambda) alpha - g (u - P p); g], where g = e / s_y^2.  O(N^2).
+
+    s_y^2 = noise + the variance of foresee().  Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
     foresee(m)
@@ -92,17 +132,12 @@ def propose_posterior(m: KrlsTModel) -> None:
             a = m.alpha[i, o]
             if m.forgets:
                 a = m.root_forgetting * a
-            m.beta[i, o] = a - g * m.ph[i]
+            m.beta[i, o] = a - g * (m.u[i] - m.ph[i])
 
 
 @kernel
-def learn_posterior(m: KrlsTModel) -> None:
-    """Update D = lambda D + p p' / s_y^2, where p = k - h, and the estimate of the function's variance.  O(N^2).
-
-    Afterwards p is in h.
-    """
-    n = m.n[0]
-    inverse = real(1) / (noise_at(m) + m.spread[0])
+def learn_power(m: KrlsTModel, inverse: Real) -> None:
+    """Update the estimate of the function's variance, given 1 / s_y^2."""
     if m.weight[0] < WEIGHT_MOST:
         m.weight[0] = m.forgetting * m.weight[0] + real(1)
     squares = real(0)
@@ -114,9 +149,14 @@ def learn_posterior(m: KrlsTModel) -> None:
     squares = squares * (real(1) / real(len(m.error)))
     power = m.power[0] + (squares * inverse - m.power[0]) * (real(1) / m.weight[0])
     m.power[0] = clipped(power, real(0), m.power_limit)
+
+
+@kernel
+def learn_deficit(m: KrlsTModel, inverse: Real) -> None:
+    """Update D = lambda D + p p' / s_y^2.  O(N^2)."""
+    n = m.n[0]
     largest = real(0)
     for i in range(n):
-        m.h[i] = m.k[i] - m.h[i]
         part = m.h[i] * m.h[i] * inverse
         if part > largest:
             largest = part
@@ -126,23 +166,31 @@ def learn_posterior(m: KrlsTModel) -> None:
     for i in range(n):
         share = m.h[i] * inverse
         for j in range(n):
-            value = m.deficit[i, j]
-            if m.forgets:
-                value = m.forgetting * value
-            m.deficit[i, j] = as_element(value + share * m.h[j])
+            m.deficit[i, j] = as_element(m.forgetting * m.deficit[i, j] + share * m.h[j])
 
 
 @kernel
 def border_deficit(m: KrlsTModel, r: Index, n: Index) -> None:
-    """Write the sample's row and column of D, as vector r of n: h + p s^2 / s_y^2, where s^2 is its variance.  O(N)."""
+    """Write the sample's row and column of D, as vector r of n: k - p noise / s_y^2.  O(N)."""
     share = m.spread[0] * (real(1) / (noise_at(m) + m.spread[0]))
     for j in range(n):
         if j != r:
-            # h = k - p
             value = clipped(m.k[j] - m.h[j] + m.h[j] * share, -m.ridge_diagonal, m.ridge_diagonal)
             m.deficit[r, j] = value
             m.deficit[j, r] = value
     m.deficit[r, r] = m.ridge_diagonal - m.spread[0] + m.spread[0] * share
+
+
+@kernel
+def learn_factor(m: KrlsTModel) -> None:
+    """Update R, and prepare the column that the sample gets if it is stored.  O(N^2)."""
+    n = m.n[0]
+    kappa = m.kappa[0]
+    scatter = noise_at(m)
+    narrow_upper(m.root, m.loading, m.h, scatter, kappa, n, len(m.v))
+    for j in range(n):
+        m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
+    m.loading[n] = sqrt(kappa * (scatter / (scatter + kappa)))
 
 
 @kernel
@@ -164,39 +212,68 @@ def adapt(m: KrlsTModel, close: Bool) -> Bool:
 
 @kernel
 def assimilate(m: KrlsTModel, stored: Bool) -> None:
-    """The covariance learns the sample, whether or not it is stored."""
-    learn_posterior(m)
+    """The covariance learns the sample, whether or not it is stored.  O(N^2)."""
+    inverse = real(1) / (noise_at(m) + m.spread[0])
+    learn_power(m, inverse)
+    if m.forgets:
+        learn_deficit(m, inverse)
+    else:
+        learn_factor(m)
 
 
 @kernel
 def enter(m: KrlsTModel, r: Index) -> None:
     """The sample has become vector r."""
-    border_deficit(m, r, m.n[0])
+    if m.forgets:
+        border_deficit(m, r, m.n[0])
+    else:
+        enter_upper(m.root, m.loading, r, m.n[0], len(m.v), LEAST_ROOT)
 
 
 @kernel
 def leave(m: KrlsTModel, r: Index) -> None:
-    """Forget vector r's row and column of D.  O(N)."""
-    for j in range(m.n[0]):
-        m.deficit[r, j] = real(0)
-        m.deficit[j, r] = real(0)
+    """Forget vector r's row and column of Sigma.  O(N) in D, O(N^2) in R."""
+    if m.forgets:
+        for j in range(m.n[0]):
+            m.deficit[r, j] = real(0)
+            m.deficit[j, r] = real(0)
+    else:
+        n = m.n[0]
+        leave_upper(m.root, m.loading, r, n, len(m.v), LEAST_ROOT)
+        # R has lost a row: the sample's column, which has one more, takes up both
+        a = m.loading[n - 1]
+        b = m.loading[n]
+        m.loading[n - 1] = sqrt(a * a + b * b)
 
 
 @kernel
 def move(m: KrlsTModel, r: Index, last: Index) -> None:
-    """Move the last row and column of D.  O(N)."""
-    for j in range(m.n[0]):
-        m.deficit[r, j] = m.deficit[last, j]
-        m.deficit[last, j] = real(0)
-    for j in range(m.n[0]):
-        m.deficit[j, r] = m.deficit[j, last]
-        m.deficit[j, last] = real(0)
+    """Move the last row and column of Sigma.  O(N) in D, O(N^2) in R."""
+    if m.forgets:
+        for j in range(m.n[0]):
+            m.deficit[r, j] = m.deficit[last, j]
+            m.deficit[last, j] = real(0)
+        for j in range(m.n[0]):
+            m.deficit[j, r] = m.deficit[j, last]
+            m.deficit[j, last] = real(0)
+    else:
+        row = 0
+        for j in range(last):
+            m.loading[j] = m.root[row + last - j]
+            m.root[row + last - j] = real(0)
+            row = row + len(m.v) - j
+        if r < last:
+            enter_upper(m.root, m.loading, r, last, len(m.v), LEAST_ROOT)
 
 
 @kernel
 def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
-    """D is zero where a place is not in use."""
-    return m.deficit[i, j] == real(0)
+    """D, or R, is zero where a place is not in use."""
+    if m.forgets:
+        return m.deficit[i, j] == real(0)
+    if j < i:
+        return True
+    return m.root[upper_row_of(i, len(m.v)) + j - i] == real(0)
 
 
 @kernel

@@ -1,0 +1,154 @@
+"""Long smooth streams: whether an online rule in float32 stays what it is in float64; writes docs/data/long.csv.
+
+    python -m benchmarks.host.long [--samples 1000000] [--only RULE …] [-o docs/data/long.csv]
+
+On a smooth stream the samples repeat what is known, so that rounding errors have time to add up:
+
+    lorenz    states of Lorenz's system of unit variance; the first one a step of 0.05 later
+    mackey    four values of a Mackey-Glass series, six steps apart; the value six steps later
+    sines     four values of a sum of three sines, and the next one
+    ramp      an input that goes from -2 to 2 and back in 200,000 samples, beside a faster sine; a function of both
+    constant  inputs that stay for 5,000 samples on average, then jump
+
+Labels have noise of 0.05, of unit variance without.  Rules at their defaults for the given sigma and budget, with technique
+`sup` where there is one, and at limits of their keys.  "refused": number of updates that were.  "e1" to "e10": root mean
+squared error of the forecast, against labels without noise, in each tenth of the stream; with float32 divided by that of float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import DATA, progress_bar, save
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
+
+SAMPLES, NOISE, TENTHS, CHUNK = 1_000_000, 0.05, 10, 10_000
+SIZES = ((1.0, 32), (2.0, 16), (2.0, 48), (4.0, 32))
+"""sigma, and the budget."""
+
+RULES: dict[str, dict[str, Any]] = {
+    "krls-t": {"learning": {"rule": "krls-t"}},
+    "krls-t, forgetting 0.9999": {"learning": {"rule": "krls-t", "forgetting": 0.9999}},
+    "krls-t, forgetting 0.99": {"learning": {"rule": "krls-t", "forgetting": 0.99}},
+    "krls-t, least ridge and noise": {"learning": {"rule": "krls-t", "noise": 1e-3}, "reduction": {"ridge": 1e-4}},
+    "klms": {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms"}},
+    "qklms": {"learning": {"rule": "qklms"}, "reduction": {"technique": "mklms"}},
+    "fb-krls": {"learning": {"rule": "fb-krls"}},
+    "sw-krls": {"learning": {"rule": "sw-krls"}},
+    "ald-krls": {"learning": {"rule": "ald-krls"}},
+    "ald-krls, least ridge": {"learning": {"rule": "ald-krls"}, "reduction": {"ridge": 1e-4}},
+    "knlms": {"learning": {"rule": "knlms"}},
+}
+SELECTING = ("krls-t", "fb-krls")
+
+
+def unit(values: np.ndarray) -> np.ndarray:
+    return np.asarray((values - values.mean(0)) / values.std(0))
+
+
+def lorenz(count: int) -> tuple[np.ndarray, np.ndarray]:
+    states = np.empty((count + 1, 3))
+    a, b, c = 1.0, 1.0, 20.0
+    for row in states:
+        for _ in range(5):
+            a, b, c = a + 0.1 * (b - a), b + 0.01 * (a * (28 - c) - b), c + 0.01 * (a * b - 8 / 3 * c)
+        row[:] = a, b, c
+    states = unit(states)
+    return states[:-1], states[1:, 0]
+
+
+def mackey(count: int) -> tuple[np.ndarray, np.ndarray]:
+    series = [1.2] * 18
+    for _ in range(count + 24):
+        late = series[-18]
+        series.append(0.9 * series[-1] + 0.2 * late / (1 + late**10))
+    values = unit(np.array(series[18:]))
+    return np.stack([values[lag : lag + count] for lag in (0, 6, 12, 18)], 1), values[24 : 24 + count]
+
+
+def sines(count: int) -> tuple[np.ndarray, np.ndarray]:
+    t = np.arange(count + 4)
+    values = unit(np.sin(0.11 * t) + 0.5 * np.sin(0.037 * t + 1) + 0.3 * np.sin(0.29 * t + 2))
+    return np.stack([values[lag : lag + count] for lag in range(4)], 1), values[4:]
+
+
+def ramp(count: int) -> tuple[np.ndarray, np.ndarray]:
+    t = np.arange(count)
+    slow, fast = 4 * np.abs((t / 100_000) % 2 - 1) - 2, np.sin(0.05 * t)
+    return np.stack([slow, fast], 1), unit(np.sin(2 * slow) + 0.5 * slow * fast)
+
+
+def constant(count: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    place = np.cumsum(rng.random(count) < 1 / 5_000)
+    x = rng.uniform(-2, 2, (place[-1] + 1, 3))[place]
+    return x, unit(np.sin(1.3 * x[:, 0]) + 0.6 * np.cos(x[:, 1] * x[:, 2]))
+
+
+STREAMS = {"lorenz": lorenz, "mackey": mackey, "sines": sines, "ramp": ramp, "constant": constant}
+
+
+def spec_of(rule: str, dim: int, sigma: float, n_max: int, precision: str) -> Spec:
+    given = RULES[rule]
+    technique = {"technique": "sup"} if given["learning"]["rule"] in SELECTING else {}
+    content = {
+        "name": "smooth",
+        "precision": precision,
+        "input": {"dim": dim, "max_abs": 100.0},
+        "label": {"max_abs": 10.0},
+        "kernel": {"sigma": sigma},
+        **given,
+        "reduction": {"n_max": n_max, **technique, **given.get("reduction", {})},
+    }
+    return make_spec(content, rule)
+
+
+def run(spec: Spec, x: np.ndarray, clean: np.ndarray) -> tuple[int, float, list[float]]:
+    """Number of refused updates, the drift at the end, and the error of each tenth.  Nothing is refreshed."""
+    y = clean + NOISE * np.random.default_rng(0).normal(size=len(clean))
+    model, refused, squares = HostModel(spec), 0, np.empty(len(x))
+    for start in range(0, len(x), CHUNK):
+        part = slice(start, start + CHUNK)
+        forecast, statuses = model.prequential(x[part], y[part])
+        refused += int((statuses < 0).sum())
+        squares[part] = (np.asarray(forecast, float).reshape(-1) - clean[part]) ** 2
+    return refused, model.drift(), [float(np.sqrt(part.mean())) for part in np.array_split(squares, TENTHS)]
+
+
+def measured(rule: str, samples: int) -> Iterator[dict[str, Any]]:
+    for name, generate in STREAMS.items():
+        x, clean = generate(samples)
+        for sigma, n_max in SIZES:
+            right: list[float] = [1.0] * TENTHS
+            for precision in ("float64", "float32"):
+                refused, drift, errors = run(spec_of(rule, x.shape[1], sigma, n_max, precision), x, clean)
+                shown = [e / r for e, r in zip(errors, right, strict=True)]
+                yield {
+                    **{"rule": rule, "stream": name, "sigma": f"{sigma:g}", "n_max": n_max, "precision": precision},
+                    **{"refused": refused, "drift": f"{drift:.1e}"},
+                    **{f"e{i + 1}": f"{e:.3g}" for i, e in enumerate(shown)},
+                }
+                right = errors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--only", nargs="*", default=list(RULES), choices=list(RULES), metavar="RULE")
+    parser.add_argument("-o", "--output", type=Path, default=DATA / "long.csv")
+    given = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    with progress_bar() as bar:
+        for rule in bar.track(given.only, description="rules"):
+            rows += measured(rule, given.samples)
+            save(given.output, rows)
+
+
+if __name__ == "__main__":
+    main()
