@@ -180,6 +180,125 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
         p[at] = real(0)
 
 
+# ---------------------------------------------------------------------- lower triangles L as factors of a covariance L L'
+
+
+@kernel
+def narrow_factor(
+    l: Real[...], a: Real[...], keep: Real[...], share: Real[...], scatter: Real, own: Real, n: Index
+) -> None:
+    """Replace L L' by L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
+
+    What is observed, with noise of variance ``scatter``, is a further row of L: a', then sqrt(own).
+    a: becomes what the observation leaves of that row, without its last element.  keep, share: of n elements; lost.
+
+    Carlson's form: column j is multiplied by keep_j, at most 1, and loses share_j times what later columns have of p.
+    N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
+    """
+    total = scatter + own
+    root = sqrt(total)
+    inverse = real(1) / root
+    for t in range(n):
+        j = n - 1 - t
+        z = a[j]
+        total = total + z * z
+        grown = sqrt(total)
+        narrower = real(1) / grown
+        keep[j] = root * narrower
+        share[j] = z * inverse * narrower
+        root = grown
+        inverse = narrower
+    row = 0
+    for i in range(n):
+        p = real(0)
+        for t in range(i + 1):
+            j = i - t
+            x = l[row + j]
+            l[row + j] = keep[j] * x - share[j] * p
+            p += a[j] * x
+        row = row + i + 1
+    p = own
+    for t in range(n):
+        j = n - 1 - t
+        z = a[j]
+        a[j] = keep[j] * z - share[j] * p
+        p += z * z
+
+
+@kernel
+def leave_factor(
+    l: Real[...], z: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
+) -> None:
+    """Take row r, which becomes zero, out of L.  What is left is a factor of the other rows and columns of L L'.  O(n^2).
+
+    Neighbouring columns x, y become c x + s y and s x - c y, so that the last element of each later row becomes zero.
+    z: a further row of L.  cosine, sine: of n elements; lost.  A length up to ``least`` counts as zero.
+    """
+    row = row_of(r)
+    for i in range(r + 1):
+        l[row + i] = real(0)
+    row = row + r + 1
+    for i in range(r + 1, n):
+        x = l[row + r]
+        for j in range(r, i - 1):
+            y = l[row + j + 1]
+            l[row + j] = cosine[j] * x + sine[j] * y
+            x = sine[j] * x - cosine[j] * y
+        y = l[row + i]
+        cosine[i - 1] = real(1)
+        sine[i - 1] = real(0)
+        length = sqrt(x * x + y * y)
+        if length > least:
+            inverse = real(1) / length
+            cosine[i - 1] = x * inverse
+            sine[i - 1] = y * inverse
+            x = length
+        l[row + i - 1] = x
+        l[row + i] = real(0)
+        row = row + i + 1
+    x = z[r]
+    for j in range(r, n - 1):
+        y = z[j + 1]
+        z[j] = cosine[j] * x + sine[j] * y
+        x = sine[j] * x - cosine[j] * y
+    z[n - 1] = x
+
+
+@kernel
+def enter_factor(
+    l: Real[...], z: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
+) -> None:
+    """Make z, of n elements, row r of an L that leave_factor() has left, or the row after its last.  O(n^2).
+
+    z, cosine, sine: lost.  A length up to ``least`` counts as zero.
+    """
+    for t in range(n - 1 - r):
+        j = n - 1 - t
+        x = z[j - 1]
+        y = z[j]
+        cosine[j] = real(1)
+        sine[j] = real(0)
+        length = sqrt(x * x + y * y)
+        if length > least:
+            inverse = real(1) / length
+            cosine[j] = x * inverse
+            sine[j] = y * inverse
+            z[j - 1] = length
+    row = row_of(r)
+    for i in range(r + 1):
+        l[row + i] = z[i]
+    row = row + r + 1
+    for i in range(r + 1, n):
+        y = real(0)
+        for t in range(i - r):
+            j = i - t
+            x = l[row + j - 1]
+            l[row + j] = sine[j] * x - cosine[j] * y
+            y = cosine[j] * x + sine[j] * y
+        l[row + r] = y
+        row = row + i + 1
+
+
 # -------------------------------------------------------------------------------------------------- upper triangles
 
 
@@ -275,102 +394,3 @@ def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real,
             z[i] = cosine * z[i] - turned * upper
             norms[i] += changed * changed
         row = row + n - j
-
-
-# ------------------------------------------------------------------ upper triangles R as factors of a covariance R'R
-
-
-@kernel
-def narrow_upper(r: Real[...], a: Real[...], b: Real[...], scatter: Real, own: Real, n: Index, width: Index) -> None:
-    """Replace R'R by R'R - p p' / (scatter + own + a'a), where p = R'a.  Afterwards p is in b.  O(n^2).
-
-    What is observed, with noise of variance ``scatter``, is [a', sqrt(own)] times what R's rows and one more stand for.
-    a: becomes what this combination, as a further column of R, is after the observation, without its last element.
-
-    Carlson's form: each row is multiplied by at most 1 and changed by what it has lost.  R'R is a covariance for any
-    rounding.  N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
-    """
-    for i in range(n):
-        b[i] = real(0)
-    total = scatter + own
-    root = sqrt(total)
-    inverse = real(1) / root
-    row = upper_row_of(n, width)
-    for t in range(n):
-        j = n - 1 - t
-        row = row - (width - j)
-        z = a[j]
-        total = total + z * z
-        grown = sqrt(total)
-        narrower = real(1) / grown
-        keep = root * narrower
-        share = z * inverse * narrower
-        for i in range(j, n):
-            x = r[row + i - j]
-            r[row + i - j] = keep * x - share * b[i]
-            b[i] = b[i] + z * x
-        a[j] = keep * z - share * own
-        own = own + z * z
-        root = grown
-        inverse = narrower
-
-
-@kernel
-def turn_rows(r: Real[...], upper: Index, lower: Index, cosine: Real, sine: Real, count: Index) -> None:
-    """Replace x and y, the elements of two rows from ``upper`` and ``lower`` on, by c x + s y and s x - c y.  O(n)."""
-    for i in range(count):
-        x = r[upper + i]
-        y = r[lower + i]
-        r[upper + i] = cosine * x + sine * y
-        r[lower + i] = sine * x - cosine * y
-
-
-@kernel
-def leave_upper(r: Real[...], z: Real[...], k: Index, n: Index, width: Index, least: Real) -> None:
-    """Take column k, which becomes zero, out of R.  What is left is a factor of the other rows and columns of R'R.  O(n^2).
-
-    Of each later row the first element becomes zero.  z: a further column; a length up to ``least`` counts as zero.
-    """
-    row = 0
-    for j in range(k + 1):
-        r[row + k - j] = real(0)
-        row = row + width - j
-    above = row - (width - k) + 1
-    for i in range(k + 1, n):
-        x = r[above]
-        y = r[row]
-        length = sqrt(x * x + y * y)
-        if length > least:
-            inverse = real(1) / length
-            cosine = x * inverse
-            sine = y * inverse
-            turn_rows(r, above, row, cosine, sine, n - i)
-            r[above] = length
-            x = z[i - 1]
-            y = z[i]
-            z[i - 1] = cosine * x + sine * y
-            z[i] = sine * x - cosine * y
-        r[row] = real(0)
-        above = row + 1
-        row = row + width - i
-
-
-@kernel
-def enter_upper(r: Real[...], z: Real[...], k: Index, n: Index, width: Index, least: Real) -> None:
-    """Make z, of n elements, column k of an R that leave_upper() has left, or a column after the last.  z is lost.  O(n^2)."""
-    row = upper_row_of(n, width)
-    for t in range(n - 1 - k):
-        j = n - 1 - t
-        row = row - (width - j)
-        above = row - (width - j)
-        x = z[j - 1]
-        y = z[j]
-        length = sqrt(x * x + y * y)
-        if length > least:
-            inverse = real(1) / length
-            turn_rows(r, above, row, x * inverse, y * inverse, n - j)
-            z[j - 1] = length
-    row = 0
-    for i in range(k + 1):
-        r[row + k - i] = z[i]
-        row = row + width - i

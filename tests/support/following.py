@@ -134,7 +134,7 @@ def assert_sound(model: HostModel) -> None:
             assert not np.ascontiguousarray(field[:, n:]).tobytes().strip(b"\0"), f"{name} beyond n"
     if "root" in matrices(model):
         factor = triangle_of(model)
-        assert np.isfinite(factor).all() and not factor[:, n:].any(), "root"
+        assert np.isfinite(factor).all() and not factor[n:].any(), "root"
         assert (factor.diagonal()[:n] > 0).all() or model.config.forgets, "root"
     alpha = np.abs(model.memory.field("alpha"))
     assert ((alpha == 0) | (alpha >= 2.0**-100)).all() and (alpha <= model.config.alpha_limit).all()
@@ -196,14 +196,14 @@ def posterior_of(model: HostModel, prior: np.ndarray) -> np.ndarray:
     if model.config.forgets:
         return prior - in_use(model, "deficit")
     factor = triangle_of(model)[: len(prior), : len(prior)]
-    return factor.T @ factor
+    return factor @ factor.T
 
 
 def triangle_of(model: HostModel) -> np.ndarray:
     """krls-t's factor with its free places, unpacked, in float64."""
     n = len(model.memory.field("v"))
     factor = np.zeros((n, n))
-    factor[np.triu_indices(n)] = model.memory.field("root")
+    factor[np.tril_indices(n)] = model.memory.field("root")
     return factor
 
 

@@ -3,10 +3,11 @@
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
 
-Without forgetting, the model keeps a triangle R, the factor of the posterior covariance of the function at the vectors:
-Sigma = R'R.  The invariant: Sigma is a covariance whatever R's bits are, and every variance is a sum of squares.  Rounding
-changes R by parts of itself: a sample multiplies rows by at most 1, a new vector is a new column, and one that goes takes
-its column along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite, and diverge.
+Without forgetting, the model keeps a triangle L, the factor of the posterior covariance of the function at the vectors:
+Sigma = L L'.  The invariant: Sigma is a covariance whatever the bits of L are, and every variance is a sum of squares.
+Rounding changes L by parts of itself: a sample multiplies columns by at most 1, a new vector is a new row, and one that
+goes takes its row along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite,
+and diverge.
 
 With forgetting, Sigma stays near enough to K, and lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the
 model keeps D = K - Sigma, of which forgetting is only lambda D.
@@ -22,7 +23,7 @@ from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
-from pykernel.algorithms.packed import enter_upper, leave_upper, narrow_upper, upper_row_of
+from pykernel.algorithms.packed import enter_factor, leave_factor, narrow_factor, row_of
 from pykernel.algorithms.stages import noise, trust
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry
@@ -42,7 +43,7 @@ class Posterior(Struct):
 
     # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
     deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-    # without: R of Sigma = R'R, an upper triangle, packed
+    # without: L of Sigma = L L', packed
     root: between(Real[PACKED], -LARGEST_FACTOR, LARGEST_FACTOR)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
@@ -69,21 +70,25 @@ def noise_at(m: KrlsTModel) -> Real:
 
 @kernel
 def foresee_by_factor(m: KrlsTModel) -> None:
-    """Compute a = R u, p = R'a and the variance kappa + a'a.  O(N^2)."""
+    """Compute a = L'u, p = L a and the variance kappa + a'a.  O(N^2)."""
     n = m.n[0]
+    for j in range(n):
+        m.loading[j] = real(0)
+    row = 0
     for i in range(n):
-        m.h[i] = real(0)
+        u = m.u[i]
+        for j in range(i + 1):
+            m.loading[j] += m.root[row + j] * u
+        row = row + i + 1
     spread = m.kappa[0]
     row = 0
-    for j in range(n):
-        a = real(0)
-        for i in range(j, n):
-            a += m.root[row + i - j] * m.u[i]
-        for i in range(j, n):
-            m.h[i] += m.root[row + i - j] * a
-        m.loading[j] = a
-        spread += a * a
-        row = row + len(m.v) - j
+    for i in range(n):
+        p = real(0)
+        for j in range(i + 1):
+            p += m.root[row + j] * m.loading[j]
+        m.h[i] = p
+        spread += m.loading[i] * m.loading[i]
+        row = row + i + 1
     # only rounding, or a forged state, exceeds the prior variance
     m.spread[0] = clipped(spread, real(0), m.ridge_diagonal)
 
@@ -183,11 +188,11 @@ def border_deficit(m: KrlsTModel, r: Index, n: Index) -> None:
 
 @kernel
 def learn_factor(m: KrlsTModel) -> None:
-    """Update R, and prepare the column that the sample gets if it is stored.  O(N^2)."""
+    """Update L, and prepare the row that the sample gets if it is stored.  O(N^2)."""
     n = m.n[0]
     kappa = m.kappa[0]
     scatter = noise_at(m)
-    narrow_upper(m.root, m.loading, m.h, scatter, kappa, n, len(m.v))
+    narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
     for j in range(n):
         m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
     m.loading[n] = sqrt(kappa * (scatter / (scatter + kappa)))
@@ -227,20 +232,20 @@ def enter(m: KrlsTModel, r: Index) -> None:
     if m.forgets:
         border_deficit(m, r, m.n[0])
     else:
-        enter_upper(m.root, m.loading, r, m.n[0], len(m.v), LEAST_ROOT)
+        enter_factor(m.root, m.loading, m.h, m.ph, r, m.n[0], LEAST_ROOT)
 
 
 @kernel
 def leave(m: KrlsTModel, r: Index) -> None:
-    """Forget vector r's row and column of Sigma.  O(N) in D, O(N^2) in R."""
+    """Forget vector r's row and column of Sigma.  O(N) in D, O(N^2) in L."""
     if m.forgets:
         for j in range(m.n[0]):
             m.deficit[r, j] = real(0)
             m.deficit[j, r] = real(0)
     else:
         n = m.n[0]
-        leave_upper(m.root, m.loading, r, n, len(m.v), LEAST_ROOT)
-        # R has lost a row: the sample's column, which has one more, takes up both
+        leave_factor(m.root, m.loading, m.h, m.ph, r, n, LEAST_ROOT)
+        # L has lost a column; in the sample's row, which has one more, the last two become one
         a = m.loading[n - 1]
         b = m.loading[n]
         m.loading[n - 1] = sqrt(a * a + b * b)
@@ -248,7 +253,7 @@ def leave(m: KrlsTModel, r: Index) -> None:
 
 @kernel
 def move(m: KrlsTModel, r: Index, last: Index) -> None:
-    """Move the last row and column of Sigma.  O(N) in D, O(N^2) in R."""
+    """Move the last row and column of Sigma.  O(N) in D, O(N^2) in L."""
     if m.forgets:
         for j in range(m.n[0]):
             m.deficit[r, j] = m.deficit[last, j]
@@ -257,23 +262,22 @@ def move(m: KrlsTModel, r: Index, last: Index) -> None:
             m.deficit[j, r] = m.deficit[j, last]
             m.deficit[j, last] = real(0)
     else:
-        row = 0
+        row = row_of(last)
         for j in range(last):
-            m.loading[j] = m.root[row + last - j]
-            m.root[row + last - j] = real(0)
-            row = row + len(m.v) - j
+            m.loading[j] = m.root[row + j]
+            m.root[row + j] = real(0)
         if r < last:
-            enter_upper(m.root, m.loading, r, last, len(m.v), LEAST_ROOT)
+            enter_factor(m.root, m.loading, m.h, m.ph, r, last, LEAST_ROOT)
 
 
 @kernel
 def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
-    """D, or R, is zero where a place is not in use."""
+    """D, or L, is zero where a place is not in use."""
     if m.forgets:
         return m.deficit[i, j] == real(0)
-    if j < i:
+    if j > i:
         return True
-    return m.root[upper_row_of(i, len(m.v)) + j - i] == real(0)
+    return m.root[row_of(i) + j] == real(0)
 
 
 @kernel

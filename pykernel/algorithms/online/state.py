@@ -143,7 +143,7 @@ class Work(Struct):
     t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
     h: Real[N_MAX]  # covariance times u
     ph: Real[N_MAX]  # P h
-    loading: Real[N_MAX + 1]  # the sample's column beside the covariance's factor
+    loading: Real[N_MAX + 1]  # the sample's row below the covariance's factor
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
@@ -218,7 +218,7 @@ class OnlineConfig(Config):
     drift_limit: Real  # a refresh is due if the drift is above this
 
     tunable = frozenset(
-        """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting noise noise_least
+        """tie decays limits_step eta epsilon keep forgetting root_forgetting noise noise_least
         power_limit ald_threshold ald_distance fading lambda_max truncate_below truncate_age removals
         label_max_abs alpha_limit scaled_limit step_limit drift_limit""".split()
     )
