@@ -20,6 +20,7 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
     "okfeb": Revision(bits=4, meaning=2),
+    "krls-t": Revision(bits=2),  # without forgetting, a factor of the covariance
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

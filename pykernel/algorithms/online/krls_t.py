@@ -15,7 +15,7 @@ model keeps D = K - Sigma, of which forgetting is only lambda D.
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped
-from pykernel.algorithms.extents import N_MAX, PACKED
+from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
@@ -25,7 +25,7 @@ from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
 from pykernel.algorithms.packed import enter_factor, leave_factor, narrow_factor, row_of
 from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real, sqrt
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, floor_shift, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
@@ -44,7 +44,7 @@ class Posterior(Struct):
     # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
     deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
     # without: L of Sigma = L L', packed
-    root: between(Real[PACKED], -LARGEST_FACTOR, LARGEST_FACTOR)
+    root: between(Real[N_MAX * (N_MAX + 1) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
 
@@ -95,7 +95,7 @@ def foresee_by_factor(m: KrlsTModel) -> None:
 
 @kernel
 def foresee_by_deficit(m: KrlsTModel) -> None:
-    """Compute h = lambda D u, p = k - h and the variance 1 + ridge - u'h.  O(N^2)."""
+    """Compute h = lambda D u = k - p and the variance 1 + ridge - u'h.  O(N^2)."""
     n = m.n[0]
     reduction = real(0)
     for i in range(n):
@@ -105,7 +105,7 @@ def foresee_by_deficit(m: KrlsTModel) -> None:
         h = m.forgetting * h
         # h is a covariance with the sample; the limit keeps rounding errors from growing
         h = clipped(h, -m.ridge_diagonal, m.ridge_diagonal)
-        m.h[i] = m.k[i] - h
+        m.h[i] = h
         reduction += m.u[i] * h
     # rounding must not take the variance out of its range
     m.spread[0] = clipped(m.ridge_diagonal - reduction, real(0), m.ridge_diagonal)
@@ -113,7 +113,7 @@ def foresee_by_deficit(m: KrlsTModel) -> None:
 
 @kernel
 def foresee(m: KrlsTModel) -> None:
-    """Compute p, the posterior covariances of the function at the vectors and at the sample, and the variance at the sample."""
+    """Compute the posterior variance of the function at the sample, and its covariances p with the function at the vectors."""
     if m.forgets:
         foresee_by_deficit(m)
     else:
@@ -122,13 +122,17 @@ def foresee(m: KrlsTModel) -> None:
 
 @kernel
 def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [sqrt(lambda) alpha - g (u - P p); g], where g = e / s_y^2.  O(N^2).
+    """Propose the posterior mean: [sqrt(lambda) alpha - g P (k - p); g], where g = e / s_y^2.  O(N^2).
 
     s_y^2 = noise + the variance of foresee().  Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
     foresee(m)
     inverse_times(m, m.h, m.ph, n)
+    if not m.forgets:
+        # P (k - p) = u - P p, of a p that has all its digits
+        for i in range(n):
+            m.ph[i] = m.u[i] - m.ph[i]
     inverse = real(1) / (noise_at(m) + m.spread[0])
     for o in range(len(m.error)):
         g = m.error[o] * inverse
@@ -137,7 +141,7 @@ def propose_posterior(m: KrlsTModel) -> None:
             a = m.alpha[i, o]
             if m.forgets:
                 a = m.root_forgetting * a
-            m.beta[i, o] = a - g * (m.u[i] - m.ph[i])
+            m.beta[i, o] = a - g * m.ph[i]
 
 
 @kernel
@@ -158,10 +162,11 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
 
 @kernel
 def learn_deficit(m: KrlsTModel, inverse: Real) -> None:
-    """Update D = lambda D + p p' / s_y^2.  O(N^2)."""
+    """Update D = lambda D + p p' / s_y^2.  Afterwards p is in h.  O(N^2)."""
     n = m.n[0]
     largest = real(0)
     for i in range(n):
+        m.h[i] = m.k[i] - m.h[i]
         part = m.h[i] * m.h[i] * inverse
         if part > largest:
             largest = part
@@ -277,7 +282,7 @@ def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
         return m.deficit[i, j] == real(0)
     if j > i:
         return True
-    return m.root[row_of(i) + j] == real(0)
+    return m.root[floor_shift(i * (i + 1), 1) + j] == real(0)
 
 
 @kernel

@@ -218,7 +218,7 @@ class OnlineConfig(Config):
     drift_limit: Real  # a refresh is due if the drift is above this
 
     tunable = frozenset(
-        """tie decays limits_step eta epsilon keep forgetting root_forgetting noise noise_least
+        """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting noise noise_least
         power_limit ald_threshold ald_distance fading lambda_max truncate_below truncate_age removals
         label_max_abs alpha_limit scaled_limit step_limit drift_limit""".split()
     )

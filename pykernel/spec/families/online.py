@@ -509,8 +509,7 @@ class KernelModels:
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
-        n = spec.reduction.n_max
-        sizes = {"DIM": spec.dim, "N_MAX": n, "PACKED": n * (n + 1) // 2, "OUTPUTS": spec.outputs}
+        sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
         return sizes | stages.probabilities(spec)
 
     def size_bound(self, spec: KernelSpec) -> int:

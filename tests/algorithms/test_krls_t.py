@@ -1,0 +1,206 @@
+"""KRLS-T's posterior covariance: the factor that is kept of it, against exact numbers and over long smooth streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.host import long
+from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.packed import enter_factor, leave_factor, narrow_factor
+from pykernel.dialect import FLOAT32, FLOAT64, bind
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
+from tests.support.following import in_use, is_valid, triangle_of
+
+Status = KLMS["real"].status
+
+# ------------------------------------------------------------------------------------------------- the factor alone
+
+
+def packed(factor: np.ndarray, room: int) -> np.ndarray:
+    """A lower triangle, row by row, with places for ``room`` rows."""
+    whole = np.zeros((room, room), factor.dtype)
+    whole[: len(factor), : len(factor)] = factor
+    return whole[np.tril_indices(room)]
+
+
+def product(l: np.ndarray, room: int) -> np.ndarray:
+    whole = np.zeros((room, room), l.dtype)
+    whole[np.tril_indices(room)] = l
+    return np.asarray(whole @ whole.T)
+
+
+def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A factor with rows of very different lengths, and a further row, of n + 1 elements."""
+    rng = np.random.default_rng(seed)
+    return np.tril(rng.normal(size=(n, n))) * 10.0 ** rng.integers(-4, 1, (n, 1)), rng.normal(size=n + 1)
+
+
+sizes = st.integers(1, 7)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(sizes, seeds, st.sampled_from([1e-4, 0.1, 1e3]))
+def test_an_observation_narrows_the_factor_as_it_narrows_the_covariance(n: int, seed: int, noise: float) -> None:
+    factor, row = drawn(n, seed)
+    whole = np.vstack([np.column_stack([factor, np.zeros(n)]), row])
+    prior = whole @ whole.T
+    expected = prior - np.outer(prior[:, n], prior[n]) / (noise + prior[n, n])
+    l, a, own = packed(factor, n), row[:n].copy(), row[n] ** 2
+    bind(narrow_factor, FLOAT64)(l, a, np.zeros(n), np.zeros(n), noise, own, n)
+    left = np.sqrt(own * noise / (noise + own))
+    np.testing.assert_allclose(product(l, n), expected[:n, :n], rtol=0, atol=1e-12 * np.abs(prior).max())
+    found = np.append(np.vstack([triangle(l, n), a]) @ a, a @ a + left**2)
+    np.testing.assert_allclose(found[:n], expected[n, :n], rtol=0, atol=1e-11 * np.abs(prior).max())
+    assert a @ a + left**2 == pytest.approx(expected[n, n], rel=1e-6, abs=1e-11)
+
+
+def triangle(l: np.ndarray, n: int) -> np.ndarray:
+    whole = np.zeros((n, n), l.dtype)
+    whole[np.tril_indices(n)] = l[: n * (n + 1) // 2]
+    return whole
+
+
+@given(sizes, seeds, st.data())
+def test_rows_leave_and_enter_a_factor(n: int, seed: int, data: st.DataObject) -> None:
+    """Row r goes and its place is zero; then the row below takes that place.  All others stay what they are."""
+    r = data.draw(st.integers(0, n - 1))
+    factor, row = drawn(n, seed)
+    whole = np.vstack([np.column_stack([factor, np.zeros(n)]), row])
+    before = whole @ whole.T
+    l, z = packed(factor, n), row.copy()
+    work = np.zeros(n), np.zeros(n)
+    bind(leave_factor, FLOAT64)(l, z, *work, r, n, 0.0)
+    others = [i for i in range(n) if i != r]
+    tolerance = 1e-13 * np.abs(before).max()
+    np.testing.assert_allclose(
+        product(l, n)[np.ix_(others, others)], before[np.ix_(others, others)], rtol=0, atol=tolerance
+    )
+    assert not product(l, n)[r].any()
+    assert not triangle(l, n).diagonal()[r:].any()
+    z[n - 1] = np.hypot(z[n - 1], z[n])
+    bind(enter_factor, FLOAT64)(l, z, *work, r, n, 0.0)
+    order = [n if i == r else i for i in range(n)]
+    np.testing.assert_allclose(product(l, n), before[np.ix_(order, order)], rtol=0, atol=tolerance)
+
+
+@given(sizes, seeds)
+def test_no_bits_of_a_factor_are_too_small_or_make_it_grow(n: int, seed: int) -> None:
+    """Zeros and numbers whose squares float32 does not hold are no divisors, and no variance grows."""
+    rng = np.random.default_rng(seed)
+    l = (rng.normal(size=n * (n + 1) // 2) * 10.0 ** rng.integers(-40, 1, n * (n + 1) // 2)).astype(np.float32)
+    l[rng.random(len(l)) < 0.3] = 0
+    z, work = np.zeros(n + 1, np.float32), (np.zeros(n, np.float32), np.zeros(n, np.float32))
+    z[rng.integers(0, n + 1)] = 1e-30
+    variances, r = np.diag(product(l.astype(float), n)), int(rng.integers(0, n))
+    least = np.float32(2.0**-50)
+    with np.errstate(under="ignore"):
+        bind(narrow_factor, FLOAT32)(l, np.zeros(n, np.float32), *work, np.float32(1e-4), np.float32(0), n)
+        bind(leave_factor, FLOAT32)(l, z, *work, r, n, least)
+        bind(enter_factor, FLOAT32)(l, z[:n], *work, r, n, least)
+    left = np.diag(product(l.astype(float), n))
+    others = [i for i in range(n) if i != r]
+    assert np.isfinite(l).all() and (left[others] <= variances[others] * (1 + 1e-5) + 1e-28).all()
+
+
+# ------------------------------------------------------------------------------------------------ within the model
+
+
+def smooth(precision: str, n_max: int) -> HostModel:
+    """Of Lorenz's states, with the least noise and ridge that float32 may have."""
+    content = {
+        "name": "m", "precision": precision, "input": {"dim": 3, "max_abs": 100.0}, "label": {"max_abs": 10.0},
+        "kernel": {"sigma": 2.0}, "learning": {"rule": "krls-t", "noise": 1e-4},
+        "reduction": {"technique": "sup", "n_max": n_max, "ridge": 1e-4},
+    }  # fmt: skip
+    return HostModel(make_spec(content))
+
+
+class Exact:
+    """Sigma of the vectors that a model has, in 50 digits, by the paper's formulas."""
+
+    def __init__(self, noise: float, ridge: float) -> None:
+        self.noise, self.own = mpmath.mpf(noise), 1 + mpmath.mpf(ridge)
+        self.v: list[np.ndarray] = []
+        self.spread = mpmath.matrix(0, 0)
+
+    def kernel(self, a: np.ndarray, b: np.ndarray) -> Any:
+        """The Gaussian one with sigma 2."""
+        squared = sum((mpmath.mpf(float(p)) - mpmath.mpf(float(q))) ** 2 for p, q in zip(a, b, strict=True))
+        return mpmath.exp(-squared / 8)
+
+    def learn(self, x: np.ndarray, v: np.ndarray) -> None:
+        """v: the vectors after this sample."""
+        n = len(self.v)
+        gram = mpmath.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                gram[i, j] = self.own if i == j else self.kernel(self.v[i], self.v[j])
+        k = mpmath.matrix([self.kernel(a, x) for a in self.v])
+        q = mpmath.lu_solve(gram, k) if n else k
+        h = self.spread * q if n else k
+        p = [*h, self.own + sum(q[i] * (h[i] - k[i]) for i in range(n))]
+        whole = mpmath.matrix(n + 1, n + 1)
+        for i in range(n + 1):
+            for j in range(n + 1):
+                before = p[min(i, j)] if max(i, j) == n else self.spread[i, j]
+                whole[i, j] = before - p[i] * p[j] / (self.noise + p[n])
+        known = [*self.v, x]
+        stored = [max(i for i, each in enumerate(known) if np.array_equal(each, row)) for row in v]
+        self.v = [known[i] for i in stored]
+        self.spread = mpmath.matrix([[whole[i, j] for j in stored] for i in stored])
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-9), ("float32", 0.02)])
+def test_the_factor_is_that_of_the_exact_covariance(precision: str, tolerance: float) -> None:
+    """In parts of the two standard deviations, which fall to a hundredth of the prior's: K - Sigma would not have these digits."""
+    x, y = long.lorenz(150)
+    x = x.astype(np.float32).astype(float)
+    model = smooth(precision, 5)
+    twin, replaced = Exact(float(model.config.noise), float(model.config.ridge_diagonal) - 1), 0
+    with mpmath.workdps(50):
+        for t in range(len(x)):
+            (status,) = model.update(x[t : t + 1], y[t : t + 1])
+            replaced += status == Status.REPLACED
+            twin.learn(x[t], in_use(model, "v"))
+        exact = np.array(twin.spread.tolist(), float)
+    factor = triangle_of(model)
+    deviations = np.sqrt(np.diag(exact))
+    assert replaced > 10 and deviations.min() < 0.03
+    np.testing.assert_allclose(factor @ factor.T / np.outer(deviations, deviations),
+                               exact / np.outer(deviations, deviations), rtol=0, atol=tolerance)  # fmt: skip
+
+
+def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
+    """With K - Sigma in place of a factor, nearly all updates were refused from sample 400 on."""
+    x, clean = long.lorenz(6_000)
+    y = clean + long.NOISE * np.random.default_rng(0).normal(size=len(clean))
+    errors = []
+    for precision in ("float32", "float64"):
+        model = smooth(precision, 48)
+        forecasts, statuses = model.prequential(x, y)
+        assert (statuses > 0).all() and is_valid(model)
+        assert (triangle_of(model).diagonal() > 0).all()
+        errors.append(np.sqrt(np.mean((forecasts[1_000:].reshape(-1) - clean[1_000:]) ** 2)))
+    assert errors[0] < 1.2 * errors[1] < 0.05
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("stream", long.STREAMS)
+@pytest.mark.parametrize("rule", long.RULES)
+def test_float32_stays_what_float64_is_for_long(rule: str, stream: str) -> None:
+    """300,000 samples at the defaults, and at limits of keys: nothing is refused, and the errors are alike."""
+    x, clean = long.STREAMS[stream](300_000)
+    for sigma, n_max in long.SIZES[1:3]:
+        narrow, wide = (
+            long.run(long.spec_of(rule, x.shape[1], sigma, n_max, precision), x, clean)
+            for precision in ("float32", "float64")
+        )
+        assert narrow.refused == wide.refused == 0
+        assert narrow.errors[-1] < long.MOST_WORSE * max(wide.errors[-1], long.FINE)
