@@ -14,9 +14,11 @@ from benchmarks.host import long
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.packed import enter_factor, leave_factor, narrow_factor
 from pykernel.dialect import FLOAT32, FLOAT64, bind
+from pykernel.host import snapshot
+from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.support.following import in_use, is_valid, triangle_of
+from tests.support.following import assert_sound, in_use, is_valid, triangle_of
 
 Status = KLMS["real"].status
 
@@ -112,12 +114,12 @@ def test_no_bits_of_a_factor_are_too_small_or_make_it_grow(n: int, seed: int) ->
 # ------------------------------------------------------------------------------------------------ within the model
 
 
-def smooth(precision: str, n_max: int) -> HostModel:
+def smooth(precision: str, n_max: int, **reduction: Any) -> HostModel:
     """Of Lorenz's states, with the least noise and ridge that float32 may have."""
     content = {
         "name": "m", "precision": precision, "input": {"dim": 3, "max_abs": 100.0}, "label": {"max_abs": 10.0},
         "kernel": {"sigma": 2.0}, "learning": {"rule": "krls-t", "noise": 1e-4},
-        "reduction": {"technique": "sup", "n_max": n_max, "ridge": 1e-4},
+        "reduction": {"technique": "sup", "n_max": n_max, "ridge": 1e-4, **reduction},
     }  # fmt: skip
     return HostModel(make_spec(content))
 
@@ -175,6 +177,53 @@ def test_the_factor_is_that_of_the_exact_covariance(precision: str, tolerance: f
     assert replaced > 10 and deviations.min() < 0.03
     np.testing.assert_allclose(factor @ factor.T / np.outer(deviations, deviations),
                                exact / np.outer(deviations, deviations), rtol=0, atol=tolerance)  # fmt: skip
+
+
+def sorted_posterior(model: HostModel) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors in the order of their first numbers, and the covariance of the function at them."""
+    v, factor = in_use(model, "v"), triangle_of(model)
+    factor = factor[: len(v)]
+    order = np.argsort(v[:, 0])
+    return v[order], (factor @ factor.T)[np.ix_(order, order)]
+
+
+@pytest.mark.parametrize("room", [1, 3, 5, 9])
+def test_a_smaller_budget_keeps_the_covariance_of_those_that_stay(room: int) -> None:
+    """Whichever vectors go, and however the last ones take their places.  A larger one changes nothing."""
+    for seed in range(6):
+        x = np.random.default_rng(seed).normal(size=(40, 3))
+        model = smooth("float64", 6)
+        model.update(x, np.sin(x.sum(1)))
+        moved = smooth("float64", room)
+        snapshot.load(moved, migrate(model.spec, snapshot.save(model), moved.spec).data)
+        v, posterior = sorted_posterior(model)
+        left, found = sorted_posterior(moved)
+        stay = [int(np.flatnonzero((v == each).all(axis=1))[0]) for each in left]
+        assert len(stay) == min(room, 6)
+        np.testing.assert_allclose(found, posterior[np.ix_(stay, stay)], rtol=0, atol=1e-14)
+
+
+def test_vectors_that_go_leave_zeros() -> None:
+    """Those of little use do, wherever they stand, and the last ones take their places."""
+    model = smooth("float32", 8, lambda_max=0.02, removals=3)
+    x = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    counts = set()
+    for t in range(len(x)):
+        model.update(x[t : t + 1 + t % 2], np.sin(x[t : t + 1 + t % 2].sum(1)))
+        counts.add(len(in_use(model, "v")))
+        assert_sound(model)
+    assert len(counts) > 3
+
+
+def test_a_factor_has_zeros_where_no_vector_is() -> None:
+    model = smooth("float32", 4)
+    model.update(np.eye(3)[:2], np.ones(2))
+    assert is_valid(model)
+    for place in range(10):
+        kept = model.memory.field("root")[place]
+        model.memory.field("root")[place] = 0.5
+        assert is_valid(model) == (place < 3), place
+        model.memory.field("root")[place] = kept
 
 
 def test_float32_learns_a_smooth_stream_as_float64_does() -> None:

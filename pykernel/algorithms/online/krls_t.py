@@ -32,6 +32,12 @@ LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
+LEAST_UNCERTAIN = Constant(float32=2.0**-10, float64=2.0**-39)
+"""Where the variance at a sample, but for what no vector expresses, is a smaller part of the noise, Sigma stays as it is.
+
+Smaller variances would not be true: multipliers are rounded, and no variance has what a removed vector takes along.  So the
+mean never stops to learn (benchmarks/host/long.py).
+"""
 LEAST_ROOT = Constant(2.0**-50)
 """Smaller standard deviations, in parts of the prior, count as zero: their squares would leave the range of float32."""
 WEIGHT_MOST = Constant(1_000_000.0)
@@ -197,7 +203,11 @@ def learn_factor(m: KrlsTModel) -> None:
     n = m.n[0]
     kappa = m.kappa[0]
     scatter = noise_at(m)
-    narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
+    known = real(0)
+    for j in range(n):
+        known += m.loading[j] * m.loading[j]
+    if known >= LEAST_UNCERTAIN * scatter:
+        narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
     for j in range(n):
         m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
     m.loading[n] = sqrt(kappa * (scatter / (scatter + kappa)))
