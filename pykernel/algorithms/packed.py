@@ -229,20 +229,21 @@ def narrow_factor(
 def leave_factor(
     l: Real[...], z: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
 ) -> None:
-    """Take row r, which becomes zero, out of L.  What is left is a factor of the other rows and columns of L L'.  O(n^2).
+    """Take row r out of L: later rows move up.  What is left is a factor of the other rows and columns of L L'.  O(n^2).
 
-    Neighbouring columns x, y become c x + s y and s x - c y, so that the last element of each later row becomes zero.
-    z: a further row of L.  cosine, sine: of n elements; lost.  A length up to ``least`` counts as zero.
+    In the later rows, neighbouring columns x, y become c x + s y and s x - c y, so that the last element becomes zero.
+    z: a further row of L, which has n + 1 elements, and n afterwards.  cosine, sine: of n elements; lost.  A length up to
+    ``least`` counts as zero.
     """
-    row = row_of(r)
-    for i in range(r + 1):
-        l[row + i] = real(0)
-    row = row + r + 1
+    to = row_of(r)
+    row = to + r + 1
     for i in range(r + 1, n):
+        for j in range(r):
+            l[to + j] = l[row + j]
         x = l[row + r]
         for j in range(r, i - 1):
             y = l[row + j + 1]
-            l[row + j] = cosine[j] * x + sine[j] * y
+            l[to + j] = cosine[j] * x + sine[j] * y
             x = sine[j] * x - cosine[j] * y
         y = l[row + i]
         cosine[i - 1] = real(1)
@@ -253,50 +254,18 @@ def leave_factor(
             cosine[i - 1] = x * inverse
             sine[i - 1] = y * inverse
             x = length
-        l[row + i - 1] = x
-        l[row + i] = real(0)
+        l[to + i - 1] = x
+        to = row
         row = row + i + 1
+    for j in range(n):
+        l[to + j] = real(0)
     x = z[r]
     for j in range(r, n - 1):
         y = z[j + 1]
         z[j] = cosine[j] * x + sine[j] * y
         x = sine[j] * x - cosine[j] * y
-    z[n - 1] = x
-
-
-@kernel
-def enter_factor(
-    l: Real[...], z: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
-) -> None:
-    """Make z, of n elements, row r of an L that leave_factor() has left, or the row after its last.  O(n^2).
-
-    z, cosine, sine: lost.  A length up to ``least`` counts as zero.
-    """
-    for t in range(n - 1 - r):
-        j = n - 1 - t
-        x = z[j - 1]
-        y = z[j]
-        cosine[j] = real(1)
-        sine[j] = real(0)
-        length = sqrt(x * x + y * y)
-        if length > least:
-            inverse = real(1) / length
-            cosine[j] = x * inverse
-            sine[j] = y * inverse
-            z[j - 1] = length
-    row = row_of(r)
-    for i in range(r + 1):
-        l[row + i] = z[i]
-    row = row + r + 1
-    for i in range(r + 1, n):
-        y = real(0)
-        for t in range(i - r):
-            j = i - t
-            x = l[row + j - 1]
-            l[row + j] = sine[j] * x - cosine[j] * y
-            y = cosine[j] * x + sine[j] * y
-        l[row + r] = y
-        row = row + i + 1
+    # the last two columns have nothing but this row
+    z[n - 1] = sqrt(x * x + z[n] * z[n])
 
 
 # -------------------------------------------------------------------------------------------------- upper triangles

@@ -195,8 +195,14 @@ def posterior_of(model: HostModel, prior: np.ndarray) -> np.ndarray:
     """The covariance that krls-t keeps of the function at its vectors, given the prior one: by the factor, or the deficit."""
     if model.config.forgets:
         return prior - in_use(model, "deficit")
-    factor = triangle_of(model)[: len(prior), : len(prior)]
-    return factor @ factor.T
+    return posterior_by_factor(model)
+
+
+def posterior_by_factor(model: HostModel) -> np.ndarray:
+    """The covariance whose factor krls-t keeps, at the vectors as they are stored."""
+    rows = np.argsort(model.memory.field("order")[: int(model.memory.field("n")[0])])
+    factor = triangle_of(model)[rows]
+    return np.asarray(factor @ factor.T)
 
 
 def triangle_of(model: HostModel) -> np.ndarray:

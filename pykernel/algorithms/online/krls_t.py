@@ -23,7 +23,8 @@ from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
-from pykernel.algorithms.packed import enter_factor, leave_factor, narrow_factor, row_of
+from pykernel.algorithms.online.validity import keeps
+from pykernel.algorithms.packed import leave_factor, narrow_factor, row_of
 from pykernel.algorithms.stages import noise, trust
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, floor_shift, kernel, real, sqrt
 from pykernel.dialect.program import Entry
@@ -49,10 +50,11 @@ class Posterior(Struct):
 
     # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
     deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-    # without: L of Sigma = L L', packed
+    # without: L of Sigma = L L', packed; its rows are in the order in which the vectors came
     root: between(Real[N_MAX * (N_MAX + 1) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
+    order: between(Index[N_MAX], 0, N_MAX - 1)  # the vector of each row of L
 
 
 class KrlsTModel(OnlineModel):
@@ -75,6 +77,15 @@ def noise_at(m: KrlsTModel) -> Real:
 
 
 @kernel
+def vector_of(m: KrlsTModel, i: Index) -> Index:
+    """The vector of row i of L.  No loop leaves the arrays, even if the memory was overwritten."""
+    vector = m.order[i]
+    if vector < 0 or vector >= len(m.v):
+        return 0
+    return vector
+
+
+@kernel
 def foresee_by_factor(m: KrlsTModel) -> None:
     """Compute a = L'u, p = L a and the variance kappa + a'a.  O(N^2)."""
     n = m.n[0]
@@ -82,7 +93,7 @@ def foresee_by_factor(m: KrlsTModel) -> None:
         m.loading[j] = real(0)
     row = 0
     for i in range(n):
-        u = m.u[i]
+        u = m.u[vector_of(m, i)]
         for j in range(i + 1):
             m.loading[j] += m.root[row + j] * u
         row = row + i + 1
@@ -92,7 +103,7 @@ def foresee_by_factor(m: KrlsTModel) -> None:
         p = real(0)
         for j in range(i + 1):
             p += m.root[row + j] * m.loading[j]
-        m.h[i] = p
+        m.h[vector_of(m, i)] = p
         spread += m.loading[i] * m.loading[i]
         row = row + i + 1
     # only rounding, or a forged state, exceeds the prior variance
@@ -242,12 +253,25 @@ def assimilate(m: KrlsTModel, stored: Bool) -> None:
 
 
 @kernel
+def row_with(m: KrlsTModel, r: Index) -> Index:
+    """The row of L that has vector r."""
+    for i in range(m.n[0]):
+        if m.order[i] == r:
+            return i
+    return 0
+
+
+@kernel
 def enter(m: KrlsTModel, r: Index) -> None:
-    """The sample has become vector r."""
+    """The sample has become vector r, and the last row of L.  O(N)."""
     if m.forgets:
         border_deficit(m, r, m.n[0])
     else:
-        enter_factor(m.root, m.loading, m.h, m.ph, r, m.n[0], LEAST_ROOT)
+        last = m.n[0] - 1
+        row = row_of(last)
+        for j in range(last + 1):
+            m.root[row + j] = m.loading[j]
+        m.order[last] = r
 
 
 @kernel
@@ -258,17 +282,17 @@ def leave(m: KrlsTModel, r: Index) -> None:
             m.deficit[r, j] = real(0)
             m.deficit[j, r] = real(0)
     else:
-        n = m.n[0]
-        leave_factor(m.root, m.loading, m.h, m.ph, r, n, LEAST_ROOT)
-        # L has lost a column; in the sample's row, which has one more, the last two become one
-        a = m.loading[n - 1]
-        b = m.loading[n]
-        m.loading[n - 1] = sqrt(a * a + b * b)
+        last = m.n[0] - 1
+        place = row_with(m, r)
+        leave_factor(m.root, m.loading, m.h, m.ph, place, last + 1, LEAST_ROOT)
+        for i in range(place, last):
+            m.order[i] = m.order[i + 1]
+        m.order[last] = 0
 
 
 @kernel
 def move(m: KrlsTModel, r: Index, last: Index) -> None:
-    """Move the last row and column of Sigma.  O(N) in D, O(N^2) in L."""
+    """Move the last row and column of Sigma.  O(N)."""
     if m.forgets:
         for j in range(m.n[0]):
             m.deficit[r, j] = m.deficit[last, j]
@@ -276,13 +300,8 @@ def move(m: KrlsTModel, r: Index, last: Index) -> None:
         for j in range(m.n[0]):
             m.deficit[j, r] = m.deficit[j, last]
             m.deficit[j, last] = real(0)
-    else:
-        row = row_of(last)
-        for j in range(last):
-            m.loading[j] = m.root[row + j]
-            m.root[row + j] = real(0)
-        if r < last:
-            enter_factor(m.root, m.loading, m.h, m.ph, r, last, LEAST_ROOT)
+    elif r < last:
+        m.order[row_with(m, last)] = r
 
 
 @kernel
@@ -293,6 +312,23 @@ def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
     if j > i:
         return True
     return m.root[floor_shift(i * (i + 1), 1) + j] == real(0)
+
+
+@kernel
+def keeps_order(m: KrlsTModel) -> Bool:
+    """Whether learning could have led to this state: also, each vector has a row.  O(N^2 + N D)."""
+    if not m.forgets:
+        for i in range(len(m.v)):
+            if i >= m.n[0]:
+                if m.order[i] != 0:
+                    return False
+            else:
+                if m.order[i] >= m.n[0]:
+                    return False
+                for j in range(i):
+                    if m.order[j] == m.order[i]:
+                        return False
+    return keeps(m)
 
 
 @kernel
@@ -352,6 +388,7 @@ KRLS_T = budgeted(
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
         frame.remembered: remembered,
+        frame.keeps: keeps_order,
     },
     KrlsTModel,
     (Posterior,),
