@@ -33,11 +33,12 @@ LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
-LEAST_UNCERTAIN = Constant(float32=2.0**-10, float64=2.0**-39)
-"""Where the variance at a sample, but for what no vector expresses, is a smaller part of the noise, Sigma stays as it is.
+LOST = Constant(float32=2.0**-36, float64=2.0**-94)
+"""What each sample's roundings of multipliers add to a variance, times the ridge, in parts of the prior: 4,096 times the
+square of a rounding.  Multipliers are 1 / sqrt(ridge) at most.
 
-Smaller variances would not be true: multipliers are rounded, and no variance has what a removed vector takes along.  So the
-mean never stops to learn (benchmarks/host/long.py).
+With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(LOST r / ridge).  Below,
+Sigma stays as it is, and the mean learns on: else Sigma would fall to what is not true, and the errors would add up.
 """
 LEAST_ROOT = Constant(2.0**-50)
 """Smaller standard deviations, in parts of the prior, count as zero: their squares would leave the range of float32."""
@@ -217,7 +218,7 @@ def learn_factor(m: KrlsTModel) -> None:
     known = real(0)
     for j in range(n):
         known += m.loading[j] * m.loading[j]
-    if known >= LEAST_UNCERTAIN * scatter:
+    if known * known * m.kappa_least >= LOST * scatter:
         narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
     for j in range(n):
         m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
