@@ -1,6 +1,6 @@
 """Long smooth streams: whether an online rule in float32 stays what it is in float64; writes docs/data/long.csv.
 
-    python -m benchmarks.host.long [--samples 1000000] [--only RULE …] [-o docs/data/long.csv]
+    python -m benchmarks.host.long [--samples 1000000] [--only RULE …] [--show]
 
 On a smooth stream the samples repeat what is known, so that rounding errors have time to add up:
 
@@ -18,17 +18,17 @@ squared error of the forecast, against labels without noise, in each tenth of th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import DATA, progress_bar, save
+from benchmarks.tables import DATA, DOCS, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
+OUT = DATA / "long.csv"
 SAMPLES, NOISE, TENTHS, CHUNK = 1_000_000, 0.05, 10, 10_000
 SIZES = ((1.0, 32), (2.0, 16), (4.0, 32))
 """sigma, and the budget."""
@@ -156,17 +156,38 @@ def measured(rule: str, samples: int) -> Iterator[dict[str, Any]]:
                 right = found.errors
 
 
+def table_of(rows: Rows) -> str:
+    """For each rule: refused updates, and float32's error of a whole stream in parts of float64's."""
+
+    def errors(row: Mapping[str, str]) -> np.ndarray:
+        return np.array([float(row[f"e{i + 1}"]) for i in range(TENTHS)])
+
+    lines = []
+    for rule in dict.fromkeys(row["rule"] for row in rows):
+        wide, narrow = ([r for r in rows if r["rule"] == rule and r["precision"] == p] for p in ("float64", "float32"))
+        parts = [
+            float(np.linalg.norm(errors(a) * errors(b)) / np.linalg.norm(errors(a)))
+            for a, b in zip(wide, narrow, strict=True)
+        ]
+        worst = narrow[int(np.argmax(parts))]
+        where = f"{worst['stream']}, sigma {worst['sigma']}, {worst['n_max']} vectors"
+        refused = sum(int(row["refused"]) for row in narrow)
+        lines.append([rule, f"{refused}", f"{np.median(parts):.2f}", f"{min(parts):.2f}", f"{max(parts):.2f}", where])
+    return markdown(["rule", "refused", "median", "least", "most", "where"], lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--only", nargs="*", default=list(RULES), choices=list(RULES), metavar="RULE")
-    parser.add_argument("-o", "--output", type=Path, default=DATA / "long.csv")
+    parser.add_argument("--show", action="store_true", help="only fill the page from the file")
     given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    with progress_bar() as bar:
-        for rule in bar.track(given.only, description="rules"):
-            rows += measured(rule, given.samples)
-            save(given.output, rows)
+    if not given.show:
+        with progress_bar() as bar:
+            for rule in bar.track(given.only, description="rules"):
+                rows = list(measured(rule, given.samples))
+                save(OUT, merged(OUT, rows, "rule", [rule], list(RULES)))
+    publish({"long streams": table_of(load(OUT))}, DOCS / "online.md")
 
 
 if __name__ == "__main__":

@@ -254,7 +254,7 @@ def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
     assert errors[0] < 1.2 * errors[1] < 0.05
 
 
-# errors of float32 are up to four times those of float64: C of ald-krls is a difference, too
+# C of ald-krls is a difference, too: errors of float32 grow, to 46 times those of float64 after a million samples
 WORSE = {("ald-krls, least ridge", stream) for stream in ("lorenz", "mackey", "sines")}
 
 

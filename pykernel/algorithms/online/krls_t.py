@@ -33,11 +33,11 @@ LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
-LOST = Constant(float32=2.0**-36, float64=2.0**-94)
+ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
 """What each sample's roundings of multipliers add to a variance, times the ridge, in parts of the prior: 4,096 times the
 square of a rounding.  Multipliers are 1 / sqrt(ridge) at most.
 
-With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(LOST r / ridge).  Below,
+With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(ROUNDED r / ridge).  Below,
 Sigma stays as it is, and the mean learns on: else Sigma would fall to what is not true, and the errors would add up.
 """
 LEAST_ROOT = Constant(2.0**-50)
@@ -218,7 +218,7 @@ def learn_factor(m: KrlsTModel) -> None:
     known = real(0)
     for j in range(n):
         known += m.loading[j] * m.loading[j]
-    if known * known * m.kappa_least >= LOST * scatter:
+    if known * known * m.kappa_least >= ROUNDED * scatter:
         narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
     for j in range(n):
         m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
