@@ -9,8 +9,8 @@ Rounding changes L by parts of itself: a sample multiplies columns by at most 1,
 goes takes its row along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite,
 and diverge.
 
-With forgetting, Sigma stays near enough to K, and lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the
-model keeps D = K - Sigma, of which forgetting is only lambda D.
+With forgetting, lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the model keeps D = K - Sigma, of which
+forgetting is only lambda D, errors included.
 """
 
 from pykernel.algorithms import frame
