@@ -180,6 +180,94 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
         p[at] = real(0)
 
 
+# ---------------------------------------------------------------------- lower triangles L as factors of a covariance L L'
+
+
+@kernel
+def narrow_factor(
+    l: Real[...], a: Real[...], keep: Real[...], share: Real[...], scatter: Real, own: Real, n: Index
+) -> None:
+    """Replace L L' by L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
+
+    What is observed, with noise of variance ``scatter``, is a further row of L: a', then sqrt(own).
+    a: becomes what the observation leaves of that row, without its last element.  keep, share: of n elements; lost.
+
+    Carlson's form: column j is multiplied by keep_j, at most 1, and loses share_j times what later columns have of p.
+    N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
+    """
+    total = scatter + own
+    root = sqrt(total)
+    inverse = real(1) / root
+    for t in range(n):
+        j = n - 1 - t
+        z = a[j]
+        total = total + z * z
+        grown = sqrt(total)
+        narrower = real(1) / grown
+        keep[j] = root * narrower
+        share[j] = z * inverse * narrower
+        root = grown
+        inverse = narrower
+    row = 0
+    for i in range(n):
+        p = real(0)
+        for t in range(i + 1):
+            j = i - t
+            x = l[row + j]
+            l[row + j] = keep[j] * x - share[j] * p
+            p += a[j] * x
+        row = row + i + 1
+    p = own
+    for t in range(n):
+        j = n - 1 - t
+        z = a[j]
+        a[j] = keep[j] * z - share[j] * p
+        p += z * z
+
+
+@kernel
+def leave_factor(
+    l: Real[...], z: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
+) -> None:
+    """Take row r out of L: later rows move up.  What is left is a factor of the other rows and columns of L L'.  O(n^2).
+
+    In the later rows, neighbouring columns x, y become c x + s y and s x - c y, so that the last element becomes zero.
+    z: a further row of L, which has n + 1 elements, and n afterwards.  cosine, sine: of n elements; lost.  A length up to
+    ``least`` counts as zero.
+    """
+    to = row_of(r)
+    row = to + r + 1
+    for i in range(r + 1, n):
+        for j in range(r):
+            l[to + j] = l[row + j]
+        x = l[row + r]
+        for j in range(r, i - 1):
+            y = l[row + j + 1]
+            l[to + j] = cosine[j] * x + sine[j] * y
+            x = sine[j] * x - cosine[j] * y
+        y = l[row + i]
+        cosine[i - 1] = real(1)
+        sine[i - 1] = real(0)
+        length = sqrt(x * x + y * y)
+        if length > least:
+            inverse = real(1) / length
+            cosine[i - 1] = x * inverse
+            sine[i - 1] = y * inverse
+            x = length
+        l[to + i - 1] = x
+        to = row
+        row = row + i + 1
+    for j in range(n):
+        l[to + j] = real(0)
+    x = z[r]
+    for j in range(r, n - 1):
+        y = z[j + 1]
+        z[j] = cosine[j] * x + sine[j] * y
+        x = sine[j] * x - cosine[j] * y
+    # the last two columns have nothing but this row
+    z[n - 1] = sqrt(x * x + z[n] * z[n])
+
+
 # -------------------------------------------------------------------------------------------------- upper triangles
 
 

@@ -23,6 +23,7 @@ RAISED: dict[str, Revision] = {
     "okfeb": Revision(bits=5, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do
     "gmm": Revision(bits=2, meaning=2),
+    "krls-t": Revision(bits=2),  # without forgetting, a factor of the covariance
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

@@ -25,6 +25,7 @@ from tests.support.following import (
     in_use,
     learned,
     persistent,
+    posterior_of,
     spec_of,
 )
 from tests.support.naive import kernels
@@ -352,7 +353,7 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
     assert np.isfinite(model.predict(x[-1000:])).all()
     if rule == "krls-t":  # the covariance is one
         prior = kernels(in_use(model, "v"), in_use(model, "v"), sigma) + 1e-3 * np.eye(len(in_use(model, "v")))
-        spread = np.linalg.eigvalsh(prior - in_use(model, "deficit"))
+        spread = np.linalg.eigvalsh(posterior_of(model, prior))
         print(f"covariance from {spread.min():.1e} to {spread.max():.1e}")
         assert spread.min() > -1e-3
         variance = model.variance(x[-1000:])

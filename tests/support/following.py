@@ -113,7 +113,7 @@ def factor_error(model: HostModel) -> float:
     return float(np.abs(k @ held(model, "m") - np.eye(len(v))).max(initial=0.0))
 
 
-MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "covariance")
+MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "root", "covariance")
 
 
 def matrices(model: HostModel) -> list[str]:
@@ -126,10 +126,16 @@ def assert_sound(model: HostModel) -> None:
     n = int(model.memory.field("n")[0])
     for name in ("v", "alpha", "diagonal", "overlap", "neighbour", "claim", "age", *matrices(model)):
         field = model.memory.field(name)
+        if name == "root":
+            continue
         assert np.isfinite(field).all(), name
         assert not np.ascontiguousarray(field[n:]).tobytes().strip(b"\0"), f"{name} beyond n"
         if name in MATRICES:
             assert not np.ascontiguousarray(field[:, n:]).tobytes().strip(b"\0"), f"{name} beyond n"
+    if "root" in matrices(model):
+        factor = triangle_of(model)
+        assert np.isfinite(factor).all() and not factor[n:].any(), "root"
+        assert (factor.diagonal()[:n] > 0).all() or model.config.forgets, "root"
     alpha = np.abs(model.memory.field("alpha"))
     assert ((alpha == 0) | (alpha >= 2.0**-100)).all() and (alpha <= model.config.alpha_limit).all()
     assert is_valid(model)
@@ -185,6 +191,28 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
     return model
 
 
+def posterior_of(model: HostModel, prior: np.ndarray) -> np.ndarray:
+    """The covariance that krls-t keeps of the function at its vectors, given the prior one: by the factor, or the deficit."""
+    if model.config.forgets:
+        return prior - in_use(model, "deficit")
+    return posterior_by_factor(model)
+
+
+def posterior_by_factor(model: HostModel) -> np.ndarray:
+    """The covariance whose factor krls-t keeps, at the vectors as they are stored."""
+    rows = np.argsort(model.memory.field("order")[: int(model.memory.field("n")[0])])
+    factor = triangle_of(model)[rows]
+    return np.asarray(factor @ factor.T)
+
+
+def triangle_of(model: HostModel) -> np.ndarray:
+    """krls-t's factor with its free places, unpacked, in float64."""
+    n = len(model.memory.field("v"))
+    factor = np.zeros((n, n))
+    factor[np.tril_indices(n)] = model.memory.field("root")
+    return factor
+
+
 def compare_kept(model: HostModel, twin: Twin, tolerance: float) -> None:
     """What is kept of the Gram matrix, and by the rule, is what it is by definition."""
     for name, expected in kept(model).items():
@@ -193,7 +221,7 @@ def compare_kept(model: HostModel, twin: Twin, tolerance: float) -> None:
     if twin.rule == "krls-t":
         prior, norms = twin.normal_gram(twin.model), twin.norms(twin.model.v)
         spread = twin.model.spread / (norms * norms.T)
-        np.testing.assert_allclose(prior - in_use(model, "deficit"), spread, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(posterior_of(model, prior), spread, rtol=0, atol=tolerance)
     if twin.rule == "ald-krls":
         np.testing.assert_allclose(in_use(model, "covariance"), twin.model.spread, rtol=0, atol=tolerance)
 

@@ -173,7 +173,7 @@ class Twin:
             self._quicken()
         self.before = x
         self.watched += 1
-        if alarmed:
+        if alarmed and status != BORN:
             return HELD if held and not lasting else NOVEL
         return status
 

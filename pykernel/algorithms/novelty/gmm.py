@@ -261,7 +261,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     copy(x, m.before, len(x))
     if m.watched[0] < m.watched_most:
         m.watched[0] += 1
-    if alarmed:
+    if alarmed and status != GmmStatus.BORN:
         return GmmStatus.HELD if held and not lasting else GmmStatus.NOVEL
     return status
 

@@ -16,7 +16,7 @@ WEIGHT_MOST = 5000
 class GmmStatus(IntEnum):
     """What only monitors return.  DONE: the row was learned."""
 
-    BORN = 1  # the row was learned, and the bank knows one regime more
+    BORN = 1  # the row was learned, and the bank knows one regime more.  An alarm that lasted ends with it
     STRANGE = 2  # the row was learned, but not as one of a known regime
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row

@@ -1,7 +1,16 @@
 """KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process of the samples that were seen.
 
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
-2012, algorithm 1.  In place of the posterior covariance Sigma, the model keeps D = K - Sigma.
+2012, algorithm 1.
+
+Without forgetting, the model keeps a triangle L, the factor of the posterior covariance of the function at the vectors:
+Sigma = L L'.  The invariant: Sigma is a covariance whatever the bits of L are, and every variance is a sum of squares.
+Rounding changes L by parts of itself: a sample multiplies columns by at most 1, a new vector is a new row, and one that
+goes takes its row along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite,
+and diverge.
+
+With forgetting, lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the model keeps D = K - Sigma, of which
+forgetting is only lambda D, errors included.
 """
 
 from pykernel.algorithms import frame
@@ -13,15 +22,26 @@ from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import inverse_times
 from pykernel.algorithms.online.projections import project_klms
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_element
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
+from pykernel.algorithms.online.validity import keeps
+from pykernel.algorithms.packed import leave_factor, narrow_factor, row_of
 from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, floor_shift, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
 """Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
+ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
+"""What each sample's roundings of multipliers add to a variance, times the ridge, in parts of the prior: 4,096 times the
+square of a rounding.  Multipliers are 1 / sqrt(ridge) at most.
+
+With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(ROUNDED r / ridge).  Below,
+Sigma stays as it is, and the mean learns on: else Sigma would fall to what is not true, and the errors would add up.
+"""
+LEAST_ROOT = Constant(2.0**-50)
+"""Smaller standard deviations, in parts of the prior, count as zero: their squares would leave the range of float32."""
 WEIGHT_MOST = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
 
@@ -29,10 +49,13 @@ WEIGHT_MOST = Constant(1_000_000.0)
 class Posterior(Struct):
     """What KRLS-T knows of the function beside its mean."""
 
-    # prior minus posterior covariance of the function at the expansion vectors
+    # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
     deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    # without: L of Sigma = L L', packed; its rows are in the order in which the vectors came
+    root: between(Real[N_MAX * (N_MAX + 1) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
+    order: between(Index[N_MAX], 0, N_MAX - 1)  # the vector of each row of L
 
 
 class KrlsTModel(OnlineModel):
@@ -55,16 +78,49 @@ def noise_at(m: KrlsTModel) -> Real:
 
 
 @kernel
-def foresee(m: KrlsTModel) -> None:
-    """Compute h = lambda D u and 1 + ridge - u'h, the posterior variance of the function at the sample.  O(N^2)."""
+def vector_of(m: KrlsTModel, i: Index) -> Index:
+    """The vector of row i of L.  No loop leaves the arrays, even if the memory was overwritten."""
+    vector = m.order[i]
+    if vector < 0 or vector >= len(m.v):
+        return 0
+    return vector
+
+
+@kernel
+def foresee_by_factor(m: KrlsTModel) -> None:
+    """Compute a = L'u, p = L a and the variance kappa + a'a.  O(N^2)."""
+    n = m.n[0]
+    for j in range(n):
+        m.loading[j] = real(0)
+    row = 0
+    for i in range(n):
+        u = m.u[vector_of(m, i)]
+        for j in range(i + 1):
+            m.loading[j] += m.root[row + j] * u
+        row = row + i + 1
+    spread = m.kappa[0]
+    row = 0
+    for i in range(n):
+        p = real(0)
+        for j in range(i + 1):
+            p += m.root[row + j] * m.loading[j]
+        m.h[vector_of(m, i)] = p
+        spread += m.loading[i] * m.loading[i]
+        row = row + i + 1
+    # only rounding, or a forged state, exceeds the prior variance
+    m.spread[0] = clipped(spread, real(0), m.ridge_diagonal)
+
+
+@kernel
+def foresee_by_deficit(m: KrlsTModel) -> None:
+    """Compute h = lambda D u = k - p and the variance 1 + ridge - u'h.  O(N^2)."""
     n = m.n[0]
     reduction = real(0)
     for i in range(n):
         h = real(0)
         for j in range(n):
             h += m.deficit[i, j] * m.u[j]
-        if m.forgets:
-            h = m.forgetting * h
+        h = m.forgetting * h
         # h is a covariance with the sample; the limit keeps rounding errors from growing
         h = clipped(h, -m.ridge_diagonal, m.ridge_diagonal)
         m.h[i] = h
@@ -74,16 +130,27 @@ def foresee(m: KrlsTModel) -> None:
 
 
 @kernel
-def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [sqrt(lambda) alpha - g P h; g], where g = e / s_y^2.  O(N^2).
+def foresee(m: KrlsTModel) -> None:
+    """Compute the posterior variance of the function at the sample, and its covariances p with the function at the vectors."""
+    if m.forgets:
+        foresee_by_deficit(m)
+    else:
+        foresee_by_factor(m)
 
-    Sigma is the covariance of the function's values at the vectors.  The model stores D = K - Sigma instead: then
-    forgetting towards the prior is only lambda D, without any kernel value.  s_y^2 = noise + the variance of foresee().
-    Van Vaerenbergh et al. 2012, algorithm 1.
+
+@kernel
+def propose_posterior(m: KrlsTModel) -> None:
+    """Propose the posterior mean: [sqrt(lambda) alpha - g P (k - p); g], where g = e / s_y^2.  O(N^2).
+
+    s_y^2 = noise + the variance of foresee().  Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
     foresee(m)
     inverse_times(m, m.h, m.ph, n)
+    if not m.forgets:
+        # P (k - p) = u - P p, of a p that has all its digits
+        for i in range(n):
+            m.ph[i] = m.u[i] - m.ph[i]
     inverse = real(1) / (noise_at(m) + m.spread[0])
     for o in range(len(m.error)):
         g = m.error[o] * inverse
@@ -96,13 +163,8 @@ def propose_posterior(m: KrlsTModel) -> None:
 
 
 @kernel
-def learn_posterior(m: KrlsTModel) -> None:
-    """Update D = lambda D + p p' / s_y^2, where p = k - h, and the estimate of the function's variance.  O(N^2).
-
-    Afterwards p is in h.
-    """
-    n = m.n[0]
-    inverse = real(1) / (noise_at(m) + m.spread[0])
+def learn_power(m: KrlsTModel, inverse: Real) -> None:
+    """Update the estimate of the function's variance, given 1 / s_y^2."""
     if m.weight[0] < WEIGHT_MOST:
         m.weight[0] = m.forgetting * m.weight[0] + real(1)
     squares = real(0)
@@ -114,6 +176,12 @@ def learn_posterior(m: KrlsTModel) -> None:
     squares = squares * (real(1) / real(len(m.error)))
     power = m.power[0] + (squares * inverse - m.power[0]) * (real(1) / m.weight[0])
     m.power[0] = clipped(power, real(0), m.power_limit)
+
+
+@kernel
+def learn_deficit(m: KrlsTModel, inverse: Real) -> None:
+    """Update D = lambda D + p p' / s_y^2.  Afterwards p is in h.  O(N^2)."""
+    n = m.n[0]
     largest = real(0)
     for i in range(n):
         m.h[i] = m.k[i] - m.h[i]
@@ -126,23 +194,35 @@ def learn_posterior(m: KrlsTModel) -> None:
     for i in range(n):
         share = m.h[i] * inverse
         for j in range(n):
-            value = m.deficit[i, j]
-            if m.forgets:
-                value = m.forgetting * value
-            m.deficit[i, j] = as_element(value + share * m.h[j])
+            m.deficit[i, j] = as_element(m.forgetting * m.deficit[i, j] + share * m.h[j])
 
 
 @kernel
 def border_deficit(m: KrlsTModel, r: Index, n: Index) -> None:
-    """Write the sample's row and column of D, as vector r of n: h + p s^2 / s_y^2, where s^2 is its variance.  O(N)."""
+    """Write the sample's row and column of D, as vector r of n: k - p noise / s_y^2.  O(N)."""
     share = m.spread[0] * (real(1) / (noise_at(m) + m.spread[0]))
     for j in range(n):
         if j != r:
-            # h = k - p
             value = clipped(m.k[j] - m.h[j] + m.h[j] * share, -m.ridge_diagonal, m.ridge_diagonal)
             m.deficit[r, j] = value
             m.deficit[j, r] = value
     m.deficit[r, r] = m.ridge_diagonal - m.spread[0] + m.spread[0] * share
+
+
+@kernel
+def learn_factor(m: KrlsTModel) -> None:
+    """Update L, and prepare the row that the sample gets if it is stored.  O(N^2)."""
+    n = m.n[0]
+    kappa = m.kappa[0]
+    scatter = noise_at(m)
+    known = real(0)
+    for j in range(n):
+        known += m.loading[j] * m.loading[j]
+    if known * known * m.kappa_least >= ROUNDED * scatter:
+        narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
+    for j in range(n):
+        m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
+    m.loading[n] = sqrt(kappa * (scatter / (scatter + kappa)))
 
 
 @kernel
@@ -164,39 +244,92 @@ def adapt(m: KrlsTModel, close: Bool) -> Bool:
 
 @kernel
 def assimilate(m: KrlsTModel, stored: Bool) -> None:
-    """The covariance learns the sample, whether or not it is stored."""
-    learn_posterior(m)
+    """The covariance learns the sample, whether or not it is stored.  O(N^2)."""
+    inverse = real(1) / (noise_at(m) + m.spread[0])
+    learn_power(m, inverse)
+    if m.forgets:
+        learn_deficit(m, inverse)
+    else:
+        learn_factor(m)
+
+
+@kernel
+def row_with(m: KrlsTModel, r: Index) -> Index:
+    """The row of L that has vector r."""
+    for i in range(m.n[0]):
+        if m.order[i] == r:
+            return i
+    return 0
 
 
 @kernel
 def enter(m: KrlsTModel, r: Index) -> None:
-    """The sample has become vector r."""
-    border_deficit(m, r, m.n[0])
+    """The sample has become vector r, and the last row of L.  O(N)."""
+    if m.forgets:
+        border_deficit(m, r, m.n[0])
+    else:
+        last = m.n[0] - 1
+        row = row_of(last)
+        for j in range(last + 1):
+            m.root[row + j] = m.loading[j]
+        m.order[last] = r
 
 
 @kernel
 def leave(m: KrlsTModel, r: Index) -> None:
-    """Forget vector r's row and column of D.  O(N)."""
-    for j in range(m.n[0]):
-        m.deficit[r, j] = real(0)
-        m.deficit[j, r] = real(0)
+    """Forget vector r's row and column of Sigma.  O(N) in D, O(N^2) in L."""
+    if m.forgets:
+        for j in range(m.n[0]):
+            m.deficit[r, j] = real(0)
+            m.deficit[j, r] = real(0)
+    else:
+        last = m.n[0] - 1
+        place = row_with(m, r)
+        leave_factor(m.root, m.loading, m.h, m.ph, place, last + 1, LEAST_ROOT)
+        for i in range(place, last):
+            m.order[i] = m.order[i + 1]
+        m.order[last] = 0
 
 
 @kernel
 def move(m: KrlsTModel, r: Index, last: Index) -> None:
-    """Move the last row and column of D.  O(N)."""
-    for j in range(m.n[0]):
-        m.deficit[r, j] = m.deficit[last, j]
-        m.deficit[last, j] = real(0)
-    for j in range(m.n[0]):
-        m.deficit[j, r] = m.deficit[j, last]
-        m.deficit[j, last] = real(0)
+    """Move the last row and column of Sigma.  O(N)."""
+    if m.forgets:
+        for j in range(m.n[0]):
+            m.deficit[r, j] = m.deficit[last, j]
+            m.deficit[last, j] = real(0)
+        for j in range(m.n[0]):
+            m.deficit[j, r] = m.deficit[j, last]
+            m.deficit[j, last] = real(0)
+    elif r < last:
+        m.order[row_with(m, last)] = r
 
 
 @kernel
 def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
-    """D is zero where a place is not in use."""
-    return m.deficit[i, j] == real(0)
+    """D, or L, is zero where a place is not in use."""
+    if m.forgets:
+        return m.deficit[i, j] == real(0)
+    if j > i:
+        return True
+    return m.root[floor_shift(i * (i + 1), 1) + j] == real(0)
+
+
+@kernel
+def keeps_order(m: KrlsTModel) -> Bool:
+    """Whether learning could have led to this state: also, each vector has a row.  O(N^2 + N D)."""
+    if not m.forgets:
+        for i in range(len(m.v)):
+            if i >= m.n[0]:
+                if m.order[i] != 0:
+                    return False
+            else:
+                if m.order[i] >= m.n[0]:
+                    return False
+                for j in range(i):
+                    if m.order[j] == m.order[i]:
+                        return False
+    return keeps(m)
 
 
 @kernel
@@ -256,6 +389,7 @@ KRLS_T = budgeted(
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
         frame.remembered: remembered,
+        frame.keeps: keeps_order,
     },
     KrlsTModel,
     (Posterior,),

@@ -141,8 +141,9 @@ class Work(Struct):
     score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed
     t_re: Real[N_MAX + 1]  # real part of Z k; then -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
-    h: Real[N_MAX]  # deficit times u, or covariance times u
+    h: Real[N_MAX]  # covariance times u
     ph: Real[N_MAX]  # P h
+    loading: Real[N_MAX + 1]  # the sample's row below the covariance's factor
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
