@@ -92,7 +92,8 @@ def glimpses(name: str) -> np.ndarray:
     return np.concatenate([stream.rows[part] for part in (slice(0, 900), *around)]).astype(float)
 
 
-@pytest.mark.parametrize(("plant", "components"), [("waterworks", 2), ("extruder", 4)])
+@pytest.mark.parametrize(("plant", "components"), [("extruder", 4), ("waterworks", 2)])
+@pytest.mark.in_turn
 def test_the_rule_is_its_formulas(plant: str, components: int) -> None:
     """Levels, thresholds, statuses, kinds, blame and regimes, row by row; and decisions about some of the alarms."""
     rows = glimpses(plant)

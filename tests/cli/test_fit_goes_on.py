@@ -26,6 +26,7 @@ def tables(folder: Path, column: str) -> None:
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.in_turn
 def test_one_line_of_the_file_lets_a_trained_model_learn(
     kind: str, tmp_path: Path, run: Any, one_compiler: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

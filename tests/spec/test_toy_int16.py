@@ -218,6 +218,7 @@ def test_it_learns_what_the_rule_of_reals_learns():
     assert whole.predict(np.zeros(1)) == pytest.approx(reals.predict(np.zeros(1)), abs=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan tries it for a device without an FPU, with what its key declares."""
     monkeypatch.chdir(tmp_path)

@@ -154,6 +154,7 @@ def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
     assert code == 0 and winner / simple > 1.1 and told in out
 
 
+@pytest.mark.exhaustive
 def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     """Each trial is compiled, run and, if GCC is there, given a bound: by default there are few."""
     pytest.importorskip("unicorn")

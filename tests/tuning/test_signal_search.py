@@ -150,6 +150,7 @@ def on_steps(spec_file, data, content, delay=0):
     return (found["learning"] or found["frozen"])["error"], len(x)
 
 
+@pytest.mark.exhaustive
 def test_a_plan_says_which_features_and_windows_earn_what_they_take(folder, run, uncounted):
     words = ["--rule", "nlms,frozen", "--trials", "6", "--jobs", "1", "--json"]
     code, out, err = run("plan", "gauge.csv", "--spec", "gauge.toml", *words)
