@@ -420,6 +420,7 @@ def test_a_stack_that_meets_the_model_would_be_seen(m4f):
 # -------------------------------------------------------------------------------------------- data and command
 
 
+@pytest.mark.exhaustive
 def test_one_file_adds_a_target(tmp_path):
     """In a copy of what is installed: a spec may name the CPU, limits are known, the model runs there."""
     package = tmp_path / "pykernel"

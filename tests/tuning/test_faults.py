@@ -159,6 +159,7 @@ def write(name, x):
     np.savetxt(name, x, delimiter=",", header=",".join("pfnvxyz"[: x.shape[1]]), comments="", fmt="%.6g")
 
 
+@pytest.mark.exhaustive
 def test_a_planned_monitor_sees_what_it_promised_in_rows_that_the_plan_had_not(folder, run):
     write("ok.csv", machine(6000)[:, :3])
     code, out, err = run("plan", "ok.csv", "--rule", "gmm", "--trials", "4", "--jobs", "1", "--json")
