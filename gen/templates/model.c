@@ -71,7 +71,7 @@ uint32_t {{ name }}_hash(const {{ name }}_t *s)
 
 void {{ name }}_{{ clear }}({{ name }}_t *s)
 {
-    /* every byte of a zero, of a real one as well, is zero */
+    /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     {{ macro }}_LOOP(9007)
     for (uint32_t i = 0u; i < {{ macro }}_RAM_BYTES; i++) {

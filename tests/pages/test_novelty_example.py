@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.host.alarms import ours
+from benchmarks.host.alarms import blame, ours, plan_truth
 from benchmarks.host.alarms import page as tables
 from benchmarks.host.alarms.raw import raw_names
 from benchmarks.tables import DATA, load, place, read
@@ -58,6 +58,29 @@ def test_the_text_is_of_these_results() -> None:
     assert len(list(raw_names())) == 40 and "on 40 recorded streams" in WORDS
     assert {row["detector"] for row in rows} >= {"spec without a rule", "okfeb", "chance"}
     assert tables.WITHIN == 0.3 and tables.BELOW == 2 and "within 30 % of it" in WORDS
+
+
+def test_how_often_blame_is_right() -> None:
+    """On the plants that chose no constant."""
+    rows = load(DATA / "alarms-blame-held.csv")
+    known = [row for row in rows if row["says"]]
+    alarmed, first, near = (blame.total(rows, name) for name in ("alarmed", "first", "near"))
+    parts = [100 * some / alarmed for some in (first, near)] + [
+        100 * blame.right(known) / blame.total(known, "alarmed")
+    ]
+    words = [
+        f"right in {parts[0]:.0f} % of the alarms",
+        f"in {parts[1]:.0f} % if those",
+        f"the kind in {parts[2]:.0f} %",
+    ]
+    assert all(each in WORDS for each in words), words
+
+
+def test_how_a_plans_promises_hold() -> None:
+    rows, text = load(DATA / "alarm-plan.csv"), read(ROOT / "docs" / "choosing.md")
+    held = ("four", "five", "six", "seven", "eight")[sum(row["holds"] == "yes" for row in rows) - 4]
+    assert plan_truth.table_of(rows) in text and len(rows) == 10
+    assert f"That is so for {held} of these ten" in text
 
 
 def test_what_whole_numbers_would_see() -> None:

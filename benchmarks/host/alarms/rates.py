@@ -13,11 +13,12 @@ twice that.  A stream tells by itself if it has at least 200 / rate rows.  Short
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.host.alarms.measure import pooled
 from benchmarks.host.alarms.plants import fault_free
 from benchmarks.host.alarms.stream import Stream
 from benchmarks.tables import DATA, load, markdown, save
@@ -28,8 +29,6 @@ RATES = (0.001, 0.01, 0.05)
 SEEDS = (0, 1, 2)
 NAMED: dict[str, dict[str, Any]] = {"gmm": {}, "okfeb": {"reduction": {}}}
 """What a spec without a rule names, so that it gets this rule."""
-ENOUGH = 200
-"""Rows in alarm that a stream is expected to have if it is to tell its rate."""
 
 
 class Kept(NamedTuple):
@@ -54,21 +53,9 @@ def in_alarm(spec: Spec, stream: Stream) -> tuple[int, int]:
     return int(np.isin(statuses, [int(status) for status in spec.program.alarms]).sum()), len(statuses)
 
 
-def together(counts: Iterable[tuple[int, int]], least: float) -> Iterator[float]:
-    """The part in alarm of each stream of at least so many rows, and of short ones together.  What is left over in the end tells nothing."""
-    alarms = rows = 0
-    for some, of in counts:
-        if of >= least:
-            yield some / of
-            continue
-        alarms, rows = alarms + some, rows + of
-        if rows >= least:
-            yield alarms / rows
-            alarms = rows = 0
-
-
 def kept(counts: Iterable[tuple[int, int]], rate: float) -> Kept:
-    parts = np.array(list(together(counts, ENOUGH / rate))) / rate
+    named = (("", alarms, rows) for alarms, rows in counts)
+    parts = np.array([alarms / rows for _, alarms, rows in pooled(named, rate)]) / rate
     return Kept(float(np.median(parts)), float(np.quantile(parts, 0.9)), float(parts.max()), len(parts))
 
 

@@ -150,7 +150,7 @@ def absorb(m: GmmModel, k: Index, x: Real[DIM], rate: Real) -> None:
 
 @kernel
 def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
-    """A Gaussian around the first row.  O(D)."""
+    """A Gaussian around the first row.  O(D^2)."""
     copy(x, m.means[k], len(x))
     begin_root(m, m.roots[k], x, len(x))
     m.counts[k] = 1

@@ -51,7 +51,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
     linear models. Lines of advice say why a model is bad, and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list shows the first alarms: their rows, how far the level is above its threshold, and, if the model
+    and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
     tells it, the most blamed input with its share and the kind of alarm.
 
     Exit codes: 0 done, 2 bad input.
@@ -206,7 +206,9 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
         surest.sort(key=lambda alarm: alarm["first_row"])
         told = [alarm_told(alarm)[: None if blames else len(columns)] for alarm in surest]
         count = f"{found['count']:,} alarm{'s' * (found['count'] > 1)}, {found['samples']:,} {unit}s in alarm"
-        count += f"; the {most} surest:" if found["count"] > most else ""
+        if found["count"] > most:
+            kept = len(found["listed"])
+            count += f"; the {most} surest{f' of the first {kept:,}' if found['count'] > kept else ''}:"
         words = (len(columns), len(columns) + 2) if blames else ()
         show_table(count, (*columns, *(("about", "share", "kind") if blames else ())), told, words=words)
     if found.get("judged"):

@@ -1058,7 +1058,7 @@ uint32_t flow_hash(const flow_t *s)
 
 void flow_reset(flow_t *s)
 {
-    /* every byte of a zero, of a real one as well, is zero */
+    /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     FLOW_LOOP(9007)
     for (uint32_t i = 0u; i < FLOW_RAM_BYTES; i++) {

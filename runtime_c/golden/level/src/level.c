@@ -881,7 +881,7 @@ uint32_t level_hash(const level_t *s)
 
 void level_reset(level_t *s)
 {
-    /* every byte of a zero, of a real one as well, is zero */
+    /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     LEVEL_LOOP(9007)
     for (uint32_t i = 0u; i < LEVEL_RAM_BYTES; i++) {

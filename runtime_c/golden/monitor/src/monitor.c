@@ -1902,7 +1902,7 @@ uint32_t monitor_hash(const monitor_t *s)
 
 void monitor_reset(monitor_t *s)
 {
-    /* every byte of a zero, of a real one as well, is zero */
+    /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     MONITOR_LOOP(9007)
     for (uint32_t i = 0u; i < MONITOR_RAM_BYTES; i++) {

@@ -619,7 +619,7 @@ uint32_t pressure_hash(const pressure_t *s)
 
 void pressure_reset(pressure_t *s)
 {
-    /* every byte of a zero, of a real one as well, is zero */
+    /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     PRESSURE_LOOP(9007)
     for (uint32_t i = 0u; i < PRESSURE_RAM_BYTES; i++) {
