@@ -255,7 +255,7 @@ def promise(course: Search, trials: Sequence[Trial]) -> None:
     """Judge monitors once more, by other faults: those that chose them flatter them."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"faults": FRESH} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
-        trial.found["promised"] = {key: found[key] for key in ("learning", "detected")}
+        trial.found["promised"] = {key: found[key] for key in ("learning", "missed")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -351,7 +351,7 @@ def findings(
         if trial is None:
             return None
         told = trial.found | (trial.found.get("promised", {}) if promised else {})
-        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
+        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "missed")}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
