@@ -21,6 +21,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -343,6 +344,86 @@ def _is_lost(error: Exception) -> bool:
     from distributed.comm.core import CommClosedError
 
     return isinstance(error, (KilledWorker, FutureCancelledError, CommClosedError))
+
+
+# ------------------------------------------------------------------------------------------------------- threads
+
+_here = threading.local()
+
+
+class Threads:
+    """Threads of this process, one for each core, for work outside of the interpreter: compilers and machine code.
+
+    An exception in the block, such as an interrupt, ends them soon: calls that wait are not started, programs that
+    ``run_program`` has started are killed, and ``go_on`` raises.
+    """
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(cores(), initializer=self._begin)
+        self._calls: list[concurrent.futures.Future[Any]] = []
+        self.programs: set[subprocess.Popen[str]] = set()
+        self.ended = threading.Event()
+
+    def _begin(self) -> None:
+        _here.threads = self
+
+    def start(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+        """Call the function in one of the threads.  Calls begin in the order in which they were given."""
+        self._calls.append(self._pool.submit(function, *args))
+        return self._calls[-1]
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.ended.set()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            while not all(call.done() for call in self._calls):
+                for program in list(self.programs):
+                    _kill(program)
+                time.sleep(0.01)
+        self._pool.shutdown()
+
+
+def go_on() -> None:
+    """For long calls in ``Threads``: raises CancelledError if the threads are to end."""
+    threads = getattr(_here, "threads", None)
+    if threads is not None and threads.ended.is_set():
+        raise concurrent.futures.CancelledError
+
+
+def run_program(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, and take what it prints.  Within ``Threads`` it is killed with all that it has started
+    when they end.
+    """
+    threads = getattr(_here, "threads", None)
+    known = set() if threads is None else threads.programs
+    pipe, apart = subprocess.PIPE, threads is not None and hasattr(os, "killpg")
+    with subprocess.Popen(
+        words, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=apart
+    ) as program:
+        known.add(program)
+        try:
+            out, err = program.communicate()
+        except BaseException:
+            program.kill()
+            raise
+        finally:
+            known.discard(program)
+    go_on()
+    return subprocess.CompletedProcess(words, program.returncode, out, err)
+
+
+def _kill(program: subprocess.Popen[str]) -> None:
+    """A compiler's driver alone would leave the compiler itself behind."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(program.pid, signal.SIGKILL)
+        else:
+            program.kill()
 
 
 # ------------------------------------------------------------------------------------------------- in the workers
