@@ -365,15 +365,17 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
     Raises CheckFailed if the device's memory differs from the host's.
     """
+    from pykernel.engine.choice import chosen_engine, engine_used
     from pykernel.targets.check import check_targets
 
     x, y = table.device_rows(spec)
     few = 50 * spec.stride
-    first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
-    per_sample = spec.stride * sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
-    size = spec.capacities.get("N_MAX", 0)
-    rows = min(len(x), spec.stride * max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
-    row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
+    with engine_used(chosen_engine()):  # pykernel check has a second witness
+        first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
+        per_sample = spec.stride * sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
+        size = spec.capacities.get("N_MAX", 0)
+        rows = min(len(x), spec.stride * max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
+        row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
     if not row["equal"]:
         raise CheckFailed(f"{target}: the C differs from the simulation: {row['first_difference']}")
     return row
