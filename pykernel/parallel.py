@@ -16,7 +16,9 @@ import concurrent.futures
 import contextlib
 import hashlib
 import importlib.metadata
+import itertools
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -215,10 +217,12 @@ class Workers:
         self._end.__exit__(kind, error, trace)
         self.results.close()
 
-    def run(self, tasks: Sequence[Task]) -> list[Any]:
+    def run(self, tasks: Sequence[Task], until: float = math.inf) -> list[Any]:
         """The tasks' results, in the order of the tasks.
 
         Each result is kept as soon as it is there.  Equal tasks run once.
+        until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up: there are the results of the
+        tasks before the first of them, but at least one.
         """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
@@ -227,11 +231,14 @@ class Workers:
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
             for key, task in missing.items():
+                if time.monotonic() > until and keys[0] in self.results.found:
+                    break
                 with whole_task():  # an interrupt waits, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
-            self._run_elsewhere(missing)
-        return [self.results.found[key] for key in keys]
+            self._run_elsewhere(missing, keys[0], until)
+        found = self.results.found
+        return [found[key] for key in itertools.takewhile(found.__contains__, keys)]
 
     def finished(self, task: Task) -> Any:
         """The task's result; None if it has none yet."""
@@ -242,11 +249,11 @@ class Workers:
         self.computed += 1
         self._bar.advance()
 
-    def _run_elsewhere(self, missing: Mapping[str, Task]) -> None:
+    def _run_elsewhere(self, missing: Mapping[str, Task], first: str, until: float) -> None:
         self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
         futures = {self._submit(task): key for key, task in missing.items()}
         try:
-            for future in self._completed(futures):
+            for future in self._completed(futures, first, until):
                 key = futures[future]
                 result, seconds, where, theirs = future.result()
                 if theirs != version():
@@ -268,6 +275,9 @@ class Workers:
         finally:
             if self._client is not None and self._client.status == "running":
                 self._client.cancel(list(futures))
+        if self._client is None and not all(key in self.results.found for key in missing):
+            self._submit = None  # the next tasks get new processes
+            self._end.__exit__(TimeoutError, TimeoutError(), None)
 
     def _on_cluster(self) -> Callable[[Task], Any]:
         """A function that submits a task to Dask."""
@@ -286,13 +296,23 @@ class Workers:
 
         return submit
 
-    def _completed(self, futures: Any) -> Iterator[Any]:
-        """The futures as they finish."""
-        if self._client is None:
-            return concurrent.futures.as_completed(futures)
-        from distributed import as_completed
+    def _completed(self, futures: Any, first: str, until: float) -> Iterator[Any]:
+        """The futures as they finish; with a limit of time at least until the task ``first`` has a result."""
+        if self._client is not None:
+            from distributed import as_completed
 
-        return as_completed(futures, loop=self._client.loop)
+            for future in as_completed(futures, loop=self._client.loop):
+                yield future
+                if time.monotonic() > until and first in self.results.found:
+                    return
+        elif until == math.inf:
+            yield from concurrent.futures.as_completed(futures)
+        else:
+            waiting = set(futures)
+            while waiting and (first not in self.results.found or time.monotonic() < until):
+                left = None if first not in self.results.found else max(0.0, until - time.monotonic())
+                done, waiting = concurrent.futures.wait(waiting, left, concurrent.futures.FIRST_COMPLETED)
+                yield from done
 
 
 @contextlib.contextmanager
