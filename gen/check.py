@@ -206,10 +206,12 @@ def check(
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
     # compilers have threads of their own: a long stream does not keep them waiting
     with Threads() as compiling, Threads() as running:
-        made = [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds]
-        more = {c: compiling.start(_sizes_and_coverage, project, c) for c in chosen}
         say(0.1, f"simulating with {first}")
+        # at first one compiler alone, so that the first verdict does not wait for a core
+        made = [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[:1]]
         reference = Reference(project, memory, x, y, first)
+        made += [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[1:]]
+        more = {c: compiling.start(_sizes_and_coverage, project, c) for c in chosen}
         run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
         for i, done in enumerate(concurrent.futures.as_completed(run)):
             tell(_told(done.result(), first))
@@ -342,7 +344,9 @@ class Reference:
     """
 
     PARTS = 4
-    PIECE = 2**24  # rows learned at once, times bytes of the model: a fraction of a second, so that an interrupt is heard
+    PIECE = (
+        2**24
+    )  # rows learned at once, times bytes of the model: a fraction of a second, so that an interrupt is heard
     AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
     ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
     VISITED = 64  # rows of each part that are visited

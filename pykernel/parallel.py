@@ -16,7 +16,6 @@ import concurrent.futures
 import contextlib
 import hashlib
 import importlib.metadata
-import itertools
 import json
 import math
 import multiprocessing
@@ -217,28 +216,28 @@ class Workers:
         self._end.__exit__(kind, error, trace)
         self.results.close()
 
-    def run(self, tasks: Sequence[Task], until: float = math.inf) -> list[Any]:
+    def run(self, tasks: Sequence[Task], until: float = math.inf, least: int = 0) -> list[Any]:
         """The tasks' results, in the order of the tasks.
 
         Each result is kept as soon as it is there.  Equal tasks run once.
-        until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up: there are the results of the
-        tasks before the first of them, but at least one.
+        until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up, and their results are None.
+        least: so many are waited for, nevertheless.
         """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
         missing = {key: task for key, task in wanted.items() if key not in self.results.found}
         self.reused += len(wanted) - len(missing)
+        before = self.computed
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
             for key, task in missing.items():
-                if time.monotonic() > until and keys[0] in self.results.found:
+                if time.monotonic() > until and len(wanted) - len(missing) + self.computed - before >= least:
                     break
                 with whole_task():  # an interrupt waits, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
-            self._run_elsewhere(missing, keys[0], until)
-        found = self.results.found
-        return [found[key] for key in itertools.takewhile(found.__contains__, keys)]
+            self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
+        return [self.results.found.get(key) for key in keys]
 
     def finished(self, task: Task) -> Any:
         """The task's result; None if it has none yet."""
@@ -249,11 +248,11 @@ class Workers:
         self.computed += 1
         self._bar.advance()
 
-    def _run_elsewhere(self, missing: Mapping[str, Task], first: str, until: float) -> None:
+    def _run_elsewhere(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
         futures = {self._submit(task): key for key, task in missing.items()}
         try:
-            for future in self._completed(futures, first, until):
+            for future in self._completed(futures, until, least):
                 key = futures[future]
                 result, seconds, where, theirs = future.result()
                 if theirs != version():
@@ -296,21 +295,21 @@ class Workers:
 
         return submit
 
-    def _completed(self, futures: Any, first: str, until: float) -> Iterator[Any]:
-        """The futures as they finish; with a limit of time at least until the task ``first`` has a result."""
+    def _completed(self, futures: Any, until: float, least: int) -> Iterator[Any]:
+        """The futures as they finish, until the time is over; but ``least`` of them."""
         if self._client is not None:
             from distributed import as_completed
 
-            for future in as_completed(futures, loop=self._client.loop):
+            for number, future in enumerate(as_completed(futures, loop=self._client.loop), 1):
                 yield future
-                if time.monotonic() > until and first in self.results.found:
+                if time.monotonic() > until and number >= least:
                     return
         elif until == math.inf:
             yield from concurrent.futures.as_completed(futures)
         else:
             waiting = set(futures)
-            while waiting and (first not in self.results.found or time.monotonic() < until):
-                left = None if first not in self.results.found else max(0.0, until - time.monotonic())
+            while waiting and ((late := len(futures) - len(waiting) < least) or time.monotonic() < until):
+                left = None if late else max(0.0, until - time.monotonic())
                 done, waiting = concurrent.futures.wait(waiting, left, concurrent.futures.FIRST_COMPLETED)
                 yield from done
 

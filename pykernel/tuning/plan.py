@@ -61,7 +61,7 @@ VERIFIED = 12
 """Most models that are verified, beginning with the best, before the plan gives up."""
 FEW_VERIFIED = 50
 """Rows by which the instructions of a sample are found."""
-BUILT = 3.0
+BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
 EMULATED_A_SECOND = 30e6
 EMULATED = 600_000_000
@@ -93,14 +93,15 @@ class Search:
     seed: int = 0
     every_technique: Sequence[str] = ()
     trials: list[Trial] = field(default_factory=list)
+    repeatable: bool = True
+    """Whether the trials are the first of the series."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
         """Run batches of trials until there are no new trials, or until ``left`` returns 0.
 
-        left: called before each batch; returns how many trials may still be run.  After an interrupt, finished trials
-        of the batch are kept.
-        until: called before each batch; the time at which it ends, finished or not: see ``Workers.run``.
+        left: called before each batch; returns how many trials may still be run.
+        until: called before each batch; the time at which it ends, finished or not.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         self._bound_trained()
@@ -116,17 +117,23 @@ class Search:
                 return
             tasks = [trial.arm.task(trial, self.limits.ram) for trial in batch]
             try:
-                results = self.workers.run(tasks, until(self))
+                results = self.workers.run(tasks, until(self), 0 if self.trials else 1)
             except KeyboardInterrupt:
-                for trial, task in zip(batch, tasks, strict=True):
-                    if (found := self.workers.finished(task)) is not None:
-                        self._tried(trial, found)
+                self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
-            for trial, found in zip(batch, results, strict=False):
-                self._tried(trial, found)
+            self._take(batch, results)
             self._measure()
-            if len(results) < len(batch):
+            if None in results:
                 return
+
+    def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
+        """Keep the batch's trials before the first without a result; or, if these would be the only ones, all that have one."""
+        many = [*results, None].index(None)
+        if not self.trials and not many:
+            many, self.repeatable = len(batch), False
+        for trial, found in zip(batch[:many], results, strict=False):
+            if found is not None:
+                self._tried(trial, found)
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram

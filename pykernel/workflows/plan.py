@@ -47,7 +47,7 @@ FRESH = 1
 """Seed of the faults by which what is written is judged; the trials have 0."""
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
-ENDING = 2.0
+ENDING = 3.0
 """Seconds for what follows the trials: the picture, and errors of simple models."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
@@ -298,7 +298,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     lines = [
         f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
-        f"The same again: --trials {report['trials']} --seed {report['seed']}",
+        *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
@@ -339,7 +339,12 @@ class _Watch:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
         if self.trials is not None:
             return math.inf
-        return self.began + max(self.time / 2, self.time - ENDING - seconds_to_verify(course))
+        ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
+        if course.table.y is None and course.trials:  # new processes judge two monitors once more
+            ending += ENDING + (clock.monotonic() - self.began) / len(course.trials) * (
+                jobs if isinstance(jobs, int) else 1
+            )
+        return self.began + max(self.time / 2, self.time - ending)
 
 
 def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, dict[str, Any]]:
@@ -379,6 +384,7 @@ def findings(
         "judged_rows": len(course.table.x) - course.table.split,
         "trials": len(course.trials),
         "seed": course.seed,
+        "repeatable": course.repeatable,
         "winner": row(winner),
         "table": [row(trial, promised=False) for trial in ranked],
         "learner": row(learner),

@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import os
 import re
 import signal
@@ -259,11 +258,11 @@ def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeyp
 def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
     works, calls = Workers.run, []
 
-    def interrupted(self, tasks, until):
+    def interrupted(self, tasks, *until):
         calls.append(len(tasks))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return works(self, tasks, until)
+        return works(self, tasks, *until)
 
     monkeypatch.setattr(Workers, "run", interrupted)
     code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-2], "--json")
@@ -317,7 +316,7 @@ def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatc
 
 
 def test_an_interrupt_before_the_first_trial_is_one_sentence(folder, run, monkeypatch):
-    def interrupted(self, tasks, until):
+    def interrupted(self, tasks, *until):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Workers, "run", interrupted)
@@ -413,7 +412,7 @@ class Made:
     def __init__(self):
         self.tasks = []
 
-    def run(self, tasks, until=math.inf):
+    def run(self, tasks, *until):
         self.tasks += tasks
         return [self.cost(task["spec"]) if task["do"] == "cost" else self.trial(task) for task in tasks]
 
