@@ -467,7 +467,8 @@ class Reference:
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
         """The report's row for another engine: whether it computes the same as this one."""
-        say(0.7, f"{engine} compiles the model, and learns the same samples")
+        say(0.7, text := f"{engine} compiles the model, and learns the same samples")
+        tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
         row = {"engine": engine, "equal": verdict["equal"], "first_difference": verdict["first_difference"]}
         tell(f"{engine}, the second witness: " + ("the same bytes" if row["equal"] else row["first_difference"]))

@@ -8,6 +8,7 @@ their seed and the data; not on the number of processes or their speed.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,6 +96,8 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
     """Whether the trials are the first of the series."""
+    measuring: float = 0.0
+    """The most seconds that it took to measure a model on the target."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
@@ -206,7 +209,9 @@ class Search:
 
     def measured(self, content: Content) -> dict[str, Any]:
         """The costs of a model on the target, what it takes, and the used fraction of each limit."""
+        began = time.monotonic()
         (costs,) = self.workers.run([cost_task(content, str(self.limits.target), TRIES)])
+        self.measuring = max(self.measuring, time.monotonic() - began)
         amounts, uses = taken(costs, self.limits, HEADROOM)
         return {"amounts": amounts, "uses": uses, "costs": costs}
 
@@ -412,7 +417,10 @@ def seconds_to_verify(search: Search) -> float:
         return 0.0
     spec = search.table.whole(trial.content)
     instructions = per_sample(spec, trial.found["costs"])
-    return BUILT + rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
+    return (
+        max(BUILT, 2 * search.measuring)
+        + rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
+    )
 
 
 def model_name(trial: Trial) -> str:

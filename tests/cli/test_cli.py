@@ -462,10 +462,10 @@ def test_a_bad_spec_generates_nothing(run, folder):
 def test_check_passes(run, folder, one_build):
     code, out, err = run("check", "spec.toml", "--samples", "2000")
     assert code == 0 and "yes" in out and "NO" not in out and "simulated by llvm\n" in out
-    assert re.fullmatch(r"\S+ -O2, 2,000 samples: the bytes of llvm\n", err)  # said when it was known
+    assert re.search(r"^\S+ -O2, 2,000 samples: the bytes of llvm$", err, re.MULTILINE)  # said when it was known
     code, out, err = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
     report = json.loads(out)
-    assert (code, err) == (0, "") and report["ok"] and (report["engine"], report["witnesses"]) == ("llvm", [])
+    assert code == 0 and "bytes" not in err and report["ok"] and (report["engine"], report["witnesses"]) == ("llvm", [])
     assert all(row["equal"] and row["samples"] == 2000 for row in report["check"])
 
 
