@@ -81,7 +81,7 @@ def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
             "target": target,
             "samples": f"{row['samples']:,}" + (f", on {row['date']}" if "date" in row else ""),
             "stream": report.figures["stream_hash"],
-            "equal": (f"yes ({equal})" if row["equal"] else f"**no** ({equal}): {row['first_difference']}")
+            "equal": (f"yes ({equal})" if row["equal"] else f"**no**: {row['first_difference']}")
             + "".join(f"; **not {name}**: {difference}" for name, difference in wrong.items()),
             "state": row.get("state_hash", ""),
             "coverage": row.get("coverage", ""),

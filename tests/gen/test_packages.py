@@ -640,7 +640,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
         and "Nothing was run on a real chip" in text
     )
     rows = re.findall(
-        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$",
+        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \(llvm\) \| `\w{8}` \| `(\w{8})` \|$",
         text,
         re.MULTILINE,
     )
