@@ -101,7 +101,12 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
     show_facts(
-        ("again", f"--trials {report['trials']} --seed {report['seed']} gives the same spec"),
+        (
+            "again",
+            f"--trials {report['trials']} --seed {report['seed']} gives the same spec"
+            if report["repeatable"]
+            else None,
+        ),
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
         ("picture", report["plot"]),
