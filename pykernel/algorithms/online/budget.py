@@ -13,20 +13,21 @@ from pykernel.algorithms.online.hooks import (
     absorbed,
     adapt,
     assimilate,
-    enter,
     fills,
     outcome,
     propose,
     solves,
     spreads,
 )
-from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
+from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express, watch
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.projections import locate, project
 from pykernel.algorithms.online.reduction import (
+    append,
     choose,
     close_gap,
     grow_older,
+    keeps_order,
     negligible,
     put_in,
     take_out,
@@ -67,7 +68,7 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
             measure(m, x)
         present(m, x)
     if m.keeps_factor:
-        express(m, m.n[0], m.n[0])
+        express(m, m.n[0])
 
 
 @kernel
@@ -158,18 +159,22 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     commit(m)
     assimilate(m, True)
     grow_older(m)
-    place_at = n
-    status = OnlineStatus.ADDED
     if not fills(m) or m.thresholds or m.truncates_old or m.truncates_small:
         if r == n:
             return OnlineStatus.DISCARDED
-        if not only_grows(m) and r < n:
-            place_at = r
-            status = OnlineStatus.REPLACED
-            take_out(m, r)
-    put_in(m, x, place_at)
-    enter(m, place_at)
-    return status
+    if keeps_order(m):
+        append(m)
+    if not only_grows(m) and r < n:
+        take_out(m, r, n + 1)
+        if keeps_order(m):
+            close_gap(m, r)
+            r = n - 1
+        put_in(m, x, r, n)
+        if m.keeps_factor:
+            watch(m)
+        return OnlineStatus.REPLACED
+    put_in(m, x, n, n)
+    return OnlineStatus.ADDED
 
 
 @kernel
@@ -213,7 +218,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     spanned = False
     if m.keeps_factor:
         # express the sample by the vectors that stay
-        express(m, n, n)
+        express(m, n)
         share = m.u[r] * (real(1) / m.p[r])
         spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
         if spanned and not close:
@@ -233,11 +238,21 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     grow_older(m)
     if m.keeps_ages and close:
         m.age[m.nearest[0]] = 0
-    take_out(m, r)
+    take_out(m, r, n)
     if close or spanned:
         close_gap(m, r)
         return absorbed(m)
-    put_in(m, x, r)
+    if keeps_order(m):
+        close_gap(m, r)
+        r = n - 1
+        if m.keeps_factor:
+            express(m, r)
+        if m.keeps_complex:
+            express_complex(m, r)
+        append(m)
+    put_in(m, x, r, n)
+    if m.keeps_factor:
+        watch(m)
     return OnlineStatus.REPLACED
 
 
@@ -270,7 +285,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     close = m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
-        express(m, m.n[0], m.n[0])
+        express(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
         spanned = m.kappa[0] <= m.ald_threshold
     if fills(m):
@@ -321,30 +336,16 @@ def refresh(m: OnlineModel) -> Index:
                 m.k[i] = gaussian(m.gamma, squared_distance(m.v[i], m.v[t]))
             else:
                 m.k[i] = alike(m, i, m.v[t], m.diagonal[t])
-        for j in range(m.n[0]):
-            if m.keeps_factor:
-                m.m[t, j] = real(0)
-            if m.keeps_inverse:
-                m.inverse[t, j] = real(0)
-                m.inverse[j, t] = real(0)
-            if m.keeps_squared:
-                m.squared[t, j] = real(0)
-                m.squared[j, t] = real(0)
-            if m.keeps_complex:
-                m.z_re[t, j] = real(0)
-                m.z_re[j, t] = real(0)
-                m.z_im[t, j] = real(0)
-                m.z_im[j, t] = real(0)
         if m.keeps_factor:
-            express(m, t, t)
+            express(m, t)
             if m.keeps_squared:
-                border_squared(m, t, t + 1)
+                border_squared(m, t)
             if m.keeps_inverse:
-                border_inverse(m, t, t + 1)
-            border(m, t, t, t + 1)
+                border_inverse(m, t)
+            border(m, t)
         if m.keeps_complex:
             express_complex(m, t)
-            border_complex(m, t, t + 1)
+            border_complex(m, t)
         if m.keeps_overlap:
             renew_overlap(m, t)
     if m.keeps_factor:
@@ -367,7 +368,7 @@ def remove_one(m: OnlineModel) -> Index:
         unsearch(m)
         return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
-    take_out(m, r)
+    take_out(m, r, m.n[0])
     close_gap(m, r)
     return Status.DONE
 

@@ -576,6 +576,7 @@ class KernelModels:
                 "keep": 1 - learning.eta * learning.rho,
                 "forgetting": forgetting,
                 "root_forgetting": math.sqrt(forgetting),
+                "forgotten": 1 - forgetting,
                 "unsure": stages.estimates_noise(spec),
                 "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
