@@ -12,7 +12,7 @@ from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
 from pykernel.algorithms.online.hooks import absorbed
 from pykernel.algorithms.online.interpolation import propose_interpolation
-from pykernel.algorithms.online.posterior import Factor, FactorModel, foresee_by_factor, learn_factor
+from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
 from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineStatus
 from pykernel.algorithms.packed import lower_transposed_times, row_of
 from pykernel.dialect import Bool, Index, Real, kernel, real, sqrt
@@ -93,5 +93,5 @@ ALD_KRLS = budgeted(
         hooks.spreads: hooks.always,
     },
     FactorModel,
-    (Factor,),
+    (CovarianceFactor,),
 )

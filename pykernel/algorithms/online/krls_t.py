@@ -20,7 +20,7 @@ from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH
-from pykernel.algorithms.online.posterior import Factor, FactorModel, foresee_by_factor, learn_factor
+from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.packed import (
     lower_transposed_times,
@@ -51,7 +51,7 @@ class Posterior(Struct):
 
 
 class KrlsTModel(FactorModel):
-    parts = Factor, Posterior
+    parts = CovarianceFactor, Posterior
 
 
 @kernel
@@ -253,6 +253,6 @@ KRLS_T = budgeted(
         frame.remembered: remembered,
     },
     KrlsTModel,
-    (Factor, Posterior),
+    (CovarianceFactor, Posterior),
     (Entry("variance", variance, "question"),),
 )

@@ -21,7 +21,7 @@ S stays as it is, and the mean learns on: else S would fall to what is not true,
 """
 
 
-class Factor(Struct):
+class CovarianceFactor(Struct):
     """What is known of the function beside its mean."""
 
     # L of S = L L', packed
@@ -29,7 +29,7 @@ class Factor(Struct):
 
 
 class FactorModel(OnlineModel):
-    parts = (Factor,)
+    parts = (CovarianceFactor,)
 
 
 @kernel
