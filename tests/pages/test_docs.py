@@ -40,7 +40,6 @@ from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.targets import board
 from pykernel.tuning.tables import MODELS as FIT_MODELS
 from tests.support import ROOT
-from tests.support.following import triangle_of
 
 Status = KLMS["real"].status
 
@@ -349,8 +348,8 @@ def test_what_is_kept_of_a_covariance_stays_below_the_prior():
         )
         model, rng = HostModel(spec), np.random.default_rng(0)
         assert (model.update(rng.uniform(-3, 3, (20_000, 1)), rng.normal(size=20_000)) > 0).all()
-        kept = model.memory.field("deficit") if forgetting < 1 else triangle_of(model) ** 2
-        assert 0 < np.abs(kept).max() <= (1 + ridge_of(spec)) * (1 + 1e-5)
+        kept = model.memory.field("covariance") if forgetting < 1 else model.memory.field("root") ** 2
+        assert 0 < np.abs(kept).max() <= 1 + 1e-5
 
 
 # ------------------------------------------------------------------------------------------------------------ all

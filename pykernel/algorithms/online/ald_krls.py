@@ -33,7 +33,8 @@ def absorb_by_dictionary(m: FactorModel) -> None:
     Engel et al. 2004, eq. 3.12-3.14; C is their P.
     """
     n = m.n[0]
-    inverse = real(1) / (noise_of(m) + foresee_by_factor(m))
+    known = foresee_by_factor(m)
+    inverse = real(1) / (noise_of(m) + known)
     lower_transposed_times(m.t, m.h, m.ph, n)
     for o in range(len(m.error)):
         g = m.error[o] * inverse

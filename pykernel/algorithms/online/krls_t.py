@@ -80,7 +80,8 @@ def foresee(m: KrlsTModel) -> None:
             m.h[i] = m.forgetting * m.h[i] + m.forgotten * m.l[i]
             spread += m.l[i] * m.h[i]
     else:
-        spread += foresee_by_factor(m)
+        known = foresee_by_factor(m)
+        spread += known
     # only rounding, or a forged state, exceeds the prior variance
     m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
