@@ -231,6 +231,38 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], n: Index)
 
 
 @kernel
+def lower_transposed_twice(
+    l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
+) -> None:
+    """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
+    row = 0
+    for i in range(0, n, 2):
+        after = row + i + 1
+        a = y[i]
+        c = z[i]
+        if i + 1 < n:
+            b = y[i + 1]
+            d = z[i + 1]
+            for j in range(i):
+                upper = l[row + j]
+                lower = l[after + j]
+                out[j] += upper * a + lower * b
+                other[j] += upper * c + lower * d
+            out[i] = l[row + i] * a + l[after + i] * b
+            other[i] = l[row + i] * c + l[after + i] * d
+            out[i + 1] = l[after + i + 1] * b
+            other[i + 1] = l[after + i + 1] * d
+        else:
+            for j in range(i):
+                upper = l[row + j]
+                out[j] += upper * a
+                other[j] += upper * c
+            out[i] = l[row + i] * a
+            other[i] = l[row + i] * c
+        row = after + i + 2
+
+
+@kernel
 def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
     """Write the sum of squares of each column of L to out.  O(n^2 / 2)."""
     row = 0
@@ -250,19 +282,29 @@ def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
-    """Write column r of L'L to out.  O(n^2 - r^2)."""
+    """Write column r of L'L to out.  O(n^2 - r^2).
+
+    Two rows in a turn, so that out is read and written half as often.
+    """
     row = row_of(r)
-    for j in range(r + 1, n):
-        out[j] = real(0)
-    part = l[row + r]
+    a = l[row + r]
     for j in range(r + 1):
-        out[j] = part * l[row + j]
+        out[j] = a * l[row + j]
     row = row + r + 1
-    for i in range(r + 1, n):
-        part = l[row + r]
-        for j in range(i + 1):
-            out[j] += part * l[row + j]
-        row = row + i + 1
+    for i in range(r + 1, n, 2):
+        after = row + i + 1
+        a = l[row + r]
+        if i + 1 < n:
+            b = l[after + r]
+            for j in range(i):
+                out[j] += a * l[row + j] + b * l[after + j]
+            out[i] = a * l[row + i] + b * l[after + i]
+            out[i + 1] = b * l[after + i + 1]
+        else:
+            for j in range(i):
+                out[j] += a * l[row + j]
+            out[i] = a * l[row + i]
+        row = after + i + 2
 
 
 # A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
@@ -467,14 +509,34 @@ def narrow_factor(
         root = grown
         inverse = narrower
     row = 0
-    for i in range(n):
-        p = real(0)
-        for t in range(i + 1):
-            j = i - t
-            x = l[row + j]
-            l[row + j] = keep[j] * x - share[j] * p
-            p += a[j] * x
-        row = row + i + 1
+    for i in range(0, n, 2):
+        after = row + i + 1
+        x = l[row + i]
+        l[row + i] = keep[i] * x
+        p = a[i] * x
+        if i + 1 < n:
+            # two rows in a turn, so that a, keep and share are read half as often
+            y = l[after + i + 1]
+            l[after + i + 1] = keep[i + 1] * y
+            q = a[i + 1] * y
+            y = l[after + i]
+            l[after + i] = keep[i] * y - share[i] * q
+            q += a[i] * y
+            for t in range(i):
+                j = i - 1 - t
+                x = l[row + j]
+                y = l[after + j]
+                l[row + j] = keep[j] * x - share[j] * p
+                l[after + j] = keep[j] * y - share[j] * q
+                p += a[j] * x
+                q += a[j] * y
+        else:
+            for t in range(i):
+                j = i - 1 - t
+                x = l[row + j]
+                l[row + j] = keep[j] * x - share[j] * p
+                p += a[j] * x
+        row = after + i + 2
 
 
 # -------------------------------------------------------------------------------------------------- upper triangles

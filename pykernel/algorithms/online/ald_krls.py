@@ -12,6 +12,7 @@ from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
 from pykernel.algorithms.online.hooks import absorbed
 from pykernel.algorithms.online.interpolation import propose_interpolation
+from pykernel.algorithms.online.inverse_gram import combination
 from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
 from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineStatus
 from pykernel.algorithms.packed import lower_transposed_times, row_of
@@ -40,6 +41,13 @@ def absorb_by_dictionary(m: FactorModel) -> None:
         g = m.error[o] * inverse
         for i in range(n):
             m.beta[i, o] = m.alpha[i, o] + m.ph[i] * g
+
+
+@kernel
+def propose(m: FactorModel) -> None:
+    """Propose f(x) = y, with a vector more.  O(N^2)."""
+    combination(m, m.n[0])
+    propose_interpolation(m)
 
 
 @kernel
@@ -83,7 +91,8 @@ def vacant(m: FactorModel, at: Index) -> Bool:
 
 ALD_KRLS = budgeted(
     {
-        hooks.propose: propose_interpolation,
+        hooks.propose: propose,
+        hooks.combines: hooks.always,
         hooks.adapt: adapt,
         hooks.assimilate: assimilate,
         hooks.enter: enter,

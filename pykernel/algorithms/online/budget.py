@@ -13,13 +13,14 @@ from pykernel.algorithms.online.hooks import (
     absorbed,
     adapt,
     assimilate,
+    combines,
     fills,
     outcome,
     propose,
     solves,
     spreads,
 )
-from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express, watch
+from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express, watch
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.projections import locate, project
 from pykernel.algorithms.online.reduction import (
@@ -219,6 +220,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_factor:
         # express the sample by the vectors that stay
         express(m, n)
+        combination(m, n)
         share = m.u[r] * (real(1) / m.p[r])
         spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
         if spanned and not close:
@@ -247,6 +249,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
         r = n - 1
         if m.keeps_factor:
             express(m, r)
+            combination(m, r)
         if m.keeps_complex:
             express_complex(m, r)
         append(m)
@@ -286,6 +289,8 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     spanned = False
     if m.keeps_factor:
         express(m, m.n[0])
+        if not combines(m):
+            combination(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
         spanned = m.kappa[0] <= m.ald_threshold
     if fills(m):
@@ -338,6 +343,7 @@ def refresh(m: OnlineModel) -> Index:
                 m.k[i] = alike(m, i, m.v[t], m.diagonal[t])
         if m.keeps_factor:
             express(m, t)
+            combination(m, t)
             if m.keeps_squared:
                 border_squared(m, t)
             if m.keeps_inverse:

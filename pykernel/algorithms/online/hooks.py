@@ -50,6 +50,12 @@ def fills(m: OnlineModel) -> Bool:
 
 
 @placeholder
+def combines(m: OnlineModel) -> Bool:
+    """Whether propose() computes u itself, beside a product of its own."""
+    return False
+
+
+@placeholder
 def solves(m: OnlineModel) -> Bool:
     """Whether the rule solves for the multipliers: then samples of a clear class are skipped."""
     return False

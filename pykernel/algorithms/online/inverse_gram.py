@@ -13,7 +13,7 @@ fed back.
 A sample that replaces a vector becomes vector n first, of n + 1; then the other one goes.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.state import (
@@ -53,14 +53,11 @@ def inverse_times(m: OnlineModel, b: Real[...], out: Real[...], n: Index) -> Non
 
 @kernel
 def express(m: OnlineModel, n: Index) -> None:
-    """Compute l = T k, u = P k and kappa = 1 + ridge - k' P k over the first n vectors.  O(N^2)."""
+    """Compute l = T k and kappa = 1 + ridge - k' P k over the first n vectors.  O(N^2)."""
     lower_times(m.t, m.k, m.l, n)
-    lower_transposed_times(m.t, m.l, m.u, n)
     kappa = m.ridge_diagonal
     for j in range(n):
         kappa -= m.l[j] * m.l[j]
-        # u' (K + ridge I) u = k'P k, which is at most 1: the limit is never reached without an error
-        m.u[j] = clipped(m.u[j], -LARGEST_FACTOR, LARGEST_FACTOR)
     # not "if (kappa < least)": NaN must give the least
     if not (kappa > m.kappa_least):
         kappa = m.kappa_least
@@ -68,12 +65,26 @@ def express(m: OnlineModel, n: Index) -> None:
 
 
 @kernel
+def combination(m: OnlineModel, n: Index) -> None:
+    """Compute u = P k = T'l after express().  O(N^2)."""
+    lower_transposed_times(m.t, m.l, m.u, n)
+    limit_combination(m, n)
+
+
+@kernel
+def limit_combination(m: OnlineModel, n: Index) -> None:
+    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1: they are never reached without an error.  O(N)."""
+    for j in range(n):
+        m.u[j] = bounded(m.u[j], LARGEST_FACTOR)
+
+
+@kernel
 def border(m: OnlineModel, n: Index) -> None:
-    """Add the sample of the last express() to T, as row n.  O(N)."""
+    """Add the sample of the last combination() to T, as row n.  O(N)."""
     scale = real(1) / sqrt(m.kappa[0])
     row = row_of(n)
     for j in range(n):
-        m.t[row + j] = clipped(-(scale * m.u[j]), -LARGEST_FACTOR, LARGEST_FACTOR)
+        m.t[row + j] = bounded(-(scale * m.u[j]), LARGEST_FACTOR)
     m.t[row + n] = scale
 
 

@@ -19,11 +19,11 @@ from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
-from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH
+from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH, limit_combination
 from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.packed import (
-    lower_transposed_times,
+    lower_transposed_twice,
     release_coordinate,
     release_coordinate_of,
     row_of,
@@ -94,7 +94,8 @@ def propose_posterior(m: KrlsTModel) -> None:
     """
     n = m.n[0]
     foresee(m)
-    lower_transposed_times(m.t, m.h, m.ph, n)
+    lower_transposed_twice(m.t, m.l, m.h, m.u, m.ph, n)
+    limit_combination(m, n)
     inverse = real(1) / (noise_at(m) + m.spread[0])
     for o in range(len(m.error)):
         g = m.error[o] * inverse
@@ -249,6 +250,7 @@ KRLS_T = budgeted(
         hooks.enter: enter,
         hooks.leave: leave,
         hooks.vacant: vacant,
+        hooks.combines: hooks.always,
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
         frame.remembered: remembered,
