@@ -312,12 +312,26 @@ def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
 
 
 @kernel
-def rotation(x: Real, y: Real, least: Real) -> Real:
+def length_of(x: Real, y: Real, least: Real) -> Real:
     """The length of (x, y); 0 if it is at most ``least``.  O(1)."""
     length = sqrt(x * x + y * y)
     if length > least:
         return length
     return real(0)
+
+
+@kernel
+def turn_of(t: Real[...], at: Index, x: Real, cosine: Real[...], sine: Real[...], i: Index, least: Real) -> Real:
+    """Cosine and sine, number i, of the rotation that takes (x, t[at]) to its length, which is returned.  O(1)."""
+    cosine[i] = real(1)
+    sine[i] = real(0)
+    length = length_of(x, t[at], least)
+    if length > real(0):
+        inverse = real(1) / length
+        cosine[i] = x * inverse
+        sine[i] = t[at] * inverse
+        return length
+    return x
 
 
 @kernel
@@ -327,6 +341,7 @@ def release_vector(
     """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
 
     cosine, sine: how row i was turned against what was gathered before, from i = r + 1 on.  carry: of n elements; lost.
+    Two rows in a turn, so that carry is read and written half as often.
     """
     row = row_of(r)
     for j in range(r + 1):
@@ -334,33 +349,49 @@ def release_vector(
     x = carry[r]
     to = row
     row = row + r + 1
-    for i in range(r + 1, n):
-        y = t[row + r]
-        c = real(1)
-        s = real(0)
-        length = rotation(x, y, least)
-        if length > real(0):
-            inverse = real(1) / length
-            c = x * inverse
-            s = y * inverse
-            x = length
-        cosine[i] = c
-        sine[i] = s
-        for j in range(r):
-            a = carry[j]
-            b = t[row + j]
-            t[to + j] = c * b - s * a
-            carry[j] = c * a + s * b
-        for j in range(r + 1, i):
-            a = carry[j]
-            b = t[row + j]
-            t[to + j - 1] = c * b - s * a
-            carry[j] = c * a + s * b
-        b = t[row + i]
-        t[to + i - 1] = c * b
-        carry[i] = s * b
-        to = row
-        row = row + i + 1
+    for i in range(r + 1, n, 2):
+        after = row + i + 1
+        x = turn_of(t, row + r, x, cosine, sine, i, least)
+        c = cosine[i]
+        s = sine[i]
+        if i + 1 < n:
+            x = turn_of(t, after + r, x, cosine, sine, i + 1, least)
+            p = cosine[i + 1]
+            q = sine[i + 1]
+            for j in range(r):
+                a = carry[j]
+                b = t[row + j]
+                d = t[after + j]
+                t[to + j] = c * b - s * a
+                a = c * a + s * b
+                t[row + j] = p * d - q * a
+                carry[j] = p * a + q * d
+            for j in range(r + 1, i):
+                a = carry[j]
+                b = t[row + j]
+                d = t[after + j]
+                t[to + j - 1] = c * b - s * a
+                a = c * a + s * b
+                t[row + j - 1] = p * d - q * a
+                carry[j] = p * a + q * d
+            b = t[row + i]
+            d = t[after + i]
+            t[to + i - 1] = c * b
+            b = s * b
+            t[row + i - 1] = p * d - q * b
+            carry[i] = p * b + q * d
+            d = t[after + i + 1]
+            t[row + i] = p * d
+            carry[i + 1] = q * d
+            to = after
+        else:
+            for j in range(r):
+                t[to + j] = c * t[row + j] - s * carry[j]
+            for j in range(r + 1, i):
+                t[to + j - 1] = c * t[row + j] - s * carry[j]
+            t[to + i - 1] = c * t[row + i]
+            to = row
+        row = after + i + 2
     for j in range(n):
         t[to + j] = real(0)
 
@@ -413,7 +444,7 @@ def release_coordinate(
         # the row has an element too many
         p = real(1)
         q = real(0)
-        length = rotation(last, y, least)
+        length = length_of(last, y, least)
         if length > real(0):
             inverse = real(1) / length
             p = last * inverse

@@ -20,7 +20,7 @@ from pykernel.algorithms.online.hooks import (
     solves,
     spreads,
 )
-from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express, watch
+from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.projections import locate, project
 from pykernel.algorithms.online.reduction import (
@@ -171,8 +171,6 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
             close_gap(m, r)
             r = n - 1
         put_in(m, x, r, n)
-        if m.keeps_factor:
-            watch(m)
         return OnlineStatus.REPLACED
     put_in(m, x, n, n)
     return OnlineStatus.ADDED
@@ -254,8 +252,6 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
             express_complex(m, r)
         append(m)
     put_in(m, x, r, n)
-    if m.keeps_factor:
-        watch(m)
     return OnlineStatus.REPLACED
 
 
@@ -312,24 +308,10 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def drift(m: OnlineModel, y: Real[1]) -> Index:
-    """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
-
-    Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
-    Returns REFRESH_DUE if y is above the limit, otherwise DONE.
-    """
-    y[0] = m.drift[0]
-    if m.drift[0] > m.drift_limit:
-        return OnlineStatus.REFRESH_DUE
-    return Status.DONE
-
-
-@kernel
 def refresh(m: OnlineModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
-    The predictions do not change.
+    O(N^3 + N^2 D).  The predictions do not change.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -354,8 +336,6 @@ def refresh(m: OnlineModel) -> Index:
             border_complex(m, t)
         if m.keeps_overlap:
             renew_overlap(m, t)
-    if m.keeps_factor:
-        m.drift[0] = real(0)
     return Status.DONE
 
 
@@ -421,7 +401,6 @@ def budgeted(
             costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
             questions=(Entry("novelty", novelty, "question"), *questions),
             actions=(
-                Entry("drift", drift, "reading", lambda c: c.keeps_factor),
                 Entry("refresh", refresh, "action", _keeps_matrix),
             ),
             between=("refresh",),

@@ -2,7 +2,8 @@
 
 P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle: row i belongs to vector i, in the order in
 which the vectors came.  A new vector is a new row; one that goes takes one coordinate along, which rotations gather.  So P_ii,
-a sum of squares, cannot turn negative, and rounding changes T by parts of itself.
+a sum of squares, cannot turn negative, and rounding changes T by parts of itself.  Roundings do not add up for ever: a row
+is turned only when an earlier vector goes, N - 1 times in its life at most.
 
 A restored T may be one of no matrix at all.  What is bordered with is therefore kept within its limits, which are true of
 every T, and rotations leave lengths as they are: so no element grows beyond what sums of those give.
@@ -14,13 +15,10 @@ A sample that replaces a vector becomes vector n first, of n + 1; then the other
 """
 
 from pykernel.algorithms.elementary import bounded
-from pykernel.algorithms.kernel_choice import KernelFunction
-from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.state import (
     LARGEST_FACTOR,
     SMALLEST_DIAGONAL,
     OnlineModel,
-    alike,
     as_element,
     as_product,
 )
@@ -34,10 +32,8 @@ from pykernel.algorithms.packed import (
     symmetric_close,
     symmetric_row,
 )
-from pykernel.dialect import Constant, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
-LOST = Constant(float32=2.0**-19, float64=2.0**-48)
-"""Largest error of (K + ridge I) P that has been seen, in parts of P_rr of what is taken out: 16 roundings."""
 LEAST_LENGTH = Constant(2.0**-50)
 """Shorter columns of T, far below any of an inverse, count as zero: their squares would leave the range of float32."""
 
@@ -118,38 +114,8 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from T; p, q and score get its rotations.  Given p_r = P_rr.  O(N^2)."""
-    # an inverse with such a large element has lost digits, even if watch() did not measure them
-    if LOST * m.p[r] > m.drift[0]:
-        m.drift[0] = LOST * m.p[r]
+    """Remove vector r of count from T; p, q and score get its rotations.  O(N^2)."""
     release_vector(m.t, m.p, m.q, m.score, r, count, LEAST_LENGTH)
-
-
-@kernel
-def watch(m: OnlineModel) -> None:
-    """Measure the rounding error of P = T'T: one element of (K + ridge I) P - I, in the last column.  O(N D).
-
-    The last column of P is the last row of T, times its last element.  Each call takes the row of the next vector.
-    """
-    n = m.n[0]
-    i = m.probe[0]
-    if i < 0 or i >= n - 1:
-        i = 0
-    m.probe[0] = i + 1
-    last = row_of(n - 1)
-    if i < n - 1:
-        total = real(0)
-        for j in range(n):
-            value = m.ridge_diagonal
-            if j != i:
-                if m.function == KernelFunction.GAUSSIAN:
-                    value = gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
-                else:
-                    value = alike(m, i, m.v[j], m.diagonal[j])
-            total += value * m.t[last + j]
-        residual = absolute(total * m.t[last + n - 1])
-        if residual > m.drift[0]:
-            m.drift[0] = residual
 
 
 # ------------------------------------------------------------------------------------------------ P, of LS

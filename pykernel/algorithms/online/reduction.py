@@ -267,7 +267,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
         m.neighbour[last] = real(0)
     if m.keeps_overlap:
         m.overlap[last] = real(0)
-    if m.keeps_factor or m.keeps_overlap:
+    if m.keeps_overlap:
         if m.probe[0] > last:
             m.probe[0] = last
     m.n[0] = last

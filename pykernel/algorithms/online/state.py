@@ -32,7 +32,6 @@ class OnlineStatus(IntEnum):
     DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
-    REFRESH_DUE = 8  # rounding errors have grown in the inverse Gram matrix: call refresh
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
 
 
@@ -117,11 +116,9 @@ class Expansion(Struct):
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
     # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
-    # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
-    drift: between(Real, 0, LARGEST_REAL)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose stored numbers are checked next
+    probe: between(Index, 0, N_MAX)  # the vector whose sum is computed again next
 
 
 SEARCHES = 2
@@ -222,12 +219,11 @@ class OnlineConfig(Config):
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # no number of a scaled input is beyond this
     step_limit: Real  # largest |alpha| of a new sample
-    drift_limit: Real  # a refresh is due if the drift is above this
 
     tunable = frozenset(
         """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting forgotten noise noise_least
         power_limit ald_threshold ald_distance fading lambda_max truncate_below truncate_age removals
-        label_max_abs alpha_limit scaled_limit step_limit drift_limit""".split()
+        label_max_abs alpha_limit scaled_limit step_limit""".split()
     )
 
 

@@ -2,7 +2,6 @@
 
 from pykernel.algorithms.kernel_choice import plain_value
 from pykernel.algorithms.kernels import NORM_LEAST
-from pykernel.algorithms.online.candidates import only_grows
 from pykernel.algorithms.online.hooks import vacant
 from pykernel.algorithms.online.state import (
     FAINT,
@@ -93,8 +92,7 @@ def keeps(m: OnlineModel) -> Bool:
     """
     if not valid_vectors(m):
         return False
-    # only where vectors go is the rounding of T measured
-    if m.keeps_overlap or (m.keeps_factor and not only_grows(m)):
+    if m.keeps_overlap:
         if m.probe[0] > m.n[0]:
             return False
     if m.keeps_factor or m.keeps_complex:
