@@ -493,8 +493,12 @@ class _Frame:
         if not self.prover.exploring:
             _add(self.turned, {id(node): np.ones_like(inner.alive, int)})
             in_it = {id(node)} | {id(n) for n in walk(node.body) if isinstance(n, For)}
+            # with an unknown start the values of the variable are every other one, or every third, ..
+            apart = 1 if turns_in_one > 1 or abs(turns.step) == abs(node.step) else abs(node.step)
             for loop, turned in self.turned.items():
-                each = np.minimum(np.where(inner.alive, turned, 0).sum(-1), UNKNOWN) * min(turns_in_one, UNKNOWN)
+                counted = np.where(inner.alive, turned, 0)
+                each = np.stack([counted[..., first::apart].sum(-1) for first in range(apart)]).max(0)
+                each = np.minimum(each, UNKNOWN) * min(turns_in_one, UNKNOWN)
                 each = np.minimum(each, UNKNOWN)
                 _add(around, {loop: each})
                 if loop in in_it:  # not a loop in a callee: other callers may run it as well
