@@ -515,13 +515,20 @@ def symmetric_close(p: Real[...], r: Index, n: Index) -> None:
 
 @kernel
 def narrow_factor(
-    l: Real[...], a: Real[...], keep: Real[...], share: Real[...], scatter: Real, own: Real, n: Index
+    l: Real[...],
+    a: Real[...],
+    keep: Real[...],
+    share: Real[...],
+    scatter: Real,
+    own: Real,
+    growth: Real,
+    n: Index,
 ) -> None:
-    """Replace L L' by L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
+    """Replace L by growth times a factor of L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
 
     What is observed has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.  own: of
     a coordinate beyond L, of variance 1.  keep, share: of n elements; -share sqrt(own), and then
-    sqrt(scatter / (scatter + own)), is the row that this coordinate has afterwards.
+    sqrt(scatter / (scatter + own)), is the row that this coordinate has afterwards, if growth is 1.
 
     Carlson's form: column j is multiplied by keep_j, at most 1, and loses share_j times what later columns have of p.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
@@ -535,8 +542,8 @@ def narrow_factor(
         total = total + z * z
         grown = sqrt(total)
         narrower = real(1) / grown
-        keep[j] = root * narrower
-        share[j] = z * inverse * narrower
+        keep[j] = growth * (root * narrower)
+        share[j] = growth * (z * inverse * narrower)
         root = grown
         inverse = narrower
     row = 0
