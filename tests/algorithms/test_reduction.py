@@ -108,7 +108,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     assert not any(empty.memory.bytes)
 
 
-# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
+# worst |(K + ridge I) T'T - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
 # samples), which absorb or discard nearly every sample; noise as labels makes every second to fourth sample replace a
 # vector, and those numbers were measured here.  After a refresh the error is eps times the matrix's condition.
 STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
@@ -120,7 +120,7 @@ STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
 
 
 @pytest.mark.parametrize(("task", "noise"), STREAMS)
-def test_the_factor_drifts_slowly_and_refresh_restores_it(task: str, noise: bool, exhaustive: bool) -> None:
+def test_roundings_of_the_factor_do_not_add_up(task: str, noise: bool, exhaustive: bool) -> None:
     n_max, sigma, drift, fresh = STREAMS[task, noise]
     samples = (600_000 if noise else 100_000) if exhaustive else 10_000
     x, y = sinc(samples) if task == "sinc" else lorenz(samples)
