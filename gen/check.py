@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import itertools
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,16 +14,20 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from pykernel.dialect import Memory
-from pykernel.engine.choice import Engine, chosen_engine
+from pykernel.engine.choice import Engine, chosen_engine, engines_of_a_check
 from pykernel.errors import CheckFailed, UserError, told_late
 from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes
+from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes, write_sources
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host.model import HostModel
+from pykernel.parallel import Threads, go_on
 from pykernel.spec.model import Spec
 
 Progress = Callable[[float, str], None]
+Tell = Callable[[str], None]
+SAMPLES = 12_000
+"""Random samples, if nobody says how many: budgets fill, and vectors are replaced."""
 HASHED = "state's hash"
 ONCE = slice(1)
 """The rows of a call without a sample."""
@@ -29,7 +35,11 @@ ONCE = slice(1)
 
 @dataclass(frozen=True)
 class Report:
-    """Result of a check: one row for each build, and the model's sizes."""
+    """Result of a check: one row for each build, and the model's sizes.
+
+    ok: whether all rows are equal, and the witnesses.  engine: what simulated the model.
+    witnesses: one row for each other engine that learned the same stream: ``engine``, ``equal``, ``first_difference``.
+    """
 
     ok: bool
     rows: list[dict[str, Any]]
@@ -40,6 +50,8 @@ class Report:
     """
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
     """For each action, visit and reading: name of a status -> how often the function returned it."""
+    engine: str = ""
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -162,13 +174,14 @@ def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 def check(
     spec: Spec,
     memory: Memory | None = None,
-    samples: int = 100_000,
+    samples: int = SAMPLES,
     seed: int = 0,
     stream: tuple[np.ndarray, np.ndarray] | None = None,
     levels: Sequence[str] = LEVELS,
     compilers: Sequence[str] | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
+    tell: Tell = lambda text: None,
 ) -> Report:
     """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
 
@@ -177,28 +190,68 @@ def check(
     levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
     progress: called with the part that is done, from 0 to 1, and with the next step.  If not given, steps that take
     longer than two seconds are announced on standard error.
-    engine: the engine of the reference; Numba if not given, unless $PYKERNEL_ENGINE names another.
+    engine: the only engine; if not given, see ``engines_of_a_check``: the first is the reference, and after all builds
+    the others are its witnesses.
+    tell: called with a sentence for each verdict, when it comes.
     """
     if progress is None:
         with told_late() as say:
-            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine)
+            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine, tell)
     say = progress
     x, y = stream_of(spec, samples, seed, stream)
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
+    first, *others = [engine] if engine else engines_of_a_check()
     say(0.0, "generating C")
     project = build(spec, memory)
-    engine = engine or chosen_engine("numba")
-    say(0.1, f"simulating with {engine}; what it compiles for a model of a new kind takes some seconds")
-    reference = Reference(project, memory, x, y, engine)
-    builds = [(c, level) for c in chosen for level in levels if level not in LEVELS or takes(c, level)]
-    rows = []
-    for i, (c, level) in enumerate(builds):
-        say(0.3 + 0.7 * i / len(builds), f"{c} {level}")
-        row = reference.compare(c, level)
-        measured = selftest_coverage(project, c) if row["equal"] and level == builds[0][1] else None
-        rows.append(row | ({"coverage": str(measured)} if measured is not None else {}))
+    builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
+    # compilers have threads of their own: a long stream does not keep them waiting
+    with Threads() as compiling, Threads() as running:
+        say(0.1, f"simulating with {first}")
+        # at first one compiler alone, so that the first verdict does not wait for a core
+        made = [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[:1]]
+        reference = Reference(project, memory, x, y, first)
+        made += [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[1:]]
+        more = {c: compiling.start(_sizes_and_coverage, project, c) for c in chosen}
+        run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
+        for i, done in enumerate(concurrent.futures.as_completed(run)):
+            tell(_told(done.result(), first))
+            say(0.2 + 0.5 * (i + 1) / len(builds), "compiling C, and comparing")
+        rows = [done.result() for done in run]
+        witnesses = [reference.witness(other, say, tell) for other in others]
+        say(0.9, "compiling C, for its sizes")
+        for c in chosen:
+            _add_sizes(rows, c, more[c].result)
     say(1.0, "done")
-    return reference.report(rows)
+    return reference.report(rows, witnesses)
+
+
+def _told(row: dict[str, Any], engine: Engine) -> str:
+    """The verdict on a build."""
+    found = f"the bytes of {engine}" if row["equal"] else f"NOT the bytes of {engine}: {row['first_difference']}"
+    return f"{row['compiler']} {row['flags']}, {row['samples']:,} samples: {found}"
+
+
+def _sizes_and_coverage(project: Project, c: Compiler) -> dict[str, Any]:
+    """What a firmware links if it does not save the model; and of the self-test, if this compiler can tell."""
+    with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+        sources = write_sources(Path(folder), project.sources)
+        core = [source for source in sources if source.name != f"{project.spec.name}_snapshot.c"]
+        measured = selftest_coverage(project, c)
+        return section_bytes(core, c) | ({} if measured is None else {"coverage": str(measured)})
+
+
+def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, Any]]) -> None:
+    """Add a compiler's sizes to its rows, and the coverage to the first of them."""
+    equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
+    try:
+        found = measured()
+    except CheckFailed as error:  # what differs already is told as it is
+        for row in equal:
+            row |= {"equal": False, "first_difference": str(error)}
+        return
+    for row in equal:
+        row |= found
+        found.pop("coverage", None)
 
 
 def stream_of(
@@ -261,6 +314,23 @@ class Result(NamedTuple):
     memory: int
 
 
+class Host(HostModel):
+    """A model on the host that begins as the C begins."""
+
+    def __init__(self, project: Project, start: Memory | None, engine: Engine) -> None:
+        super().__init__(project.spec, project.drop, engine, raw=True)
+        if start is not None:
+            for struct in self.spec.program.persistent:
+                for name in struct.fields:
+                    self.memory.field(name)[...] = start.field(name)
+        self._start = bytes(self.memory.bytes)
+
+    def call(self, name: str, *args: Any) -> Any:
+        if name == "init":
+            self.memory.bytes[:] = self._start
+        return super().call(name, *args)
+
+
 class Reference:
     """The host's results on a stream: what every build of the C is compared with.
 
@@ -274,6 +344,9 @@ class Reference:
     """
 
     PARTS = 4
+    PIECE = (
+        2**24
+    )  # rows learned at once, times bytes of the model: a fraction of a second, so that an interrupt is heard
     AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
     ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
     VISITED = 64  # rows of each part that are visited
@@ -282,7 +355,7 @@ class Reference:
         self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray, engine: Engine | None = None
     ) -> None:
         self.project, self.spec, self.x, self.y = project, project.spec, x, y
-        self.engine = engine or chosen_engine("numba")
+        self.engine: Engine = engine or chosen_engine()
         self.start = memory
         program = self.spec.program
         names = [entry.name for entry in program.entries_for(self.spec.config)]
@@ -295,19 +368,19 @@ class Reference:
         self.passes = [False, True] if self._more else [False]
         self.results: list[list[Result]] = []
         for second in self.passes:
-            self.model = self.fresh_host()
+            self.model = self.fresh_host(self.engine)
             self.results.append(self._run(self.model, second))
         self.hash = _hash_in(self.results)
 
-    def report(self, rows: list[dict[str, Any]]) -> Report:
+    def report(self, rows: list[dict[str, Any]], witnesses: Sequence[dict[str, Any]] = ()) -> Report:
         """The report: the rows of all builds, the sizes, and the counts of statuses."""
         calls = {name: self._counts(name) for name in (*self._more, *self.readings)}
         hashes = {
             "state_hash": f"{self.hash:08x}",
             "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
         }
-        ok, figures = all(row["equal"] for row in rows), self.project.figures | hashes
-        return Report(ok, rows, figures, self._counts("update"), calls)
+        ok, figures = all(row["equal"] for row in (*rows, *witnesses)), self.project.figures | hashes
+        return Report(ok, rows, figures, self._counts("update"), calls, self.engine, list(witnesses))
 
     def _counts(self, name: str) -> dict[str, int]:
         """How often a function returned each status, in the first pass that calls it."""
@@ -316,16 +389,20 @@ class Reference:
         names = {int(m): m.name.lower() for m in self.spec.program.status}
         return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
 
-    def fresh_host(self) -> HostModel:
-        model = HostModel(self.spec, self.project.drop, self.engine, raw=True)
-        if self.start is not None:
-            for struct in self.spec.program.persistent:
-                for name in struct.fields:
-                    model.memory.field(name)[...] = self.start.field(name)
-        return model
+    def fresh_host(self, engine: Engine | None = None) -> Host:
+        return Host(self.project, self.start, engine or self.engine)
 
     def _steps(self, second: bool) -> Iterator[Step]:
-        """All steps of the first or the second pass."""
+        """All steps of the first or the second pass; steps of many rows in pieces."""
+        size = max(16, min(4096, self.PIECE // len(self.model.memory.bytes)))
+        for step in self._whole_steps(second):
+            if step.rows is ONCE or step.rows.step is not None:
+                yield step
+                continue
+            for start in range(step.rows.start, step.rows.stop, size):
+                yield step._replace(rows=slice(start, min(start + size, step.rows.stop)))
+
+    def _whole_steps(self, second: bool) -> Iterator[Step]:
         program, edges = self.spec.program, np.linspace(0, len(self.x), self.PARTS + 1).astype(int).tolist()
         parts = [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
         for i, (begin, end) in enumerate(parts):
@@ -365,23 +442,37 @@ class Reference:
                 return np.zeros((1, 0)), np.array([model.call(step.name)], np.int32)
 
     def _run(self, model: HostModel | Device, second: bool) -> list[Result]:
-        made = ((step.name, *self._call(model, step)) for step in self._steps(second))
-        return [Result(name, values, statuses, zlib.crc32(model.memory.bytes)) for name, values, statuses in made]
+        results = []
+        for step in self._steps(second):
+            go_on()
+            values, statuses = self._call(model, step)
+            results.append(Result(step.name, values, statuses, zlib.crc32(model.memory.bytes)))
+        return results
 
     def _hash(self, model: HostModel | Device) -> int:
         return state_hash(self.spec, model.memory) if isinstance(model, HostModel) else int(model.call("hash"))
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
-        """The report's row for one build; ``how``: further arguments of CModel."""
+        """The report's row for one build, without sizes; ``how``: further arguments of CModel."""
+        return self.of_build(c, level, lambda: CModel(self.project, c, (*level.split(), *extra), **how))
+
+    def of_build(self, c: Compiler, level: str, make: Callable[[], CModel]) -> dict[str, Any]:
+        """The same for the build that ``make`` gives."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
-            device = CModel(self.project, c, (*level.split(), *extra), **how)
-            # sizes of the files that a firmware links if it does not save the model
-            core = [source for source in device.sources if source.name != f"{self.spec.name}_snapshot.c"]
-            sizes = section_bytes(core, c, extra)
+            device = make()
         except CheckFailed as error:
             return row | {"equal": False, "first_difference": str(error)}
-        return row | sizes | self.verdict(device)
+        return row | self.verdict(device)
+
+    def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
+        """The report's row for another engine: whether it computes the same as this one."""
+        say(0.7, text := f"{engine} compiles the model, and learns the same samples")
+        tell(f"{text}, which takes some seconds")
+        verdict = self.verdict(self.fresh_host(engine))
+        row = {"engine": engine, "equal": verdict["equal"], "first_difference": verdict["first_difference"]}
+        tell(f"{engine}, the second witness: " + ("the same bytes" if row["equal"] else row["first_difference"]))
+        return row
 
     def verdict(self, device: Device) -> dict[str, Any]:
         """Run the stream on a device of any kind.
@@ -393,32 +484,39 @@ class Reference:
         for second in self.passes:
             device.call("init")
             results.append(self._run(device, second))
-        pairs = zip(itertools.chain(*self.results), itertools.chain(*results), strict=True)
+        same = [[_same(a, b) for a, b in zip(*both, strict=True)] for both in zip(self.results, results, strict=True)]
         equal = (
             device.memory.bytes == self.model.memory.bytes
-            and all(_same(a, b) for a, b in pairs)
+            and all(map(all, same))
             and self._hash(device) == self._hash(self.model)
             and selftest == "passed"
         )
         hashed = f"{_hash_in(results):08x}"
-        difference = None if equal else self.first_difference(device)
+        difference = None if equal else self.first_difference(device, [[*each, False].index(False) for each in same])
         return {"selftest": selftest, "equal": equal, "state_hash": hashed, "first_difference": difference}
 
-    def first_difference(self, device: Device) -> str:
-        """The first call whose results differ between host and device, and what differs."""
+    def first_difference(self, device: Device, same: Sequence[int]) -> str:
+        """The first call whose results differ between host and device, and what differs.
+
+        same: in each pass, the number of steps whose results are the same.
+        """
         for second in self.passes:
-            for found in self._differences(second, device):
+            for found in self._differences(second, device, same[second]):
                 return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
         return "the self-test or the hash only"
 
-    def _differences(self, second: bool, device: Device) -> Iterator[str]:
-        """The differences in one pass, row by row."""
+    def _differences(self, second: bool, device: Device, same: int) -> Iterator[str]:
+        """The differences in one pass, row by row from the first step whose results differ."""
         host, asks = self.fresh_host(), self.spec.program.asks
+        where = (f"in {self.engine}", f"in {device.engine}") if isinstance(device, Host) else ("on the host", "in C")
         answer = "prediction" if asks == "predict" else asks
         learned = "update" if self.spec.program.learns else answer
         device.call("init")
-        yield from (f"before the first {learned}, in {name}" for name in differing_fields(host, device))
-        for step in self._steps(second):
+        yield from (f"before the first {learned}, in {name}" for name in differing_fields(host, device, where))
+        for i, step in enumerate(self._steps(second)):
+            if i < same:
+                self._call(host, step), self._call(device, step)
+                continue
             for t in range(len(self.x))[step.rows]:
                 single = step._replace(rows=slice(t, t + 1))
                 asked = called = f"{step.name}{'' if step.rows is ONCE else f' of row {t}'}{step.after}"
@@ -426,10 +524,10 @@ class Reference:
                     asked, called = f"{answer} {t}", f"{learned} {t}"
                 (a, s), (b, u) = self._call(host, single), self._call(device, single)
                 if not same_numbers(a, b):
-                    yield f"{asked}: {shown(a[0])} on the host, {shown(b[0])} in C"
+                    yield f"{asked}: {shown(a[0])} {where[0]}, {shown(b[0])} {where[1]}"
                 if s[0] != u[0]:
-                    yield f"{called}: status {s[0]} on the host, {u[0]} in C"
-                yield from (f"{called}: {name}" for name in differing_fields(host, device))
+                    yield f"{called}: status {s[0]} {where[0]}, {u[0]} {where[1]}"
+                yield from (f"{called}: {name}" for name in differing_fields(host, device, where))
 
 
 def _hash_in(results: Sequence[Sequence[Result]]) -> int:
@@ -460,14 +558,16 @@ def shown(value: Any) -> str:
     return repr(value) if np.ndim(value) == 0 else str(np.asarray(value).tolist())
 
 
-def differing_fields(host: HostModel, device: Device) -> Iterator[str]:
+def differing_fields(
+    host: HostModel, device: Device, where: tuple[str, str] = ("on the host", "in C")
+) -> Iterator[str]:
     """The fields whose bytes differ, each with the first position and both values."""
     for slot in host.memory.layout.slots:
         a, b = host.memory.field(slot.name), device.memory.field(slot.name)
         if a.tobytes() != b.tobytes():
             at = next(i for i in np.ndindex(a.shape) if a[i].tobytes() != b[i].tobytes())
             place = "".join(f"[{i}]" for i in at) if not slot.scalar else ""
-            yield f"{slot.name}{place} is {a[at]!r} on the host, {b[at]!r} in C"
+            yield f"{slot.name}{place} is {a[at]!r} {where[0]}, {b[at]!r} {where[1]}"
 
 
 def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pykernel.errors import CheckFailed, UserError, install_hint
 from pykernel.files import private_folder
+from pykernel.parallel import run_program
 
 STRICT = (
     "-std=c99",
@@ -125,7 +126,10 @@ def compile_c(
     if chosen.name == "zig":
         # zig adds its sanitizer to debug builds, and the sanitizer needs zig's own runtime
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
-    run = _run(chosen, words)
+        if "-shared" in mode and sys.platform == "linux":
+            # zig would compile libraries first, for half a minute; this process has all that the C calls, such as memset
+            words.append("-nostdlib")
+    run = _run(chosen, words, output.parent)
     if run.returncode != 0:
         complaints = (
             [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines() or ["no message"]
@@ -133,13 +137,14 @@ def compile_c(
         raise CheckFailed(f"{chosen.name} {' '.join(flags)} refuses the generated C: {complaints[0].strip()}")
 
 
-def _run(chosen: Compiler, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    environment = None
+def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """folder: for temporary files, which a compiler leaves behind when it is killed."""
+    environment = {**os.environ, **({"TMPDIR": str(folder)} if folder else {})}
     if chosen.name == "zig":
         # zig caches by content; a private folder keeps the home clean
-        folder = str(_zig_cache())
-        environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
-    return subprocess.run(words, capture_output=True, text=True, env=environment)
+        cache = str(_zig_cache())
+        environment |= {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+    return run_program(words, environment)
 
 
 @functools.cache

@@ -47,7 +47,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
     for result in report.rows:
-        row = _row(result, report.figures["stream_hash"])
+        row = _row(result, report)
         rows[row["built"], row["target"]] = row
     files = build(spec, checks=list(rows.values()), with_check=has_check(Path(folder))).files
     write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
@@ -69,8 +69,10 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
         raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None
 
 
-def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
+def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
     """One line of the table."""
+    equal = ", ".join([report.engine, *(each["engine"] for each in report.witnesses if each["equal"])])
+    wrong = {each["engine"]: each["first_difference"] for each in report.witnesses if not each["equal"]}
     place = f"{BOARD}{row['board']}" if "board" in row else f"this machine, {platform.machine()}"
     target = f"{row['target']} in {row['emulator']}" if "target" in row else place
     return _cells(
@@ -78,8 +80,9 @@ def _row(row: dict[str, Any], stream: str) -> dict[str, str]:
             "built": f"{row['compiler']} {row['flags']}".strip() + (f" ({row['version']})" if "version" in row else ""),
             "target": target,
             "samples": f"{row['samples']:,}" + (f", on {row['date']}" if "date" in row else ""),
-            "stream": stream,
-            "equal": "yes" if row["equal"] else f"**no**: {row['first_difference']}",
+            "stream": report.figures["stream_hash"],
+            "equal": (f"yes ({equal})" if row["equal"] else f"**no**: {row['first_difference']}")
+            + "".join(f"; **not {name}**: {difference}" for name, difference in wrong.items()),
             "state": row.get("state_hash", ""),
             "coverage": row.get("coverage", ""),
             "bounds": ", ".join(

@@ -117,6 +117,11 @@ class Sequence:
     def samples(self) -> int:
         return self.steps * self.stride
 
+    @property
+    def turned(self) -> int:
+        """Before this step, behind an outlying sample, actions are called without the first one, which takes what others need."""
+        return self.steps // 2 // KINDS * KINDS + Kind.READ
+
 
 def sequence(spec: Spec) -> Sequence:
     """The sequence for a model.  The distance between usual samples is about the kernel's length scale."""
@@ -165,7 +170,7 @@ def _steps(spec: Spec) -> tuple[int, int]:
     config = spec.config
     held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
-    most = max(2 * KINDS, REHEARSAL_LIMIT // (4 * spec.family.size_bound(spec)))
+    most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.family.size_bound(spec)))
     tail = min(held, most)
     rehearsed = getattr(config, "rehearsed", 0)
     if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first
@@ -185,6 +190,7 @@ class _Run:
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
         self.entries = self.program.entries_for(spec.config)
+        self.actions = [entry for entry in self.entries if entry.kind == "action" and entry.name != "restart"]
         self.found, self.seed, self.last = OFFSET, 1, 1
         self.x = np.zeros(spec.width, spec.real.dtype)
         self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
@@ -250,6 +256,9 @@ class _Run:
             self.seed = self.last
         self.sample(kind, n >= self.plan.moved)
         if first:
+            if n == self.plan.turned:
+                for entry in self.actions[:0:-1]:
+                    self.call(entry, *self.given(entry))
             if n in (0, self.plan.steps // 2, self.plan.steps - 1):
                 self.call_all("training", "action", but="restart")
                 self.call_all("visit")  # what was trained does not know the sample yet
@@ -477,6 +486,7 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "stride": plan.stride,
         "samples": plan.samples,
         "moved": plan.moved,
+        "turned": plan.turned,
         "rows": len(plan.centers),
         "width": plan.centers.shape[1],
         "number": printer.type(Index) if whole else printer.real,

@@ -17,10 +17,12 @@ import contextlib
 import hashlib
 import importlib.metadata
 import json
+import math
 import multiprocessing
 import os
 import platform
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -214,23 +216,28 @@ class Workers:
         self._end.__exit__(kind, error, trace)
         self.results.close()
 
-    def run(self, tasks: Sequence[Task]) -> list[Any]:
+    def run(self, tasks: Sequence[Task], until: float = math.inf, least: int = 0) -> list[Any]:
         """The tasks' results, in the order of the tasks.
 
         Each result is kept as soon as it is there.  Equal tasks run once.
+        until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up, and their results are None.
+        least: so many are waited for, nevertheless.
         """
         keys = [task_key(self.function, task, self.context) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
         missing = {key: task for key, task in wanted.items() if key not in self.results.found}
         self.reused += len(wanted) - len(missing)
+        before = self.computed
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
             for key, task in missing.items():
+                if time.monotonic() > until and len(wanted) - len(missing) + self.computed - before >= least:
+                    break
                 with whole_task():  # an interrupt waits, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
-            self._run_elsewhere(missing)
-        return [self.results.found[key] for key in keys]
+            self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
+        return [self.results.found.get(key) for key in keys]
 
     def finished(self, task: Task) -> Any:
         """The task's result; None if it has none yet."""
@@ -241,11 +248,11 @@ class Workers:
         self.computed += 1
         self._bar.advance()
 
-    def _run_elsewhere(self, missing: Mapping[str, Task]) -> None:
+    def _run_elsewhere(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
         futures = {self._submit(task): key for key, task in missing.items()}
         try:
-            for future in self._completed(futures):
+            for future in self._completed(futures, until, least):
                 key = futures[future]
                 result, seconds, where, theirs = future.result()
                 if theirs != version():
@@ -267,6 +274,9 @@ class Workers:
         finally:
             if self._client is not None and self._client.status == "running":
                 self._client.cancel(list(futures))
+        if self._client is None and not all(key in self.results.found for key in missing):
+            self._submit = None  # the next tasks get new processes
+            self._end.__exit__(TimeoutError, TimeoutError(), None)
 
     def _on_cluster(self) -> Callable[[Task], Any]:
         """A function that submits a task to Dask."""
@@ -285,13 +295,23 @@ class Workers:
 
         return submit
 
-    def _completed(self, futures: Any) -> Iterator[Any]:
-        """The futures as they finish."""
-        if self._client is None:
-            return concurrent.futures.as_completed(futures)
-        from distributed import as_completed
+    def _completed(self, futures: Any, until: float, least: int) -> Iterator[Any]:
+        """The futures as they finish, until the time is over; but ``least`` of them."""
+        if self._client is not None:
+            from distributed import as_completed
 
-        return as_completed(futures, loop=self._client.loop)
+            for number, future in enumerate(as_completed(futures, loop=self._client.loop), 1):
+                yield future
+                if time.monotonic() > until and number >= least:
+                    return
+        elif until == math.inf:
+            yield from concurrent.futures.as_completed(futures)
+        else:
+            waiting = set(futures)
+            while waiting and ((late := len(futures) - len(waiting) < least) or time.monotonic() < until):
+                left = None if late else max(0.0, until - time.monotonic())
+                done, waiting = concurrent.futures.wait(waiting, left, concurrent.futures.FIRST_COMPLETED)
+                yield from done
 
 
 @contextlib.contextmanager
@@ -343,6 +363,86 @@ def _is_lost(error: Exception) -> bool:
     from distributed.comm.core import CommClosedError
 
     return isinstance(error, (KilledWorker, FutureCancelledError, CommClosedError))
+
+
+# ------------------------------------------------------------------------------------------------------- threads
+
+_here = threading.local()
+
+
+class Threads:
+    """Threads of this process, one for each core, for work outside of the interpreter: compilers and machine code.
+
+    An exception in the block, such as an interrupt, ends them soon: calls that wait are not started, programs that
+    ``run_program`` has started are killed, and ``go_on`` raises.
+    """
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(cores(), initializer=self._begin)
+        self._calls: list[concurrent.futures.Future[Any]] = []
+        self.programs: set[subprocess.Popen[str]] = set()
+        self.ended = threading.Event()
+
+    def _begin(self) -> None:
+        _here.threads = self
+
+    def start(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+        """Call the function in one of the threads.  Calls begin in the order in which they were given."""
+        self._calls.append(self._pool.submit(function, *args))
+        return self._calls[-1]
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.ended.set()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            while not all(call.done() for call in self._calls):
+                for program in list(self.programs):
+                    _kill(program)
+                time.sleep(0.01)
+        self._pool.shutdown()
+
+
+def go_on() -> None:
+    """For long calls in ``Threads``: raises CancelledError if the threads are to end."""
+    threads = getattr(_here, "threads", None)
+    if threads is not None and threads.ended.is_set():
+        raise concurrent.futures.CancelledError
+
+
+def run_program(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, and take what it prints.  Within ``Threads`` it is killed with all that it has started
+    when they end.
+    """
+    threads = getattr(_here, "threads", None)
+    known = set() if threads is None else threads.programs
+    pipe, apart = subprocess.PIPE, threads is not None and hasattr(os, "killpg")
+    with subprocess.Popen(
+        words, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=apart
+    ) as program:
+        known.add(program)
+        try:
+            out, err = program.communicate()
+        except BaseException:
+            program.kill()
+            raise
+        finally:
+            known.discard(program)
+    go_on()
+    return subprocess.CompletedProcess(words, program.returncode, out, err)
+
+
+def _kill(program: subprocess.Popen[str]) -> None:
+    """A compiler's driver alone would leave the compiler itself behind."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(program.pid, signal.SIGKILL)
+        else:
+            program.kill()
 
 
 # ------------------------------------------------------------------------------------------------- in the workers

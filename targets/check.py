@@ -12,6 +12,7 @@ from typing import Any, TextIO, get_args
 import numpy as np
 
 from pykernel.dialect import Memory
+from pykernel.engine.choice import engines_of_a_check
 from pykernel.errors import CheckFailed, MissingExtra, UserError
 from pykernel.gen.check import Progress, Reference, Report, stream_of
 from pykernel.gen.project import Project, build
@@ -57,7 +58,7 @@ def check_targets(
     tries: int = TRIES,
     progress: Progress | None = None,
 ) -> Report:
-    """Run a stream through Numba and through the C on each target; compare state, statuses and answers.
+    """Run a stream through the host and through the C on each target; compare state, statuses and answers.
 
     names: targets, or "all": the targets whose tools this machine has, and whose parts are large enough for the model.
     chain, emulator: if not given, the first toolchain and emulator of a target that this machine has.
@@ -75,14 +76,16 @@ def check_targets(
         ways = [way for way in ways if _fits(project, way[0])] or ways[:1]
     for target, _, _ in ways:
         refuse_large_ram(project, target)
-    say(0.05, "simulating with Numba")
-    reference = Reference(project, memory, x, y)
+    engine, *others = engines_of_a_check()
+    say(0.05, f"simulating with {engine}")
+    reference = Reference(project, memory, x, y, engine)
     rows = []
     for i, way in enumerate(ways):
         say(0.1 + 0.9 * i / len(ways), f"{way[0].name}: {way[1]}, {way[2]}")
         rows.append(_row(reference, *way, level=level, seed=seed, tries=tries))
+    witnesses = [reference.witness(other, say) for other in others]
     say(1.0, "done")
-    return reference.report(rows)
+    return reference.report(rows, witnesses)
 
 
 def check_board(
@@ -96,7 +99,7 @@ def check_board(
     log: TextIO | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Run a stream through Numba and through the C on a board with the firmware of ``generate(with_check=True)``.
+    """Run a stream through the host and through the C on a board with the firmware of ``generate(with_check=True)``.
 
     url: a port, or any other URL of pyserial's: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
     arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
@@ -113,14 +116,16 @@ def check_board(
     try:
         say(0.0, f"waiting for the board at {url}")
         model = BoardModel(project, link)
-        say(0.0, "simulating with Numba")
-        reference = Reference(project, memory, x, y)
+        engine, *others = engines_of_a_check()
+        say(0.0, f"simulating with {engine}")
+        reference = Reference(project, memory, x, y, engine)
         model.progress = lambda done: say(min(0.99, done / len(x) / (2 if log else 1)), f"{model.board.name} at {url}")
         verdict = reference.verdict(model)
         if log:
             write_log(log, model, x, y)
     finally:
         link.line.close()
+    witnesses = [reference.witness(other, say) for other in others]
     say(1.0, "done")
     figures = project.figures
     row = {
@@ -137,7 +142,7 @@ def check_board(
         "times": timed(model),
         "damaged_frames": link.damaged,
     }
-    return reference.report([row | verdict])
+    return reference.report([row | verdict], witnesses)
 
 
 def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> None:

@@ -112,8 +112,8 @@ FAULTS = [
         "for j in range(i + 1, len(x)):\n                m.phi[k] =",
     ),
     Fault(
-        *("sign of a downdate", "pykernel/algorithms/linear.py"),
-        *("growth * (m.root[i, k] - share * m.g[k])", "growth * (m.root[i, k] + share * m.g[k])"),
+        *("forgetting does not reach the factor", "pykernel/algorithms/linear.py"),
+        *("narrow(m, remembered, growth)", "narrow(m, remembered, real(1))"),
     ),
     Fault(
         *("NaN is taken as a label", "pykernel/algorithms/frame.py"),

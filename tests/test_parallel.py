@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -132,6 +133,58 @@ def test_a_key_is_the_content_the_context_the_function_and_the_version(monkeypat
 
 
 # ------------------------------------------------------------------------------------------------- interrupted
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_that_are_late_are_given_up_with_their_processes(tmp_path, jobs):
+    """But for so many as are wanted in any case; and there are new processes, if there is more to do."""
+    before = multiprocessing.active_children()
+    marks, now = tmp_path / "marks", time.monotonic()
+    many = [{"n": 0, "mark": str(marks), "seconds": 0.2}, *({"n": n, "endless": jobs > 1} for n in (1, 2)), {"n": 3}]
+    with Workers(work, SHARED, jobs=jobs) as workers:
+        assert workers.run(many[1:3], now) == [None, None]
+        first, *others = workers.run(many, now, 1)
+        assert first["sum"] == SHARED.sum() and others == [None] * 3
+        assert multiprocessing.active_children() == before
+        assert None not in workers.run(many[:1] + many[3:]) and marks.read_text() == "0\n"
+        assert None not in workers.run(TASKS[:4], time.monotonic() + 3600)
+
+
+LEFT = """
+import concurrent.futures, sys, time
+from pykernel.parallel import Threads, go_on, run_program
+
+def native():
+    while True:
+        go_on()
+        time.sleep(0.01)
+
+try:
+    with Threads() as threads:
+        child = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+        grandchild = f"open({sys.argv[1]!r}, 'w').write('.'); import time; time.sleep(3600)"
+        calls = [threads.start(run_program, [sys.executable, "-c", child, grandchild], {})] + [
+            threads.start(native) for _ in range(64)
+        ]
+        concurrent.futures.wait(calls)
+except KeyboardInterrupt:
+    print(sum(call.done() for call in calls))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_an_interrupt_ends_threads_and_all_that_their_programs_have_started(tmp_path):
+    run = interrupts.start("-c", LEFT, tmp_path / "runs", stdout=subprocess.PIPE, text=True)
+    interrupts.wait_until(lambda: (tmp_path / "runs").exists(), run)
+    found = subprocess.run(["pgrep", "-f", str(tmp_path / "runs")], capture_output=True, text=True).stdout.split()
+    assert len(found) == 3  # this one, the child and the grandchild
+    run.send_signal(signal.SIGINT)
+    assert run.communicate(timeout=interrupts.PATIENCE)[0] == "65\n" and run.returncode == 0
+    deadline = time.monotonic() + interrupts.PATIENCE
+    while any(Path(f"/proc/{pid}").exists() for pid in found) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in found if Path(f"/proc/{pid}").exists()]
+
 
 SCRIPT = """
 import sys

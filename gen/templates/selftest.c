@@ -162,8 +162,16 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
         {
 {%- endif %}
 {%- if r.actions or r.visits or r.readings %}
+{%- set actions = r.actions | rejectattr("name", "equalto", "restart") | list %}
+{%- if actions | length > 1 %}
+            if (n == {{ r.turned }}) {
+{%- for c in actions[:0:-1] %}
+{%- call told(c) %}                {% endcall %}
+{%- endfor %}
+            }
+{%- endif %}
             if ((n == 0) || (n == {{ r.steps // 2 }}) || (n == {{ r.steps - 1 }})) {
-{%- for c in r.actions if c.name != "restart" %}
+{%- for c in actions %}
 {%- call told(c) %}                {% endcall %}
 {%- endfor %}
 {%- for c in r.visits + r.readings %}

@@ -123,7 +123,7 @@ ENGINE = option(
     "--engine",
     value="ENGINE",
     text="Engine for the model on this PC: llvm, numba or python.",
-    without="llvm; in check numba",
+    without="llvm; in check numba, too",
     rare=True,
 )
 WITH = option(

@@ -194,6 +194,15 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
     print("state's hash: what NAME_hash returns after these samples, each predicted and then learned\n")
 
 
+def print_engines(engine: str, witnesses: Sequence[Mapping[str, Any]]) -> None:
+    """Print what simulated the model, and whether other engines computed the same."""
+    told = [
+        f"; {row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES'}"
+        for row in witnesses
+    ]
+    show(f"simulated by {engine}{''.join(told)}", "")
+
+
 def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ("target", "built, run by", "equal", "flash", "RAM", "stack", "at most")
     sizes = [f"{part}_bytes" for part in ("flash", "ram", "stack", "stack_bound")]
@@ -310,6 +319,8 @@ def print_board(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     wrong = next(row for row in rows if not row["equal"])
+    if "engine" in wrong:
+        return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
     built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
     return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
 

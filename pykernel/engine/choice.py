@@ -24,6 +24,13 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
     return name  # type: ignore[return-value]
 
 
+def engines_of_a_check() -> tuple[Engine, ...]:
+    """The engines whose bytes a check compares: the one that the environment names, alone; else LLVM, which answers
+    first, and Numba as a second witness.
+    """
+    return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
+
+
 @contextlib.contextmanager
 def engine_used(name: str | None) -> Iterator[None]:
     """Within the block this engine runs models, also in processes that the block starts.  None changes nothing.

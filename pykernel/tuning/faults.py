@@ -1,8 +1,10 @@
-"""Faults of sensors as textbooks have them, put into the rows of a recording: what a plan judges monitors by.
+"""Faults as textbooks have them, put into the rows of a recording: what a plan judges monitors by.
 
-Kinds: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network data fault
-types, 2009 (spikes, stuck values, dropouts); and what control loops know besides, oscillation.  Sizes are in units of the part of
-a sensor that the other sensors do not explain, from two such units to twenty.
+Of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network data
+fault types, 2009 (spikes, stuck values, dropouts); and what control loops know besides, oscillation.  Of the machine, which move
+several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are in units of the part of a
+sensor that the other sensors do not explain, from one such unit to twenty; of several sensors, the root of the sum of squares.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-SMALLEST, LARGEST = 2.0, 20.0
+SMALLEST, LARGEST = 1.0, 20.0
 """Sizes of faults; their logarithms are spread evenly."""
 SHORTEST, LONGEST = 40, 300
 """Rows of a fault."""
@@ -23,11 +25,13 @@ ROOM = 6500
 """Rows of which one fault is about that part."""
 APART = 200
 """Rows without a fault before each fault, at least."""
-COUNT = 110
+COUNT = 128
 """Least number of faults, in as many repetitions of the rows as that takes."""
-SHOWS = 1.0
+SHOWS = 0.5
 """A fault changes its sensor by at least so many units, in root mean square; one that does not is drawn again."""
 TRIES = 30
+NEAR = 100
+"""Rows whose mean says where the machine is."""
 WHOLE = 0.01
 """A sensor's values are whole steps apart if they are so within this part of a step."""
 
@@ -95,24 +99,44 @@ def step_of(values: np.ndarray) -> float:
 
 
 class Case(NamedTuple):
-    """A fault in the making: of one sensor, whose values were (rows,), in the rows first, .., last - 1."""
+    """A fault in the making: of rows first, .., last - 1 of these, (rows, D); in one sensor, or in several."""
 
     rng: np.random.Generator
-    values: np.ndarray
+    rows: np.ndarray
     first: int
     last: int
-    much: float  # the fault's size, in the sensor's unit
-    step: float
+    sensor: int
+    size: float  # in the sensors' units
+    own: np.ndarray  # these units, (D,); 0 for a sensor that never moved
+    steps: np.ndarray  # of their values, (D,)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.rows[:, self.sensor]
 
     @property
     def x(self) -> np.ndarray:
         return self.values[self.first : self.last]
 
     @property
+    def block(self) -> np.ndarray:
+        """All sensors, (n, D)."""
+        return self.rows[self.first : self.last]
+
+    @property
     def before(self) -> np.ndarray:
         """What the sensor said lately, at least two values where there are some."""
         found = self.values[max(0, self.first - 500) : max(2, self.first)]
         return found[np.isfinite(found)]
+
+    @property
+    def much(self) -> float:
+        return float(self.size * self.own[self.sensor])
+
+    @property
+    def time(self) -> np.ndarray:
+        """Rows since the fault began, from 1."""
+        return np.arange(1, self.last - self.first + 1)
 
     def sign(self) -> float:
         return float(self.rng.choice([-1.0, 1.0]))
@@ -126,7 +150,7 @@ def bias(case: Case) -> np.ndarray:
 
 
 def drift(case: Case) -> np.ndarray:
-    return case.x + case.sign() * case.much * np.arange(1, len(case.x) + 1) / len(case.x)
+    return case.x + case.sign() * case.much * case.time / len(case.x)
 
 
 def gain(case: Case) -> np.ndarray:
@@ -141,7 +165,8 @@ def stuck(case: Case) -> np.ndarray:
 
 def stuck_with_dither(case: Case) -> np.ndarray:
     """Stuck, but for the last digit."""
-    count = case.step if case.step > 0 else 0.05 * case.much
+    step = case.steps[case.sensor]
+    count = step if step > 0 else 0.05 * case.much
     return stuck(case) + count * case.rng.integers(-1, 2, len(case.x))
 
 
@@ -178,7 +203,53 @@ def dropouts(case: Case) -> np.ndarray:
 
 
 def oscillation(case: Case) -> np.ndarray:
-    return case.x + case.much * np.sin(2 * np.pi * np.arange(len(case.x)) / case.between(4, 40))
+    return case.x + case.much * np.sin(2 * np.pi * case.time / case.between(4, 40))
+
+
+def together(case: Case, course: np.ndarray) -> np.ndarray:
+    """Several sensors follow a cause with this course, (n,), each as much as chance says: (n, D)."""
+    moving = np.flatnonzero(case.own > 0)
+    some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
+    parts = np.zeros(len(case.own))
+    parts[some] = case.rng.standard_normal(len(some))
+    return case.block + np.outer(course, case.size * case.own * parts / math.sqrt(float(parts @ parts)))
+
+
+def leak(case: Case) -> np.ndarray:
+    """A step that the sensors follow with a lag."""
+    return together(case, 1 - np.exp(-case.time / case.between(1, 20)))
+
+
+def wear(case: Case) -> np.ndarray:
+    return together(case, case.time / len(case.x))
+
+
+def unrest(case: Case) -> np.ndarray:
+    """Random variation."""
+    kept = math.exp(-1 / case.between(1, 20))
+    course, now = np.empty(len(case.x)), 0.0
+    for i, new in enumerate(case.rng.standard_normal(len(case.x)).tolist()):
+        now = kept * now + math.sqrt(1 - kept * kept) * new
+        course[i] = now
+    return together(case, course)
+
+
+def sticking(case: Case) -> np.ndarray:
+    """A valve that sticks and slips: a saw of which the sensors show each a part."""
+    return together(case, 2 * ((case.time / case.between(8, 80)) % 1) - 1)
+
+
+def place_of(rows: np.ndarray) -> np.ndarray:
+    """Where the machine is: the mean of these rows, (D,), NaN where no value is there."""
+    there = np.isfinite(rows)
+    return np.where(there, rows, 0.0).sum(axis=0) / np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+
+
+def regime(case: Case) -> np.ndarray:
+    """All sensors move along the way from where they are to where they were at another time: not as far, beyond it, or back."""
+    other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
+    way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
+    return case.block + np.outer(1 - np.exp(-case.time / case.between(1, 20)), case.sign() * case.between(0.5, 2) * way)
 
 
 KINDS: dict[str, Callable[[Case], np.ndarray]] = {
@@ -193,14 +264,18 @@ KINDS: dict[str, Callable[[Case], np.ndarray]] = {
     "slow": slow,
     "dropouts": dropouts,
     "oscillation": oscillation,
+    "leak": leak,
+    "wear": wear,
+    "unrest": unrest,
+    "sticking valve": sticking,
+    "unseen regime": regime,
 }
 
 
 class Fault(NamedTuple):
-    """A fault of a sensor, in the rows first, .., last - 1."""
+    """A fault in the rows first, .., last - 1."""
 
     kind: str
-    sensor: int
     first: int
     last: int
 
@@ -234,11 +309,10 @@ def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np
         changed, faults = x.copy(), []
         for first, last in places(rng, len(x)):
             queue = queue or [str(kind) for kind in rng.permutation([*KINDS])]
-            if (made := _one(rng, known, sensors, moving, first, last, queue)) is not None:
-                sensor, kind, values = made
-                there = np.isfinite(values)
-                changed[first:last, sensor][there] = values[there]
-                faults.append(Fault(kind, sensor, first, last))
+            if (kind := _put(rng, known, sensors, moving, changed[first:last], first, queue)) is not None:
+                faults.append(Fault(kind, first, last))
+            else:
+                queue = []  # some kinds never show in some recordings
         if faults:
             yield changed, faults
         count += len(faults)
@@ -246,27 +320,34 @@ def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np
             return
 
 
-def _one(
+def _put(
     rng: np.random.Generator,
     x: np.ndarray,
     sensors: Sensors,
     moving: np.ndarray,
+    changed: np.ndarray,
     first: int,
-    last: int,
     queue: list[str],
-) -> tuple[int, str, np.ndarray] | None:
-    """The first kind of the queue that shows in these rows, taken from it: sensor, kind and values; None if none does."""
+) -> str | None:
+    """Put the first kind of the queue that shows into these rows, (n, D), and take it from the queue; None if none shows."""
+    last = first + len(changed)
+    sound = x[first:last]
     for kind in list(queue):
         for _ in range(TRIES):
             sensor = int(rng.choice(moving))
             size = float(np.exp(rng.uniform(math.log(SMALLEST), math.log(LARGEST))))
-            case = Case(rng, x[:, sensor], first, last, size * sensors.own[sensor], float(sensors.step[sensor]))
+            case = Case(rng, x, first, last, sensor, size, sensors.own, sensors.step)
             if not len(case.before):
                 continue
-            values = sensors.read(KINDS[kind](case), sensor)
-            values = np.where(np.isfinite(case.x) & np.isfinite(values), values, case.x)  # a gap stays a gap
-            change = (values - case.x)[np.isfinite(case.x)]
-            if len(change) and math.sqrt(float(np.square(change).mean())) >= SHOWS * sensors.own[sensor]:
+            made, values = KINDS[kind](case), sound.copy()
+            for j in moving if made.ndim > 1 else [sensor]:
+                values[:, j] = sensors.read(made[:, j] if made.ndim > 1 else made, j)
+            there = np.isfinite(sound) & np.isfinite(values)  # a gap stays a gap
+            change = (np.where(there, values - sound, 0.0)[:, moving] / sensors.own[moving])[
+                there[:, moving].any(axis=1)
+            ]
+            if len(change) and math.sqrt(float(np.square(change).sum(axis=1).mean())) >= SHOWS:
                 queue.remove(kind)
-                return sensor, kind, values
+                changed[there] = values[there]
+                return kind
     return None

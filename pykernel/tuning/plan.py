@@ -8,6 +8,7 @@ their seed and the data; not on the number of processes or their speed.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,11 @@ TRIES = 200
 """Tries in the search for the most expensive update, for each model that is measured; the winner gets more."""
 VERIFIED = 12
 """Most models that are verified, beginning with the best, before the plan gives up."""
+FEW_VERIFIED = 50
+"""Rows by which the instructions of a sample are found."""
+BUILT = 5.0
+"""Seconds to build a model for a target twice, and to prove its bounds."""
+EMULATED_A_SECOND = 30e6
 EMULATED = 600_000_000
 """Approximate number of instructions that are emulated to verify a model."""
 
@@ -88,13 +94,17 @@ class Search:
     seed: int = 0
     every_technique: Sequence[str] = ()
     trials: list[Trial] = field(default_factory=list)
+    repeatable: bool = True
+    """Whether the trials are the first of the series."""
+    measuring: float = 0.0
+    """The most seconds that it took to measure a model on the target."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def run(self, left: Callable[[Search], int]) -> None:
+    def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
         """Run batches of trials until there are no new trials, or until ``left`` returns 0.
 
-        left: called before each batch; returns how many trials may still be run.  After an interrupt, finished trials
-        of the batch are kept.
+        left: called before each batch; returns how many trials may still be run.
+        until: called before each batch; the time at which it ends, finished or not.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         self._bound_trained()
@@ -110,15 +120,23 @@ class Search:
                 return
             tasks = [trial.arm.task(trial, self.limits.ram) for trial in batch]
             try:
-                results = self.workers.run(tasks)
+                results = self.workers.run(tasks, until(self), 0 if self.trials else 1)
             except KeyboardInterrupt:
-                for trial, task in zip(batch, tasks, strict=True):
-                    if (found := self.workers.finished(task)) is not None:
-                        self._tried(trial, found)
+                self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
-            for trial, found in zip(batch, results, strict=True):
-                self._tried(trial, found)
+            self._take(batch, results)
             self._measure()
+            if None in results:
+                return
+
+    def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
+        """Keep the batch's trials before the first without a result; or, if these would be the only ones, all that have one."""
+        many = [*results, None].index(None)
+        if not self.trials and not many:
+            many, self.repeatable = len(batch), False
+        for trial, found in zip(batch[:many], results, strict=False):
+            if found is not None:
+                self._tried(trial, found)
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
@@ -191,7 +209,9 @@ class Search:
 
     def measured(self, content: Content) -> dict[str, Any]:
         """The costs of a model on the target, what it takes, and the used fraction of each limit."""
+        began = time.monotonic()
         (costs,) = self.workers.run([cost_task(content, str(self.limits.target), TRIES)])
+        self.measuring = max(self.measuring, time.monotonic() - began)
         amounts, uses = taken(costs, self.limits, HEADROOM)
         return {"amounts": amounts, "uses": uses, "costs": costs}
 
@@ -365,18 +385,42 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
     Raises CheckFailed if the device's memory differs from the host's.
     """
+    from pykernel.engine.choice import chosen_engine, engine_used
     from pykernel.targets.check import check_targets
 
     x, y = table.device_rows(spec)
-    few = 50 * spec.stride
-    first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
-    per_sample = spec.stride * sum(first[call]["max"] for call in CALLS if first.get(call)) or EMULATED
-    size = spec.capacities.get("N_MAX", 0)
-    rows = min(len(x), spec.stride * max(2 * size + 50, min(2000, EMULATED // int(per_sample))))
-    row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
+    few = FEW_VERIFIED * spec.stride
+    with engine_used(chosen_engine()):  # pykernel check has a second witness
+        first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
+        rows = min(len(x), rows_verified(spec, per_sample(spec, first)))
+        row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
     if not row["equal"]:
         raise CheckFailed(f"{target}: the C differs from the simulation: {row['first_difference']}")
     return row
+
+
+def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
+    """Instructions of a sample, for each row that the rule sees."""
+    return int(spec.stride * sum(costs[call]["max"] for call in CALLS if costs.get(call)) or EMULATED)
+
+
+def rows_verified(spec: Spec, instructions: int) -> int:
+    """The rows by which a model is verified that takes so many instructions for each."""
+    size = spec.capacities.get("N_MAX", 0)
+    return spec.stride * max(2 * size + 50, min(2000, EMULATED // instructions))
+
+
+def seconds_to_verify(search: Search) -> float:
+    """About how long ``verified`` will take, if the best model so far stays the best."""
+    trial = search.winner() if search.limits.target is not None else None
+    if trial is None or "costs" not in trial.found:
+        return 0.0
+    spec = search.table.whole(trial.content)
+    instructions = per_sample(spec, trial.found["costs"])
+    return (
+        max(BUILT, 2 * search.measuring)
+        + rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
+    )
 
 
 def model_name(trial: Trial) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
 from pykernel.spec.model import FAMILIES, make_spec
+from pykernel.tuning import faults
 from pykernel.tuning.combinations import reason_of
 from pykernel.tuning.costs import target_costs, unread_fields
 from pykernel.tuning.sweep import scored
@@ -31,6 +34,9 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def context(table: Table) -> dict[str, str]:
-    """Everything on which results depend in addition to the task: the data, and the algorithms' sources."""
+    """Everything on which results depend in addition to the task: the data, the algorithms' sources; of monitors, the faults."""
     kernels = [entry.kernel for each in FAMILIES for program in each.programs.values() for entry in program.entries]
-    return {"data": table.digest, "sources": sources_digest(kernels)}
+    found = {"data": table.digest, "sources": sources_digest(kernels)}
+    if table.y is None:
+        found["faults"] = hashlib.sha256(inspect.getsource(faults).encode()).hexdigest()
+    return found

@@ -446,7 +446,7 @@ class Watched:
     def report(self) -> dict[str, Any]:
         """error: the part of the faults that is missed; deviation: its standard deviation; scored: number of faults; delay:
         mean number of rows until a fault is seen; other_rows: part of the rows without a fault in alarm; rate: the wanted part;
-        keeps_rate: whether the two are about equal.  detected: for each kind, the part that is seen.
+        keeps_rate: whether the two are about equal.  missed: for each kind, how many faults are missed, and of how many.
         """
         missed = np.array([each for kind in self.missed.values() for each in kind], float)
         if not len(missed):
@@ -461,8 +461,8 @@ class Watched:
             "rate": self.rate,
             "keeps_rate": other <= TWICE * self.rate,
         }
-        seen = {kind: 1 - float(np.mean(self.missed[kind])) for kind in KINDS if kind in self.missed}
-        return {"frozen": None, "learning": told, "diverged": 0, "detected": seen}
+        kinds = {kind: (sum(found), len(found)) for kind in KINDS if (found := self.missed.get(kind))}
+        return {"frozen": None, "learning": told, "diverged": 0, "missed": kinds}
 
 
 def watch(spec: Spec, table: Table, seed: int = 0) -> dict[str, Any]:

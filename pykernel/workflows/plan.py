@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ from pykernel.telling import (
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.costs import Limits, make_limits, parse_amount
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, verified
+from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
@@ -46,6 +47,8 @@ FRESH = 1
 """Seed of the faults by which what is written is judged; the trials have 0."""
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
+ENDING = 3.0
+"""Seconds for what follows the trials: the picture, and errors of simple models."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
 
@@ -151,6 +154,7 @@ def plan(
     NothingFits
         No model keeps the limits; the sentence names the closest one.
     """
+    began = clock.monotonic()
     refuse(
         (
             trials is not None and not 1 <= trials <= 1_000_000,
@@ -179,9 +183,9 @@ def plan(
     report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every)
-        began = clock.monotonic()
-        report |= {"interrupted": _run(course, time, trials, watch)}
-        each = (clock.monotonic() - began) / max(1, len(course.trials))
+        tried_from = clock.monotonic()
+        report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
+        each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
             found, specs = concluded(course, base, wanted, asked, None if report["interrupted"] else each)
         except NothingFits as error:
@@ -202,15 +206,15 @@ def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
     return tried
 
 
-def _run(course: Search, time: float, trials: int | None, watch: Watch) -> bool:
+def _run(course: Search, told: _Watch) -> bool:
     """Run the search; returns whether it was interrupted."""
     try:
-        with watch.progress() as show:
-            course.run(_Watch(time, trials, watch, show).left)
+        with told.watch.progress() as told.show:
+            course.run(told.left, told.until)
     except KeyboardInterrupt:
         if not course.trials:
             raise
-        watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
+        told.watch.tell(f"interrupted after {len(course.trials)} trials; the best so far is kept")
         return True
     return False
 
@@ -255,7 +259,7 @@ def promise(course: Search, trials: Sequence[Trial]) -> None:
     """Judge monitors once more, by other faults: those that chose them flatter them."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"faults": FRESH} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
-        trial.found["promised"] = {key: found[key] for key in ("learning", "detected")}
+        trial.found["promised"] = {key: found[key] for key in ("learning", "missed")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -294,7 +298,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     lines = [
         f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
-        f"The same again: --trials {report['trials']} --seed {report['seed']}",
+        *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
@@ -302,9 +306,11 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 class _Watch:
     """Reports when a better model is found, when none was found for a while, and when the time is over."""
 
-    def __init__(self, time: float, trials: int | None, watch: Watch, show: Show) -> None:
-        self.time, self.trials, self.watch, self.show = time, trials, watch, show
-        self.began, self.best, self.told = clock.monotonic(), float("inf"), 0.0
+    show: Show
+
+    def __init__(self, began: float, time: float, trials: int | None, watch: Watch) -> None:
+        self.began, self.time, self.trials, self.watch = began, time, trials, watch
+        self.best, self.told = float("inf"), 0.0
         most = f"{time:g} s" if trials is None else f"{trials:,} trials"
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
@@ -327,7 +333,18 @@ class _Watch:
         self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried
-        return sys.maxsize if gone < self.time else 0
+        return sys.maxsize if clock.monotonic() < self.until(course) else 0
+
+    def until(self, course: Search) -> float:
+        """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
+        if self.trials is not None:
+            return math.inf
+        ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
+        if course.table.y is None and course.trials:  # new processes judge two monitors once more
+            ending += ENDING + (clock.monotonic() - self.began) / len(course.trials) * (
+                jobs if isinstance(jobs, int) else 1
+            )
+        return self.began + max(self.time / 2, self.time - ending)
 
 
 def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, dict[str, Any]]:
@@ -351,7 +368,7 @@ def findings(
         if trial is None:
             return None
         told = trial.found | (trial.found.get("promised", {}) if promised else {})
-        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "detected")}
+        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "missed")}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
@@ -367,6 +384,7 @@ def findings(
         "judged_rows": len(course.table.x) - course.table.split,
         "trials": len(course.trials),
         "seed": course.seed,
+        "repeatable": course.repeatable,
         "winner": row(winner),
         "table": [row(trial, promised=False) for trial in ranked],
         "learner": row(learner),

@@ -86,7 +86,7 @@ def test_an_observation_narrows_the_factor_as_it_narrows_the_covariance(n: int, 
     loads = prior @ row
     expected = prior - np.outer(loads, loads) / (noise + row @ loads)
     l, a, own, keep, share = packed(factor, n), factor.T @ row[:n], row[n] ** 2, np.zeros(n), np.zeros(n)
-    bind(narrow_factor, FLOAT64)(l, a, keep, share, noise, own, n)
+    bind(narrow_factor, FLOAT64)(l, a, keep, share, noise, own, 1.0, n)
     narrowed = np.zeros((n + 1, n + 1))
     narrowed[:n, :n] = triangle(l, n)
     narrowed[n] = np.append(-share * row[n], np.sqrt(noise / (noise + own)))
@@ -135,7 +135,9 @@ def test_no_bits_of_a_factor_are_too_small_or_make_it_grow(n: int, seed: int) ->
     work = [np.zeros(n, np.float32) for _ in range(5)]
     before = [np.sum(triangle(each.astype(float), n) ** 2) for each in (t, l)]
     with np.errstate(under="ignore"):
-        bind(narrow_factor, FLOAT32)(l, np.zeros(n, np.float32), *work[:2], np.float32(1e-4), np.float32(0), n)
+        bind(narrow_factor, FLOAT32)(
+            l, np.zeros(n, np.float32), *work[:2], np.float32(1e-4), np.float32(0), np.float32(1), n
+        )
         bind(release_vector, FLOAT32)(t, *work[:3], r, n, least)
         bind(release_coordinate, FLOAT32)(l, *work, r, n, least)
     for each, size in zip((t, l), before, strict=True):

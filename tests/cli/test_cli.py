@@ -461,10 +461,12 @@ def test_a_bad_spec_generates_nothing(run, folder):
 
 def test_check_passes(run, folder, one_build):
     code, out, err = run("check", "spec.toml", "--samples", "2000")
-    assert (code, err) == (0, "") and "yes" in out and "NO" not in out
-    code, out, _ = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
+    assert code == 0 and "yes" in out and "NO" not in out and "simulated by llvm\n" in out
+    assert re.search(r"^\S+ -O2, 2,000 samples: the bytes of llvm$", err, re.MULTILINE)  # said when it was known
+    code, out, err = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
     report = json.loads(out)
-    assert code == 0 and report["ok"] and all(row["equal"] and row["samples"] == 2000 for row in report["check"])
+    assert code == 0 and "bytes" not in err and report["ok"] and (report["engine"], report["witnesses"]) == ("llvm", [])
+    assert all(row["equal"] and row["samples"] == 2000 for row in report["check"])
 
 
 def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
@@ -473,7 +475,7 @@ def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
 
     row = {"compiler": "cc", "flags": "-O3", "samples": 5, "equal": False, "first_difference": "update 3: alpha[2]"}
     figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0}
-    monkeypatch.setattr(pykernel.gen.check, "check", lambda spec, **how: Report(False, [row], figures))
+    monkeypatch.setattr(pykernel.gen.check, "check", lambda spec, **how: Report(False, [row], figures, engine="llvm"))
     code, out, err = run("check", "spec.toml")
     assert code == 1 and "NO" in out and err.startswith("error: cc -O3") and "update 3: alpha[2]" in err
     code, out, err = run("check", "spec.toml", "--json")

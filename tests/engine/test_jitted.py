@@ -61,7 +61,7 @@ def test_one_text_serves_all_sizes_and_numbers() -> None:
     assert len(texts) == 1
 
 
-def test_check_compares_with_numba_unless_it_is_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_is_the_second_witness_of_a_check_unless_it_is_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.delenv(VARIABLE, raising=False)
     spec = frozen_spec("float64")
@@ -72,9 +72,11 @@ def test_check_compares_with_numba_unless_it_is_told_otherwise(monkeypatch: pyte
         "stream": mixed_stream(spec, 20),
         "progress": lambda _, text: said.append(text),
     }
-    assert check(spec, **how).ok and any("simulating with numba" in text for text in said)
-    said.clear()
-    assert check(spec, **how, engine="python").ok and any("simulating with python" in text for text in said)
+    found = check(spec, **how)
+    assert found.ok and found.engine == "llvm" and any("simulating with llvm" in text for text in said)
+    assert found.witnesses == [{"engine": "numba", "equal": True, "first_difference": None}]
+    found = check(spec, **how, engine="python")
+    assert found.ok and (found.engine, found.witnesses) == ("python", [])
 
 
 @pytest.mark.exhaustive

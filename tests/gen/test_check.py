@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError, told_late
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, check, differing_fields, mixed_stream
+from pykernel.gen.check import Host, Reference, check, differing_fields, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
-from tests.support.compilers import in_one_build
+from tests.support.compilers import QUICK, in_one_build
 from tests.support.harness import SANITIZERS
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
@@ -199,7 +199,7 @@ def test_the_full_product(technique, precision, c):
     for dim, n_max in ((1, 1), (1, 24), (3, 2), (8, 33), (32, 8)):
         for learning in ({"eta": 0.5}, {"eta": 1.9, "rho": 0.05}):
             spec = spec_of(technique, precision, dim, n_max, learning=learning)
-            assert_equal(check(spec, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
+            assert_equal(check(spec, samples=100_000, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
 
 
 def a_spec(**content):
@@ -281,6 +281,75 @@ def test_a_changed_rule_is_caught_and_the_place_is_named():
         assert not row["equal"], old
         assert re.search(r"(update|prediction) \d+.*on the host, .* in C", row["first_difference"])
     assert row["selftest"] == "broken build"
+
+
+def test_a_late_difference_is_found_in_its_piece(monkeypatch):
+    """The stream is learned in pieces; of the first that differs each row is looked at, of those before none."""
+    monkeypatch.setattr(Reference, "PIECE", 0)
+    project = build(toy_spec("real"))
+    reference = Reference(project, None, *mixed_stream(project.spec, 2000))
+    assert len(reference.results[0]) > 100
+    device, singles = CModel(project, find_compilers()[0], ("-O1",)), []
+    assert reference.verdict(device)["equal"]
+    right = device.prequential
+
+    def wrong(x, y):
+        singles.append(len(x))
+        answers, statuses = right(x, y)
+        at = np.flatnonzero((x == reference.x[1234]).all(1) & (y == reference.y[1234]))
+        if at.size:
+            device.memory.bytes[0] ^= 1
+        return answers, statuses
+
+    monkeypatch.setattr(device, "prequential", wrong)
+    verdict = reference.verdict(device)
+    assert not verdict["equal"] and verdict["first_difference"].startswith("update 1234: ")
+    assert 0 < singles.count(1) <= max(singles)
+
+
+def test_a_witness_that_differs_fails_the_check_and_says_where(monkeypatch):
+    """Numba's place is taken by plain Python here, which is made to learn one sample wrongly."""
+    spec = toy_spec("real")
+    monkeypatch.setattr("pykernel.gen.check.engines_of_a_check", lambda: ("llvm", "python"))
+    how = {"samples": 60, "levels": ("-O1",), "compilers": [find_compilers()[0].name]}
+    said = []
+    report = check(spec, **how, tell=said.append)
+    assert report.ok and report.witnesses == [{"engine": "python", "equal": True, "first_difference": None}]
+    begins = [
+        f"{report.rows[0]['compiler']} -O1, 60 samples: the bytes of llvm",
+        "python compiles",
+        "python, the second witness",
+    ]
+    assert all(map(str.startswith, said, begins)) and len(said) == len(begins)
+    right = Host.prequential
+
+    def wrong(model, x, y):
+        found = right(model, x, y)
+        if model.engine == "python" and np.array_equal(x[-1], stream[0][44]):
+            model.memory.bytes[0] ^= 1
+        return found
+
+    stream = mixed_stream(spec, 60)
+    monkeypatch.setattr(Host, "prequential", wrong)
+    report = check(spec, **how)
+    assert not report.ok and report.rows[0]["equal"]
+    (witness,) = report.witnesses
+    assert re.fullmatch(r"update 44: \w+(\[\d+\])* is .* in llvm, .* in python", witness["first_difference"])
+
+
+def test_nothing_is_compiled_twice(monkeypatch):
+    compiled = []
+
+    def kept(c, sources, output, flags=(), mode=("-shared", "-fPIC")):
+        compiled.append((c.name, output.name, *(flag for flag in flags if flag.startswith(("-O", "-m", "--cov")))))
+        compile_c(c, sources, output, flags, mode)
+
+    for module in ("binding", "check", "coverage"):
+        monkeypatch.setattr(f"pykernel.gen.{module}.compile_c", kept)
+    report = check(toy_spec("real"), samples=40, compilers=[QUICK[0].name])
+    assert_equal(report)
+    assert len(set(compiled)) == len(compiled) >= len(report.rows) + 1
+    assert all(row["text_bytes"] == report.rows[0]["text_bytes"] > 0 for row in report.rows)
 
 
 def test_forecasts_of_the_newest_sample_are_compared(monkeypatch):

@@ -640,7 +640,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
         and "Nothing was run on a real chip" in text
     )
     rows = re.findall(
-        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \| `\w{8}` \| `(\w{8})` \|$",
+        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \(llvm\) \| `\w{8}` \| `(\w{8})` \|$",
         text,
         re.MULTILINE,
     )
@@ -662,12 +662,12 @@ def test_checks_on_other_targets_and_streams_add_up(project, capsys):
     assert command("check", "flow.toml", "--samples", "100", "--record", "flow") == 0
     assert command("check", "flow.toml", "--samples", "60", "--target", "cortex-m0plus", "--record", "flow") == 0
     first = Path("flow/VALIDITY.md").read_text()
-    assert first.count("| this machine, ") >= 2 and first.count("| cortex-m0plus in unicorn | 60 | yes |") == 1
+    assert first.count("| this machine, ") >= 2 and first.count("| cortex-m0plus in unicorn | 60 | yes (llvm) |") == 1
     # the same builds again, with another stream, take the place of the earlier ones
     assert command("check", "flow.toml", "--samples", "120", "--record", "flow") == 0
     again = Path("flow/VALIDITY.md").read_text()
-    assert again.count("| this machine, ") == first.count("| this machine, ") == again.count("| 120 | yes |")
-    assert "| cortex-m0plus in unicorn | 60 | yes |" in again
+    assert again.count("| this machine, ") == first.count("| this machine, ") == again.count("| 120 | yes (llvm) |")
+    assert "| cortex-m0plus in unicorn | 60 | yes (llvm) |" in again
 
 
 @pytest.mark.usefixtures("one_compiler")

@@ -831,7 +831,10 @@ def test_generate_and_check(rule, files, capsys):
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["sizes"]["config_hash"] == made["sizes"]["config_hash"]
     text = Path("out/VALIDITY.md").read_text()
-    assert text.count("| 1,500 | yes |") == len(report["check"]) == 1 and f"`{report['sizes']['state_hash']}`" in text
+    assert (
+        text.count("| 1,500 | yes (llvm) |") == len(report["check"]) == 1
+        and f"`{report['sizes']['state_hash']}`" in text
+    )
     pytest.importorskip("unicorn")
     code, out, _ = command(capsys, "check", f"{rule}.toml", "--samples", "60", "--target", "cortex-m4f")
     calls = re.findall(r"cortex-m4f +(\w+) +\d", out)

@@ -1,6 +1,6 @@
 """What Numba computes is what the C computes, byte for byte over the whole memory: the project's central promise.
 
-Other tests run the host's models in LLVM, which is quicker; here the reference of ``pykernel check`` itself runs.
+Other tests run the host's models in LLVM, which is quicker; here the second witness of ``pykernel check`` is the reference.
 """
 
 from __future__ import annotations

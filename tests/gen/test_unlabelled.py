@@ -615,7 +615,7 @@ def test_generate_check_and_replay(files, run):
     code, out, _ = run("check", "monitor.toml", "--samples", "1000", "--record", "out", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["sizes"]["config_hash"] == made["sizes"]["config_hash"]
-    assert Path("out/VALIDITY.md").read_text().count("| 1,000 | yes |") == len(report["check"]) == 1
+    assert Path("out/VALIDITY.md").read_text().count("| 1,000 | yes (llvm) |") == len(report["check"]) == 1
     Path("device.c").write_text("""
         #include "monitor.h"
         #include <stdio.h>

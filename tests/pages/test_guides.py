@@ -103,7 +103,7 @@ def test_from_spec_to_firmware(follow):
     # what the page says of the results
     log = Path("log.csv").read_text().splitlines()
     assert len(log) == 2001
-    assert "| yes |" in Path("firmware/flow/VALIDITY.md").read_text()
+    assert "| yes (llvm) |" in Path("firmware/flow/VALIDITY.md").read_text()
     errors = np.genfromtxt("log.csv", delimiter=",", names=True, usecols=("flow", "prediction"))[1000:]
     model, last = errors["flow"] - errors["prediction"], np.diff(errors["flow"])
     mean = errors["flow"] - errors["flow"].mean()

@@ -231,7 +231,7 @@ def test_without_a_label_it_plans_a_monitor(folder, run):
     code, out, err = run("plan", "fan.csv", "--jobs", "1", "--trials", "5", "--json")
     assert code == 0 and "no label: a monitor that raises alarms" in err, err
     found = json.loads(out)
-    assert found["trials"] == 5 and set(found["winner"]["detected"]) <= set(KINDS)
+    assert found["trials"] == 5 and set(found["winner"]["missed"]) <= set(KINDS)
     assert {row["rule"] for row in found["table"]} == {"gmm", "okfeb"}
     assert {"max |z|", "Mahalanobis distance"} == set(found["simple"])
     spec = load_spec("pykernel-plan/planned.toml")
@@ -258,11 +258,11 @@ def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeyp
 def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
     works, calls = Workers.run, []
 
-    def interrupted(self, tasks):
+    def interrupted(self, tasks, *until):
         calls.append(len(tasks))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return works(self, tasks)
+        return works(self, tasks, *until)
 
     monkeypatch.setattr(Workers, "run", interrupted)
     code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK[:-2], "--json")
@@ -316,13 +316,27 @@ def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatc
 
 
 def test_an_interrupt_before_the_first_trial_is_one_sentence(folder, run, monkeypatch):
-    def interrupted(self, tasks):
+    def interrupted(self, tasks, *until):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Workers, "run", interrupted)
     code, out, err = run("plan", "data.csv", "--inputs", "a,b", "--label", "y", *QUICK)
     assert code == 130 and out == "" and err.splitlines()[-1] == "error: interrupted; no file was written"
     assert "best so far" not in err and not Path("pykernel-plan").exists()
+
+
+def test_when_the_time_is_over_within_a_batch_its_beginning_counts(folder, run, monkeypatch):
+    """As with --trials of as many: the report says so."""
+    command = ["plan", "data.csv", "--inputs", "a,b", "--label", "y", "--jobs", "1", "--rule", "klms,rls", "--json"]
+    with monkeypatch.context() as patched:
+        patched.setattr("pykernel.workflows.plan._Watch.until", lambda told, course: told.began)
+        patched.setattr("pykernel.workflows.plan._Watch.left", lambda told, course: 9 - len(course.trials))
+        code, out, _ = run(*command, "-o", "late")
+    late = json.loads(out)
+    assert code == 0 and late["trials"] == 1 and not late["interrupted"]
+    again = json.loads(run(*command, "-o", "again", "--trials", str(late["trials"]))[1])
+    assert again["table"] == late["table"]
+    assert Path("again/planned.toml").read_bytes() == Path("late/planned.toml").read_bytes()
 
 
 @pytest.mark.exhaustive
@@ -398,7 +412,7 @@ class Made:
     def __init__(self):
         self.tasks = []
 
-    def run(self, tasks):
+    def run(self, tasks, *until):
         self.tasks += tasks
         return [self.cost(task["spec"]) if task["do"] == "cost" else self.trial(task) for task in tasks]
 

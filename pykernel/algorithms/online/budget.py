@@ -400,9 +400,7 @@ def budgeted(
             },
             costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
             questions=(Entry("novelty", novelty, "question"), *questions),
-            actions=(
-                Entry("refresh", refresh, "action", _keeps_matrix),
-            ),
+            actions=(Entry("refresh", refresh, "action", _keeps_matrix),),
             between=("refresh",),
             budget=Budget("N_MAX") if fills in hooks else Budget("N_MAX", remove_one, alone),
         )

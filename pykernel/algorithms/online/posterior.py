@@ -56,4 +56,4 @@ def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
         known += m.loading[j] * m.loading[j]
         m.share[j] = real(0)
     if known * known * m.kappa_least >= ROUNDED * noise:
-        narrow_factor(m.root, m.loading, m.narrowing, m.share, noise, own, n)
+        narrow_factor(m.root, m.loading, m.narrowing, m.share, noise, own, real(1), n)

@@ -87,7 +87,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     learner = report["learner"] if report["learning_spec"] else None
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
-        ("seen", ", ".join(f"{name} {100 * part:.0f} %" for name, part in (winner["detected"] or {}).items())),
+        ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         (
             "",
@@ -101,7 +101,12 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     if report["signal"] is not None:
         print_signal(report["signal"], kind, {name: report[f"{name}_spec"] for name in ("leaner", "better")})
     show_facts(
-        ("again", f"--trials {report['trials']} --seed {report['seed']} gives the same spec"),
+        (
+            "again",
+            f"--trials {report['trials']} --seed {report['seed']} gives the same spec"
+            if report["repeatable"]
+            else None,
+        ),
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
         ("picture", report["plot"]),
@@ -136,6 +141,14 @@ def misses(row: Mapping[str, Any]) -> str:
     return (
         f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
     )
+
+
+def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
+    """Of which kinds a monitor misses faults, what is missed most first."""
+    kinds = sorted(
+        ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
+    )
+    return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
 
 
 def beside_simple(found: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.engine.choice import chosen_engine, engine_used
 from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
@@ -63,12 +64,12 @@ def run_demo(
     ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
     next step.  Raises UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
-    with new_folder(Path(out)):
+    with new_folder(Path(out)), engine_used(chosen_engine()):
         return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
 
 
 def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    # one compiler is enough for the demo: pykernel check uses all, and zig alone takes 20 s when it is first used
+    # one compiler and one engine are enough for the demo: pykernel check uses all
     compilers = [find_compilers()[0].name]
 
     progress(0.0, "reading a year of bike rentals")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pykernel.algorithms.novelty.gmm import GMM
+from pykernel.algorithms.novelty.gmm import GMM, JUDGED
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
@@ -101,6 +101,9 @@ class GmmModels(Models):
             min(PATIENCE, novelty.relearn_after),
             max(2, novelty.relearn_after // SOONER),
         )
+        loud_first = 4 * dim
+        # alarms begin behind both: the warm-up, and the rows that tell which surprises are usual
+        rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
             | threshold_parameters(novelty, 1.0)
@@ -119,8 +122,8 @@ class GmmModels(Models):
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
-                "loud_first": 4 * dim,
-                "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+                "loud_first": loud_first,
+                "rehearsed": affordable(rehearsed, lambda m: m * self.size_bound(spec)),
             }
         )
 
