@@ -161,7 +161,7 @@ class Work(Struct):
     lost: Real[SEARCHES]  # entries of neighbour before searches replaced them, for an update that is refused
     searched: between(Index[SEARCHES], 0, N_MAX - 1)  # ... of which vectors
     searches: between(Index, 0, SEARCHES)  # ... and how many there are
-    nearest: Index  # position of the nearest expansion vector
+    nearest: between(Index, 0, N_MAX)  # position of the nearest expansion vector
     newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 
 
