@@ -190,7 +190,7 @@ class _Run:
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
         self.entries = self.program.entries_for(spec.config)
-        self.actions = [entry for entry in self.entries if entry.kind == "action" and entry.name != "restart"]
+        self.actions = [e for e in self.entries if e.kind in ("training", "action") and e.name != "restart"]
         self.found, self.seed, self.last = OFFSET, 1, 1
         self.x = np.zeros(spec.width, spec.real.dtype)
         self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
