@@ -129,7 +129,8 @@ def assert_sound(model: HostModel) -> None:
         field, first = model.memory.field(name), n * (n + 1) // 2 if name in MATRICES else n
         assert np.isfinite(field).all(), name
         assert not np.ascontiguousarray(field[first:]).tobytes().strip(b"\0"), f"{name} beyond n"
-        if name in ("t", "root"):
+        used = model.config.keeps_factor and not (name == "root" and model.config.forgets)
+        if name in ("t", "root") and used:
             assert (triangle_of(model, name).diagonal() > 0).all(), name
     alpha = np.abs(model.memory.field("alpha"))
     assert ((alpha == 0) | (alpha >= 2.0**-100)).all() and (alpha <= model.config.alpha_limit).all()
