@@ -1060,7 +1060,7 @@ def test_show_diff_and_to_json(folder, run):
     expected = f"{state_hash(spec, snapshot.read(spec, (folder / 'a.bin').read_bytes()).memory):08x}"
     code, out, err = run("show", "spec.toml", "a.bin")
     assert (code, err) == (0, "") and expected in out and "save number 3" in out
-    for field in ("v", "alpha", "m", "n", "frozen"):
+    for field in ("v", "alpha", "t", "n", "frozen"):
         assert re.search(rf"^ *{field} ", out, re.MULTILINE), field
     report = json.loads(run("show", "spec.toml", "a.bin", "--json")[1])
     rows = {row["field"]: row for row in report["fields"]}
