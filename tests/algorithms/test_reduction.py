@@ -66,12 +66,12 @@ def test_losses_of_lsreg_are_those_of_eq_20(outputs: int) -> None:
         step = made.learning.eta * (y[t] - twin.predict(x[t]))
         decayed = replace(twin.model, alpha=(1 - made.learning.eta * made.learning.rho) * twin.model.alpha)
         (status,) = model.update(x[t], y[t : t + 1] if outputs > 1 else y[t])
-        if status in (Status.REPLACED, Status.DISCARDED):
+        if status == Status.DISCARDED:  # what goes leaves its rotations in their place
             scores, _ = twin._scores(decayed.plus(x[t], step), list(range(7)))
             np.testing.assert_allclose(model.memory.field("score")[:7], scores, rtol=1e-9)
             compared += 1
         twin.update(x[t], y[t], int(status), (in_use(model, "v"), in_use(model, "alpha")))
-    assert compared > 30
+    assert compared > 8
 
 
 # ------------------------------------------------------------------------------------- what is kept, after long
@@ -95,9 +95,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     before = model.predict(x[:50])
     for name in fields:
         n = int(model.memory.field("n")[0])
-        model.memory.field(name)[:n] = np.nan
-        if name in MATRICES:
-            model.memory.field(name)[:, n:] = 0
+        model.memory.field(name)[: n * (n + 1) // 2 if name in MATRICES else n] = np.nan
     model.refresh()
     for name, expected in fields.items():
         np.testing.assert_allclose(held(model, name), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
