@@ -14,7 +14,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.kernels import fourier
-from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, row_of
+from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor
 from pykernel.algorithms.vectors import copy, empty_from, plus_product
 from pykernel.dialect import (
     DIM,
@@ -224,10 +224,13 @@ def bring_back(m: LinearModel) -> None:
     The noise is such that p = P_kk becomes start^2.
     """
     k = 0
+    row = 0
+    at = 0
     for j in range(1, len(m.p)):
+        at = at + j
         if m.p[j] > m.p[k]:
             k = j
-    row = row_of(k)
+            row = at
     p = real(0)
     for i in range(len(m.f)):
         m.f[i] = real(0)

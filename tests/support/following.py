@@ -190,7 +190,7 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
 def posterior_of(model: HostModel) -> np.ndarray:
     """The covariance that krls-t and ald-krls keep, at the vectors: of z = T f they have a factor, or the covariance itself."""
     t = triangle_of(model, "t")
-    if "root" in matrices(model):
+    if not model.config.forgets:
         factor = np.linalg.solve(t, triangle_of(model, "root"))
         return np.asarray(factor @ factor.T)
     inverse = np.linalg.inv(t)
