@@ -18,11 +18,12 @@ from pykernel.spec.model import Spec
 class FlowFacts:
     """The largest numbers of iterations of loops.  A loop is identified by the number of its mark.
 
-    within: (outer loop, inner loop) -> iterations of the inner loop in one complete run of the outer loop; (loop, the
-    same loop) -> iterations in one run of the loop.  in_all: public function -> loop -> iterations in one call.
+    within: outer loop -> a loop in it, or itself -> its iterations in one complete run of the outer loop, in each of
+    several cases.  Each run is one of the cases: no loop turns more often than its number of this case.
+    in_all: public function -> loop -> iterations in one call.
     """
 
-    within: dict[tuple[int, int], int]
+    within: dict[int, dict[int, tuple[int, ...]]]
     in_all: dict[str, dict[int, int]]
 
 
@@ -37,7 +38,9 @@ def flow_facts(spec: Spec) -> FlowFacts:
     roots = [*names, made_up_number(spec).name]
     turns = most_turns(code.functions, roots, spec.config, spec.capacities, spec.real)
     number = code.printer.loops
-    within = {(number[outer], number[inner]): most for (outer, inner), most in turns.within.items()}
+    within = {
+        number[outer]: {number[inner]: most for inner, most in inside.items()} for outer, inside in turns.within.items()
+    }
     in_all = {
         names[root]: {number[loop]: most for loop, most in turned.items()}
         for root, turned in turns.in_all.items()
@@ -48,4 +51,4 @@ def flow_facts(spec: Spec) -> FlowFacts:
     for i, slot in enumerate(code.layout.slots):
         for axis, size in enumerate(slot.shape):
             written[LEARNED_LOOPS + 2 * i + axis] = size
-    return FlowFacts(within | {(loop, loop): most for loop, most in written.items()}, in_all)
+    return FlowFacts(within | {loop: {loop: (most,)} for loop, most in written.items()}, in_all)

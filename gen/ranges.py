@@ -6,7 +6,8 @@ one more axis, with one element for each iteration.  So each iteration sees its 
 sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's bound is the number of iterations times
 the largest term.
 
-The same intervals give the largest number of iterations of each loop: ``most_turns``.
+The same intervals give the largest number of iterations of each loop: ``most_turns``.  For that, a function is analysed
+for each value of an argument at which loops end, side by side: one loop may turn often only where another does not.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -59,6 +60,10 @@ UNKNOWN = 2**30
 ROUNDS = 4
 """Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
 grows after these passes, the variable may have any value of its type."""
+PIECES = 2**11
+"""Most parts into which the ranges of a call's arguments are divided, to be analysed side by side."""
+CASES = 2**7
+"""Most cases of the loops in one run of a loop.  Where there are more, numbers are rounded up until cases coincide."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
 """The range of an ``int`` of 16 bits: C computes with constants in ``int``."""
@@ -190,12 +195,12 @@ def prove(
 class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: (outer loop, inner loop) -> iterations of the inner loop in one complete run of the outer loop; (loop, the
-    same loop) -> iterations in one run of the loop.  in_all: root -> loop -> iterations in one call of the root.  A
-    loop is missing if no bound was found.
+    within: outer loop -> a loop in it, or itself -> its iterations in one complete run of the outer loop, in each of
+    several cases.  Each run is one of the cases: no loop turns more often than its number of this case.
+    in_all: root -> loop -> iterations in one call of the root.  A loop is missing if no bound was found.
     """
 
-    within: dict[tuple[int, int], int]
+    within: dict[int, dict[int, tuple[int, ...]]]
     in_all: dict[str, dict[int, int]]
 
 
@@ -212,9 +217,29 @@ def most_turns(
         turned = prover.public(functions[name]).turned
         in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
     # a loop that is never reached, or has no iterations, may still be in the machine code: its number is 0
-    for loop in (n for f in functions.values() for n in walk(f.body) if isinstance(n, For)):
-        prover.within.setdefault((id(loop), id(loop)), 0)
-    return Turns({loops: turns for loops, turns in prover.within.items() if turns < UNKNOWN}, in_all)
+    loops = [n for f in functions.values() for n in walk(f.body) if isinstance(n, For)]
+    within: dict[int, dict[int, tuple[int, ...]]] = {
+        id(loop): {id(n): (0,) for n in walk(loop) if isinstance(n, For)} for loop in loops
+    }
+    for outer, (inside, cases) in prover.cases.items():
+        known = cases.max(0) < UNKNOWN
+        columns = zip(np.array(inside)[known], _fewer(cases[:, known]).T, strict=True)
+        within[outer] = {int(loop): tuple(map(int, turns)) for loop, turns in columns}
+    return Turns(within, in_all)
+
+
+def _fewer(cases: np.ndarray) -> np.ndarray:
+    """At most CASES cases (rows), such that each given case has one that is nowhere smaller."""
+    most = cases.max(0)
+    for parts in (UNKNOWN, 64, 16, 4):
+        unit = -(-most // parts) + (most == 0)
+        left, kept = np.minimum(-(-cases // unit) * unit, most), list[np.ndarray]()
+        while len(left) and len(kept) < CASES:
+            kept.append(left[left.sum(1).argmax()])
+            left = left[(left > kept[-1]).any(1)]
+        if not len(left):
+            return np.array(kept)
+    return most[None]
 
 
 class _Prover:
@@ -231,7 +256,8 @@ class _Prover:
         self.widths = Widths(capacities, config)
         self.refuses = refuses
         self.exploring = 0  # above 0 while a loop's body is analysed without refusing anything
-        self.within: dict[tuple[int, int], int] = {}
+        # outer loop -> the loops in it, and their iterations (columns) in each case (row)
+        self.cases: dict[int, tuple[list[int], np.ndarray]] = {}
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
         """The range that a field declares, else the range of its type."""
@@ -285,17 +311,16 @@ class _Frame:
 
     # ------------------------------------------------------------------------------------------ what is refused
 
-    def refuse(self, line: int, message: str) -> None:
-        if self.prover.refuses and not self.prover.exploring:
-            text = linecache.getline(str(self.f.file), line).strip()
-            raise DialectError(self.f.file, line, f"{message}, in: {text}" if text else message)
-
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
         """The value's range, cut to low ... high.  Refuses the line if the value may be outside."""
+        if not self.prover.refuses or self.prover.exploring:
+            return value.met(interval(low, high))
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
         if wrong.any():
             least, most = (np.broadcast_to(end, wrong.shape)[wrong] for end in (value.low, value.high))
-            self.refuse(line, f"{what} is from {least.min()} to {most.max()} here; {remedy}")
+            message = f"{what} is from {least.min()} to {most.max()} here; {remedy}"
+            text = linecache.getline(str(self.f.file), line).strip()
+            raise DialectError(self.f.file, line, f"{message}, in: {text}" if text else message)
         return value.met(interval(low, high))
 
     def int32(self, state: State, line: int, value: Interval, what: str) -> Interval:
@@ -415,32 +440,39 @@ class _Frame:
             low, high = (np.broadcast_to(end, reached.shape)[reached] for end in (value.low, value.high))
             return int(low.min()), int(high.max())
 
-        # all iterations that are possible, from the first to the last
-        first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
-        turns = range(first, last, node.step)
-        if not turns:
+        # the iterations at most: from the earliest start to the latest stop
+        far = stop.high - start.low if up else start.high - stop.low
+        own = np.where(reached, np.maximum(-(-far // abs(node.step)), 0), 0)
+        if not own.any():
             return state
-        single = len(set(ends(start))) == 1  # the start is one number, in all iterations of the enclosing loops
-        if abs(node.step) > 1 and not single:
-            turns = range(first, last, 1 if up else -1)  # the variable may have any of these values
+        first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
         written = self.written(node.body)
         outer = state.copy()
         self.forget(outer, written)
-        if len(turns) * max(1, reached.size) <= LANES:
-            variable, turns_in_one = interval(np.array(turns)), 1
-        else:
-            ends_of_turns = sorted((turns[0], turns[-1]))
-            variable, turns_in_one = interval(*([end] for end in ends_of_turns)), len(turns)
-        may, must = np.array([True]), np.array([False])
-        if turns_in_one == 1:
+        carried = [name for name in _assigned(node.body) if name in outer.locals]
+        if not (self.prover.refuses or carried or any(map(_matters, walk(node.body)))):
+            self.count(node, own, {})  # the body changes nothing that anything else depends on
+            return outer
+        starts = np.where(reached, start.low, first)
+        exact = bool((starts == np.where(reached, start.high, first)).all())
+        single = exact and bool((starts == first).all())
+        # one element for each iteration: the first, the second, ..  If an iteration of the enclosing loops may have
+        # several starts: for each value that the variable may have
+        step = node.step if exact else 1 if up else -1
+        width, turns_in_one = int(own.max()) if exact else abs(last - first), 1
+        if width * max(1, reached.size) <= LANES:
+            variable = interval((starts[..., None] if exact and not single else first) + step * np.arange(width))
             may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
-            must = must & (single or abs(node.step) == 1)
+            must = must & (exact or abs(node.step) == 1)
+        else:
+            turns = range(first, last, step if single else 1 if up else -1)
+            variable, turns_in_one = interval([min(turns[0], turns[-1])], [max(turns[0], turns[-1])]), int(own.max())
+            may, must = np.array([True]), np.array([False])
         inner = State(
             outer.alive[..., None] & may,
             {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: variable},
             {key: value.deeper() for key, value in outer.elements.items()},
         )
-        carried = [name for name in _assigned(node.body) if name in outer.locals]
         for key in [key for key in outer.elements if any(_mentions(key, name) for name in carried)]:
             del inner.elements[key], outer.elements[key]
         sums = [name for name in carried if _is_sum(name, node.body)]
@@ -490,22 +522,33 @@ class _Frame:
         for way in self.left:
             end = end.joined(way)
         self.left = kept
-        if not self.prover.exploring:
-            _add(self.turned, {id(node): np.ones_like(inner.alive, int)})
-            in_it = {id(node)} | {id(n) for n in walk(node.body) if isinstance(n, For)}
-            for loop, turned in self.turned.items():
-                each = np.minimum(np.where(inner.alive, turned, 0).sum(-1), UNKNOWN) * min(turns_in_one, UNKNOWN)
-                each = np.minimum(each, UNKNOWN)
-                _add(around, {loop: each})
-                if loop in in_it:  # not a loop in a callee: other callers may run it as well
-                    most = max(int(each.max()), self.prover.within.get((id(node), loop), 0))
-                    self.prover.within[id(node), loop] = most
+        turned = dict[int, np.ndarray]()
+        # in one run the variable has every second, every third, .. of the values of the elements
+        apart = 1 if exact or turns_in_one > 1 else abs(node.step)
+        for loop, more in self.turned.items():
+            counted = np.where(inner.alive, more, 0)
+            each = np.stack([counted[..., at::apart].sum(-1) for at in range(apart)]).max(0)
+            turned[loop] = np.minimum(each, UNKNOWN) * (np.minimum(own, UNKNOWN) if turns_in_one > 1 else 1)
         self.turned = around
+        self.count(node, own, turned)
         for name in others:
             if name in end.locals:
                 after[name] = outer.locals[name].joined(end.locals[name].over(end.alive))
         outer.locals |= after
         return outer
+
+    def count(self, node: For, own: np.ndarray, inside: dict[int, np.ndarray]) -> None:
+        """Note how often a loop and those inside turn in one run, for each iteration of the enclosing loops."""
+        if self.prover.exploring:
+            return
+        turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}
+        _add(self.turned, turned)
+        # a run is in one iteration of the enclosing loops, for one value of each argument: the numbers of this element
+        # hold together.  Not of loops in a callee: other callers may run them as well
+        loops = [id(n) for n in (node, *walk(node.body)) if isinstance(n, For)]
+        rows = np.stack(np.broadcast_arrays(*(turned.get(loop, np.array(0)) for loop in loops)), -1)
+        _, known = self.prover.cases.get(id(node), (loops, np.zeros((0, len(loops)), np.int64)))
+        self.prover.cases[id(node)] = loops, _fewer(np.concatenate([known, rows.reshape(-1, len(loops))]))
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
         """The state at the end of a loop's body, without refusing anything.
@@ -703,9 +746,16 @@ class _Frame:
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
         result, written = None, set(self.prover.known[f.name].fields)
         if not self.prover.exploring or f.returns not in (Real, None):  # else only the fields that it writes matter
-            frame = _Frame(self.prover, f, values, np.broadcast_to(state.alive, shape))
-            result = frame.result
-            _add(self.turned, frame.turned)
+            alive, parted = np.broadcast_to(state.alive, shape), False
+            if not (self.prover.refuses or self.prover.exploring):
+                values, alive, parted = _parted(f, values, alive)
+            frame = _Frame(self.prover, f, values, alive)
+            result, turned = frame.result, frame.turned
+            if parted:
+                # the call has one value of each argument: it is one of the elements of the last axis
+                result = None if result is None else result.over(np.array(True))
+                turned = {loop: turns.max(-1) for loop, turns in turned.items()}
+            _add(self.turned, turned)
         for argument, (param, _) in zip(values, f.params, strict=True):
             if isinstance(argument, Place) and param in self.prover.known[f.name].params:
                 written.add(argument.name)
@@ -816,6 +866,42 @@ class _Frame:
 def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
     for loop, turns in more.items():
         turned[loop] = turned[loop] + turns if loop in turned else turns
+
+
+def _matters(node: Any) -> bool:
+    """Whether a node in a loop's body matters for more than what the body writes: a loop, a call, a return."""
+    return isinstance(node, (For, Return)) or (isinstance(node, Call) and node.callee.intrinsic is None)
+
+
+def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any], np.ndarray, bool]:
+    """A call's arguments with one more axis: an element for each value of those at which the function's loops end.
+
+    If these are too many, for each of some ranges of values.  Only for a function with loops in loops.
+    """
+    loops = [n for n in walk(f.body) if isinstance(n, For)]
+    ends = {n.name for loop in loops for n in walk((loop.start, loop.stop)) if isinstance(n, Local)}
+    found = [
+        i
+        for i, ((name, kind), value) in enumerate(zip(f.params, values, strict=True))
+        if kind is Index and name in ends and not value.exact
+    ]
+    if not (alive.any() and found and any(isinstance(n, For) for loop in loops for n in walk(loop.body))):
+        return values, alive, False
+    each = int((PIECES / alive.size) ** (1 / len(found)) + 1e-9)
+    parts, widths = [], []
+    for i in found:
+        low, high = (np.broadcast_to(end, alive.shape)[alive] for end in (values[i].low, values[i].high))
+        first, last = int(low.min()), int(high.max())
+        if each < 2 or last < first:
+            return values, alive, False
+        width = -(-(last - first + 1) // each)
+        parts.append(np.arange(first, last + 1, width))
+        widths.append(width)
+    given, alive = [v.deeper() if isinstance(v, Interval) else v for v in values], alive[..., None]
+    for i, low, width in zip(found, np.meshgrid(*parts, indexing="ij"), widths, strict=True):
+        given[i] = given[i].met(interval(low.ravel(), low.ravel() + width - 1))
+        alive = alive & ~given[i].empty
+    return given, alive, True
 
 
 def _mentions(key: str, name: str) -> bool:

@@ -219,24 +219,42 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
     return csr_array((values, (row.astype(int), column.astype(int))), (rows, columns))
 
 
-def _limits(graph: Graph, code: Code, facts: FlowFacts, name: str) -> list[tuple[Terms, float]]:
-    """Sums over blocks, and what each is at most."""
+def _limits(graph: Graph, code: Code, facts: FlowFacts, name: str) -> tuple[list[tuple[Terms, float]], int]:
+    """Sums over blocks, and what each is at most; and how many more unknowns they have, behind the blocks.
+
+    One of those is the number of a loop's runs that are one of its cases.  These numbers of runs are not known, but
+    those of any real call satisfy the limits: together they are the loop's runs, and no loop inside turns more often
+    than the cases of all these runs say.
+    """
     marked: dict[str, Terms] = {}
     for i, block in enumerate(graph.blocks):
         for mark, times in block.marks.items():
             marked.setdefault(mark, []).append((i, float(times)))
     turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
-    limits: list[tuple[Terms, float]] = [
-        ([*turning[inner], *((i, -turns * times) for i, times in marked.get(f"loop {outer}", ()))], 0)
-        for (outer, inner), turns in facts.within.items()
-        if inner in turning
-    ]
+    limits: list[tuple[Terms, float]] = []
+    unknowns = 0
+    for outer, inside in facts.within.items():
+        runs = [(i, -times) for i, times in marked.get(f"loop {outer}", ())]
+        within = {inner: turns for inner, turns in inside.items() if inner in turning}
+        count = max(map(len, within.values()), default=0)
+        if count > 1:
+            cases = range(len(graph.blocks) + unknowns, len(graph.blocks) + unknowns + count)
+            unknowns += count
+            limits.append(([*((case, 1.0) for case in cases), *runs], 0))
+            limits += [
+                ([*turning[inner], *((case, -float(most)) for case, most in zip(cases, turns, strict=True))], 0)
+                for inner, turns in within.items()
+            ]
+        else:
+            limits += [
+                ([*turning[inner], *((i, turns * times) for i, times in runs)], 0) for inner, (turns,) in within.items()
+            ]
     limits += [(turning[loop], turns) for loop, turns in facts.in_all.get(name, {}).items() if loop in turning]
     for places, turns, other in code.limits:
         if other in graph.block_at:
             there = [(graph.block_at[place], 1.0) for place in places if place in graph.block_at]
             limits.append(([*there, (graph.block_at[other], -float(turns))], 0))
-    return limits
+    return limits, unknowns
 
 
 def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, cost: Cost) -> int:
@@ -246,7 +264,7 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
     """
     from scipy.optimize import linprog
 
-    blocks, limits = graph.blocks, _limits(graph, code, facts, name)
+    blocks, (limits, more) = graph.blocks, _limits(graph, code, facts, name)
     edges = [(i, to, cycles) for i, block in enumerate(blocks) for to, cycles in block.ways]
     arriving = [(to, k, 1.0) for k, (_, to, _) in enumerate(edges) if to is not None]
     arriving += [
@@ -255,22 +273,31 @@ def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, c
         for function, times in blocks[i].calls.items()
     ]
     # an unknown for each edge: how often it is taken.  A block is executed as often as it is left
-    executed = _sparse([(i, k, 1.0) for k, (i, _, _) in enumerate(edges)], len(blocks), len(edges))
-    flow = executed - _sparse(arriving, len(blocks), len(edges))
+    leaving = [(i, k, 1.0) for k, (i, _, _) in enumerate(edges)]
+    unknowns = len(edges) + more
+    flow = _sparse(leaving, len(blocks), unknowns) - _sparse(arriving, len(blocks), unknowns)
+    leaving += [(len(blocks) + k, len(edges) + k, 1.0) for k in range(more)]
+    executed = _sparse(leaving, len(blocks) + more, unknowns)
     rows = [(row, i, weight) for row, (terms, _) in enumerate(limits) for i, weight in terms]
     most, begun = [most for _, most in limits], np.zeros(len(blocks))
     begun[graph.entry[start]] = 1
-    costs = np.array([getattr(blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges])
+    costs = np.zeros(unknowns)
+    costs[: len(edges)] = [getattr(blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges]
     solve = functools.partial(
-        linprog, A_ub=_sparse(rows, len(limits), len(blocks)) @ executed, A_eq=flow, method="highs"
+        linprog, A_ub=_sparse(rows, len(limits), len(blocks) + more) @ executed, A_eq=flow, method="highs"
     )
     answer = solve(-costs, b_ub=most, b_eq=begun)
     if answer.status == 3:
         # the flow is unbounded: a loop has no limit
-        rounds = solve(-np.ones(len(edges)), b_ub=np.zeros(len(limits)), b_eq=np.zeros(len(blocks)), bounds=(0, 1))
+        rounds = solve(
+            np.where(np.arange(unknowns) < len(edges), -1.0, 0.0),
+            b_ub=np.zeros(len(limits)),
+            b_eq=np.zeros(len(blocks)),
+            bounds=(0, 1),
+        )
         if rounds.x is None:
             raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
-        first = min(edges[k][0] for k in np.flatnonzero(rounds.x > 1e-6))
+        first = min(edge[0] for edge, times in zip(edges, rounds.x, strict=False) if times > 1e-6)
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")

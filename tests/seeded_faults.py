@@ -71,13 +71,18 @@ FAULTS = [
     ),
     Fault(
         *("sign of a bordered inverse", f"{ONLINE}/inverse_gram.py"),
-        *("as_element(m.inverse[i, j] + share * m.u[j])", "as_element(m.inverse[i, j] - share * m.u[j])"),
+        *("as_element(m.inverse[row + j] + share * m.u[j])", "as_element(m.inverse[row + j] - share * m.u[j])"),
     ),
     Fault(
         *("u in place of u^2", f"{ONLINE}/inverse_gram.py"),
         *("m.score[j] += m.u[j] * m.u[j] * m.inverse_kappa[0]", "m.score[j] += m.u[j] * m.inverse_kappa[0]"),
     ),
-    Fault("sign of a reflection", f"{ONLINE}/inverse_gram.py", "if pivot < real(0):", "if pivot > real(0):"),
+    Fault(
+        "sign of a rotation",
+        "pykernel/algorithms/packed.py",
+        "t[to + j - 1] = c * b - s * a",
+        "t[to + j - 1] = c * b + s * a",
+    ),
     Fault(
         *("a new vector has no neighbour", f"{ONLINE}/neighbours.py"),
         *("m.neighbour[j] = m.distance[j]\n    m.neighbour[i] = nearest", "m.neighbour[j] = m.distance[j]"),
@@ -92,13 +97,13 @@ FAULTS = [
         *("the variance's weight is not forgotten", f"{ONLINE}/krls_t.py"),
         *("m.weight[0] = m.forgetting * m.weight[0] + real(1)", "m.weight[0] = m.weight[0] + real(1)"),
     ),
-    Fault("not symmetric any more", f"{ONLINE}/krls_t.py", "            m.deficit[j, r] = value\n", ""),
+    Fault("the prior does not come back", f"{ONLINE}/krls_t.py", "        m.covariance[row + i] += m.forgotten\n", ""),
     Fault(
         "off by one", f"{ONLINE}/validity.py", "if i >= n and m.v[i, j] != real(0)", "if i > n and m.v[i, j] != real(0)"
     ),
     Fault(
         *("no upper bound of the power", f"{ONLINE}/krls_t.py"),
-        *('between(Real, 0, "power_limit")', "between(Real, 0, LARGEST_ELEMENT)"),
+        *('between(Real, 0, "power_limit")', "between(Real, 0, LARGEST_ERROR)"),
     ),
     # ---- linear, standardiser, elementary functions, kernels
     Fault(
@@ -107,8 +112,8 @@ FAULTS = [
         "for j in range(i + 1, len(x)):\n                m.phi[k] =",
     ),
     Fault(
-        *("sign of a downdate", "pykernel/algorithms/linear.py"),
-        *("growth * (m.root[i, k] - share * m.g[k])", "growth * (m.root[i, k] + share * m.g[k])"),
+        *("forgetting does not reach the factor", "pykernel/algorithms/linear.py"),
+        *("narrow(m, remembered, growth)", "narrow(m, remembered, real(1))"),
     ),
     Fault(
         *("NaN is taken as a label", "pykernel/algorithms/frame.py"),

@@ -3,7 +3,7 @@
     python -m benchmarks.device.limits
 
 Matrices: sinc with 0.5 times noise for labels, 10,000 samples, 16 vectors, sigma 0.5, eta 0.5, ald_threshold twice the ridge.
-Every 500 samples the denominators of the scores are compared with those of float64: P_ii from the root m, Q_ii from P
+Every 500 samples the denominators of the scores are compared with those of float64: P_ii from the root T, Q_ii from P
 and from Q, W_ii from Z; the error is the worst, in parts of the number.  "own column" is P alone, updated with columns
 and products of its own, for the vectors that mklms holds.
 Fast techniques: sinc on [-3, 3], without noise, 10,000 samples, eta 0.5; the spacing of the vectors is about 6 / N.
@@ -38,6 +38,18 @@ RECURSIVE = (("krls-t", 1.0), ("krls-t", 0.9999), ("fb-krls", 1.0), ("ald-krls",
 FAST = ("fklms", "fmklms", "afklms")
 PUBLISHED = {"projection": "fklms", "force": True}
 """Eq. 16, which the bounded projection takes the place of where nothing is said."""
+
+
+def unpacked(packed: np.ndarray, n: int) -> np.ndarray:
+    """A lower triangle of n rows."""
+    lower = np.zeros((n, n))
+    lower[np.tril_indices(n)] = packed[: n * (n + 1) // 2]
+    return lower
+
+
+def symmetric(packed: np.ndarray, n: int) -> np.ndarray:
+    lower = unpacked(packed, n)
+    return lower + np.tril(lower, -1).T
 
 
 def model_of(technique: str, n_max: int = VECTORS, **options: Any) -> HostModel:
@@ -119,16 +131,16 @@ def matrices(technique: str, ridge: float, penalty: float, own: bool = False) ->
         if own:
             error = max(error, worst(np.diag(column.p)[:n], np.diag(inverse)))
         elif technique == "mklms":
-            error = max(error, worst((field("m")[:n, :n].astype(float) ** 2).sum(0), np.diag(inverse)))
+            error = max(error, worst((unpacked(field("t"), n) ** 2).sum(0), np.diag(inverse)))
         elif technique == "ls":
-            found = (field("inverse")[:n, :n].astype(float) ** 2).sum(0)
+            found = (symmetric(field("inverse"), n) ** 2).sum(0)
             error = max(error, worst(found, np.diag(inverse @ inverse)))
         elif technique == "lsreg":
-            error = max(error, worst(np.diag(field("squared")[:n, :n]), np.diag(inverse @ inverse)))
+            error = max(error, worst(np.diag(unpacked(field("squared"), n)), np.diag(inverse @ inverse)))
         else:
             mu = float(model.config.root_mu) ** 2
             w = np.linalg.inv(k @ k + mu * np.eye(n))
-            error = max(error, worst(-np.diag(field("z_im")[:n, :n]).astype(float) / np.sqrt(mu), np.diag(w)))
+            error = max(error, worst(-np.diag(unpacked(field("z_im"), n)) / np.sqrt(mu), np.diag(w)))
     return error, exchanged
 
 
@@ -185,7 +197,7 @@ def main() -> None:
 
     for ridge in RIDGES:
         note("own column", ridge, 0, matrices("mklms", ridge, 1e-4, own=True))
-        for kept, technique in (("m", "mklms"), ("P", "ls"), ("Q", "lsreg")):
+        for kept, technique in (("T", "mklms"), ("P", "ls"), ("Q", "lsreg")):
             note(kept, ridge, 0, matrices(technique, ridge, 1e-4))
     for penalty in PENALTIES:
         note("Z", 1e-3, penalty, matrices("lsridge", 1e-3, penalty))

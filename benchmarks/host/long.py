@@ -115,10 +115,9 @@ def spec_of(rule: str, dim: int, sigma: float, n_max: int, precision: str) -> Sp
 
 @dataclass(frozen=True)
 class Run:
-    """refused: number of updates that were.  drift: at the end.  errors: of each tenth."""
+    """refused: number of updates that were.  errors: of each tenth."""
 
     refused: int
-    drift: float
     errors: list[float]
 
     @property
@@ -137,7 +136,7 @@ def run(spec: Spec, x: np.ndarray, clean: np.ndarray) -> Run:
         refused += int((statuses < 0).sum())
         squares[part] = (np.asarray(forecast, float).reshape(-1) - clean[part]) ** 2
     errors = [float(np.sqrt(part.mean())) for part in np.array_split(squares, TENTHS)]
-    return Run(refused, model.drift(), errors)
+    return Run(refused, errors)
 
 
 def measured(rule: str, samples: int) -> Iterator[dict[str, Any]]:
@@ -150,7 +149,7 @@ def measured(rule: str, samples: int) -> Iterator[dict[str, Any]]:
                 shown = [e / r for e, r in zip(found.errors, right, strict=True)]
                 yield {
                     **{"rule": rule, "stream": name, "sigma": f"{sigma:g}", "n_max": n_max, "precision": precision},
-                    **{"refused": found.refused, "drift": f"{found.drift:.1e}"},
+                    **{"refused": found.refused},
                     **{f"e{i + 1}": f"{e:.3g}" for i, e in enumerate(shown)},
                 }
                 right = found.errors

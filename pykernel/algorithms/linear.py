@@ -4,8 +4,8 @@ The features phi are the inputs, the inputs and their products, or random Fourie
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
 least mean squares, or by recursive least squares, which minimises, sample by sample,
 sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
-kept as a square root, P = root' root, and updated in Potter's form (G. J. Bierman, Factorization Methods for Discrete
-Sequential Estimation, 1977, II.6): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
+kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
+Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
 """
 
 from enum import IntEnum
@@ -14,7 +14,8 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.kernels import fourier
-from pykernel.algorithms.vectors import add_multiple, copy, empty_from, plus_product
+from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor
+from pykernel.algorithms.vectors import copy, empty_from, plus_product
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -57,8 +58,8 @@ class Linear(Struct):
 
     # weights of the features; the last one belongs to the constant 1
     weights: between(Real[OUTPUTS, FEATURES], "-weight_limit", "weight_limit")
-    # a square root of the inverse correlation matrix: root' root = P
-    root: between(Real[FEATURES, FEATURES], "-root_limit", "root_limit")
+    # L of the inverse correlation matrix P = L L', packed
+    root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
     # 0: nothing was learned, P is prior_variance I and root is zero; 1: a sample was learned
     started: between(Index, 0, 1)
 
@@ -67,9 +68,11 @@ class LinearWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     phi: Real[FEATURES]  # the sample's features
-    f: Real[FEATURES]  # root phi
+    f: Real[FEATURES]  # L'phi
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
+    narrowing: Real[FEATURES]  # by what the columns of L are multiplied
+    share: Real[FEATURES]  # and what they lose of others
 
 
 class LinearConfig(Config):
@@ -148,41 +151,39 @@ def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def correlate(m: LinearModel) -> Real:
-    """f = root phi, g = P phi and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
-    total = real(0)
+    """f = L'phi, g = P phi = L f and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
     if m.started[0] == 0:
         for k in range(len(m.phi)):
             m.f[k] = m.start * m.phi[k]
             m.g[k] = m.start * m.f[k]
             m.p[k] = m.start * m.start
-            total += m.f[k] * m.f[k]
-        return total
+    else:
+        lower_transposed_times(m.root, m.phi, m.f, len(m.phi))
+        lower_times(m.root, m.f, m.g, len(m.phi))
+        if m.forgets:
+            row = 0
+            for i in range(len(m.phi)):
+                p = real(0)
+                for k in range(i + 1):
+                    p += m.root[row + k] * m.root[row + k]
+                m.p[i] = p
+                row = row + i + 1
+    total = real(0)
     for k in range(len(m.phi)):
-        m.g[k] = real(0)
-        m.p[k] = real(0)
-    for i in range(len(m.phi)):
-        f = real(0)
-        for k in range(len(m.phi)):
-            f += m.root[i, k] * m.phi[k]
-            if m.forgets:
-                m.p[k] += m.root[i, k] * m.root[i, k]
-        add_multiple(m.g, f, m.root[i], len(m.phi))
-        m.f[i] = f
-        total += f * f
+        total += m.f[k] * m.f[k]
     return total
 
 
 @kernel
-def downdate(m: LinearModel, scale: Real, growth: Real) -> None:
-    """root = growth (root - scale f g').  O(F^2)."""
+def narrow(m: LinearModel, noise: Real, growth: Real) -> None:
+    """P = growth^2 (P - g g' / (noise + f'f)), where g = L f.  O(F^2)."""
     if m.started[0] == 0:
+        row = 0
         for i in range(len(m.f)):
-            m.root[i, i] = m.start
+            m.root[row + i] = m.start
+            row = row + i + 1
         m.started[0] = 1
-    for i in range(len(m.f)):
-        share = scale * m.f[i]
-        for k in range(len(m.f)):
-            m.root[i, k] = growth * (m.root[i, k] - share * m.g[k])
+    narrow_factor(m.root, m.f, m.narrowing, m.share, noise, real(0), growth, len(m.f))
 
 
 @kernel
@@ -220,21 +221,25 @@ def learn_by_gradient(m: LinearModel) -> Bool:
 def bring_back(m: LinearModel) -> None:
     """Reduce the largest variance in P to its start value, as if that weight had been measured.  O(F^2).
 
-    P - g g' (p - start^2) / p^2, where g is column k of P and p = P_kk.
+    The noise is such that p = P_kk becomes start^2.
     """
     k = 0
+    row = 0
+    at = 0
     for j in range(1, len(m.p)):
+        at = at + j
         if m.p[j] > m.p[k]:
             k = j
+            row = at
     p = real(0)
     for i in range(len(m.f)):
-        m.f[i] = m.root[i, k]
-        m.g[i] = real(0)
+        m.f[i] = real(0)
+    for i in range(k + 1):
+        m.f[i] = m.root[row + i]
         p += m.f[i] * m.f[i]
-    if p > m.start * m.start:
-        for i in range(len(m.f)):
-            add_multiple(m.g, m.f[i], m.root[i], len(m.f))
-        downdate(m, (real(1) - m.start / sqrt(p)) * (real(1) / p), real(1))
+    least = m.start * m.start
+    if p > least:
+        narrow(m, p * least / (p - least), real(1))
 
 
 @kernel
@@ -253,7 +258,7 @@ def learn_by_least_squares(m: LinearModel) -> Bool:
     total = remembered + spread
     taken = shift(m, real(1) / total)
     if taken:
-        downdate(m, real(1) / (total + sqrt(remembered * total)), growth)
+        narrow(m, remembered, growth)
         # forgetting also affects directions without inputs, where P would grow without limit
         if m.forgets and trace > m.trace_limit:
             bring_back(m)
@@ -286,11 +291,8 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def valid_root(m: LinearModel) -> Bool:
-    """Whether root is zero before the first sample.  O(F^2)."""
-    for i in range(len(m.root)):
-        if m.started[0] == 0 and not empty_from(m.root[i], 0, len(m.root)):
-            return False
-    return True
+    """Whether L is zero before the first sample.  O(F^2)."""
+    return m.started[0] != 0 or empty_from(m.root, 0, len(m.root))
 
 
 @kernel

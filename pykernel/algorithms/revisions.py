@@ -23,7 +23,11 @@ RAISED: dict[str, Revision] = {
     "okfeb": Revision(bits=5, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do
     "gmm": Revision(bits=2, meaning=2),
-    "krls-t": Revision(bits=2),  # without forgetting, a factor of the covariance
+    # triangles, with vectors in the order in which they came; covariances of krls-t and ald-krls where the prior is I
+    **dict.fromkeys(
+        ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
+        Revision(bits=2),
+    ),
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

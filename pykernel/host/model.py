@@ -283,10 +283,6 @@ class HostModel:
         """Switch learning off, or on again."""
         self.call("freeze", int(frozen))
 
-    def drift(self) -> float:
-        """The error of the inverse Gram matrix's factor since the last refresh; 0 for a model without such a factor."""
-        return float(self.read("drift")[0][0]) if self.exists("drift") else 0.0
-
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """Call the reading NAME_<name>, which takes only the model: (the values that it writes (values,), its status).
 

@@ -342,7 +342,7 @@ def _soft(content: Mapping[str, Any]) -> bool:
 def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
     """Bytes of RAM of krls-t with its stages, for n vectors, d inputs, o functions and numbers of ``size`` bytes."""
     stages = 0 if classes else d * o + 8 * o + 5
-    return size * (2 * n * n + n * (d + 2 * o + 6) + 4 * d + 3 * o + 16 + stages)
+    return size * ((n + 1) * (n + 2) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
 
 
 def update_instructions(n: int, soft: bool) -> int:
@@ -352,7 +352,7 @@ def update_instructions(n: int, soft: bool) -> int:
 
     Measured for 8 to 64 vectors on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
     """
-    return (88 * n * n + 300 * n) * (30 if soft else 1)
+    return (40 * n * n + 500 * n) * (39 if soft else 1)
 
 
 def _budget(content: Mapping[str, Any]) -> int:

@@ -12,14 +12,23 @@ from hypothesis import strategies as st
 
 from benchmarks.host import long
 from pykernel.algorithms.online.klms import KLMS
-from pykernel.algorithms.packed import leave_factor, narrow_factor
+from pykernel.algorithms.packed import (
+    lower_column,
+    lower_column_norms,
+    lower_times,
+    lower_transposed_times,
+    narrow_factor,
+    release_coordinate,
+    release_coordinate_of,
+    release_vector,
+)
 from pykernel.dialect import FLOAT32, FLOAT64, bind
 from pykernel.errors import UserError
 from pykernel.host import snapshot
 from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.support.following import assert_sound, in_use, is_valid, posterior_by_factor, triangle_of
+from tests.support.following import assert_sound, in_use, is_valid, posterior_of, triangle_of
 
 Status = KLMS["real"].status
 
@@ -49,54 +58,90 @@ sizes = st.integers(1, 7)
 seeds = st.integers(0, 2**32 - 1)
 
 
+@given(sizes, seeds)
+def test_products_of_a_packed_triangle(n: int, seed: int) -> None:
+    factor, row = drawn(n, seed)
+    l, z, out = packed(factor, n), row[:n], np.empty(n)
+    tolerance = {"rtol": 1e-13, "atol": 1e-13}
+    bind(lower_times, FLOAT64)(l, z, out, n)
+    np.testing.assert_allclose(out, factor @ z, **tolerance)
+    bind(lower_transposed_times, FLOAT64)(l, z, out, n)
+    np.testing.assert_allclose(out, factor.T @ z, **tolerance)
+    bind(lower_transposed_times, FLOAT64)(l, in_place := z.copy(), in_place, n)
+    np.testing.assert_array_equal(in_place, out)
+    bind(lower_column_norms, FLOAT64)(l, out, n)
+    np.testing.assert_allclose(out, np.sum(factor**2, axis=0), **tolerance)
+    for r in range(n):
+        bind(lower_column, FLOAT64)(l, r, out, n)
+        np.testing.assert_allclose(out, (factor.T @ factor)[:, r], **tolerance)
+
+
 @given(sizes, seeds, st.sampled_from([1e-4, 0.1, 1e3]))
 def test_an_observation_narrows_the_factor_as_it_narrows_the_covariance(n: int, seed: int, noise: float) -> None:
+    """What is observed has a part in a coordinate of its own, of variance 1 before."""
     factor, row = drawn(n, seed)
-    whole = np.vstack([np.column_stack([factor, np.zeros(n)]), row])
+    whole = np.eye(n + 1)
+    whole[:n, :n] = factor
     prior = whole @ whole.T
-    expected = prior - np.outer(prior[:, n], prior[n]) / (noise + prior[n, n])
-    l, a, own = packed(factor, n), row[:n].copy(), row[n] ** 2
-    bind(narrow_factor, FLOAT64)(l, a, np.zeros(n), np.zeros(n), noise, own, n)
-    left = np.sqrt(own * noise / (noise + own))
-    np.testing.assert_allclose(
-        triangle(l, n) @ triangle(l, n).T, expected[:n, :n], rtol=0, atol=1e-12 * np.abs(prior).max()
-    )
-    found = np.append(np.vstack([triangle(l, n), a]) @ a, a @ a + left**2)
-    np.testing.assert_allclose(found[:n], expected[n, :n], rtol=0, atol=1e-11 * np.abs(prior).max())
-    assert a @ a + left**2 == pytest.approx(expected[n, n], rel=1e-6, abs=1e-11)
+    loads = prior @ row
+    expected = prior - np.outer(loads, loads) / (noise + row @ loads)
+    l, a, own, keep, share = packed(factor, n), factor.T @ row[:n], row[n] ** 2, np.zeros(n), np.zeros(n)
+    bind(narrow_factor, FLOAT64)(l, a, keep, share, noise, own, 1.0, n)
+    narrowed = np.zeros((n + 1, n + 1))
+    narrowed[:n, :n] = triangle(l, n)
+    narrowed[n] = np.append(-share * row[n], np.sqrt(noise / (noise + own)))
+    np.testing.assert_allclose(narrowed @ narrowed.T, expected, rtol=0, atol=1e-11 * np.abs(prior).max())
 
 
 @given(sizes, seeds, st.data())
-def test_a_row_leaves_a_factor(n: int, seed: int, data: st.DataObject) -> None:
-    """All others stay what they are, and move up."""
+def test_a_vector_leaves_with_a_coordinate(n: int, seed: int, data: st.DataObject) -> None:
+    """What the others have stays: their inverse factor is that of the others' matrix, and their covariances do not change."""
     r = data.draw(st.integers(0, n - 1))
-    factor, row = drawn(n, seed)
-    whole = np.vstack([np.column_stack([factor, np.zeros(n)]), row])
-    others = [i for i in range(n + 1) if i != r]
-    expected = (whole @ whole.T)[np.ix_(others, others)]
-    l, z = packed(factor, n), row.copy()
-    bind(leave_factor, FLOAT64)(l, z, np.zeros(n), np.zeros(n), r, n, 0.0)
-    found = triangle(l, n)
-    assert not found[n - 1].any()
-    found[n - 1] = z[:n]
-    np.testing.assert_allclose(found @ found.T, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    rng = np.random.default_rng(seed)
+    lower, factor = np.tril(rng.normal(size=(n, n))), np.tril(rng.normal(size=(n, n)))
+    lower[np.diag_indices(n)] = rng.uniform(0.5, 2, n)
+    others = [i for i in range(n) if i != r]
+    gram, t = lower @ lower.T, np.linalg.inv(lower)
+    sigma = lower @ factor @ factor.T @ lower.T
+    kept, l, s = packed(t, n), packed(factor, n), packed(np.tril(factor @ factor.T), n)
+    cosine, sine = np.zeros(n), np.zeros(n)
+    bind(release_vector, FLOAT64)(kept, np.zeros(n), cosine, sine, r, n, 0.0)
+    bind(release_coordinate, FLOAT64)(l, np.zeros(n), cosine, sine, np.zeros(n), np.zeros(n), r, n, 0.0)
+    bind(release_coordinate_of, FLOAT64)(s, np.zeros(n), cosine, sine, r, n)
+    for found in (kept, l, s):
+        assert not found[n * (n - 1) // 2 :].any()
+    m = n - 1
+    left, root, lower_s = triangle(kept, m), triangle(l, m), triangle(s, m)
+    covariance = lower_s + np.tril(lower_s, -1).T
+    largest = np.abs(t).max() ** 2 * np.abs(gram).max()
+    np.testing.assert_allclose(left @ gram[np.ix_(others, others)] @ left.T, np.eye(m), rtol=0, atol=1e-12 * largest)
+    np.testing.assert_allclose(
+        left @ sigma[np.ix_(others, others)] @ left.T, root @ root.T, rtol=0, atol=1e-10 * largest**2
+    )
+    np.testing.assert_allclose(covariance, root @ root.T, rtol=0, atol=1e-11 * (1 + np.abs(covariance).max(initial=0)))
 
 
 @given(sizes, seeds)
 def test_no_bits_of_a_factor_are_too_small_or_make_it_grow(n: int, seed: int) -> None:
     """Zeros and numbers whose squares float32 does not hold are no divisors, and no variance grows."""
     rng = np.random.default_rng(seed)
-    l = (rng.normal(size=n * (n + 1) // 2) * 10.0 ** rng.integers(-40, 1, n * (n + 1) // 2)).astype(np.float32)
-    l[rng.random(len(l)) < 0.3] = 0
-    z, work = np.zeros(n + 1, np.float32), (np.zeros(n, np.float32), np.zeros(n, np.float32))
-    z[rng.integers(0, n + 1)] = 1e-30
-    variances, r = np.sum(triangle(l.astype(float), n) ** 2, axis=1), int(rng.integers(0, n))
-    least = np.float32(2.0**-50)
+
+    def bits() -> np.ndarray:
+        l = (rng.normal(size=n * (n + 1) // 2) * 10.0 ** rng.integers(-40, 1, n * (n + 1) // 2)).astype(np.float32)
+        l[rng.random(len(l)) < 0.3] = 0
+        return l
+
+    t, l, r, least = bits(), bits(), int(rng.integers(0, n)), np.float32(2.0**-50)
+    work = [np.zeros(n, np.float32) for _ in range(5)]
+    before = [np.sum(triangle(each.astype(float), n) ** 2) for each in (t, l)]
     with np.errstate(under="ignore"):
-        bind(narrow_factor, FLOAT32)(l, np.zeros(n, np.float32), *work, np.float32(1e-4), np.float32(0), n)
-        bind(leave_factor, FLOAT32)(l, z, *work, r, n, least)
-    left = np.sum(triangle(l.astype(float), n) ** 2, axis=1)
-    assert np.isfinite(l).all() and (left[:-1] <= np.delete(variances, r) * (1 + 1e-5) + 1e-28).all()
+        bind(narrow_factor, FLOAT32)(
+            l, np.zeros(n, np.float32), *work[:2], np.float32(1e-4), np.float32(0), np.float32(1), n
+        )
+        bind(release_vector, FLOAT32)(t, *work[:3], r, n, least)
+        bind(release_coordinate, FLOAT32)(l, *work, r, n, least)
+    for each, size in zip((t, l), before, strict=True):
+        assert np.isfinite(each).all() and np.sum(triangle(each.astype(float), n) ** 2) <= size * (1 + 1e-5) + 1e-28
 
 
 # ------------------------------------------------------------------------------------------------ within the model
@@ -162,7 +207,7 @@ def test_the_factor_is_that_of_the_exact_covariance(precision: str, tolerance: f
         exact = np.array(twin.spread.tolist(), float)
     deviations = np.sqrt(np.diag(exact))
     assert replaced > 10 and deviations.min() < 0.03
-    np.testing.assert_allclose(posterior_by_factor(model) / np.outer(deviations, deviations),
+    np.testing.assert_allclose(posterior_of(model) / np.outer(deviations, deviations),
                                exact / np.outer(deviations, deviations), rtol=0, atol=tolerance)  # fmt: skip
 
 
@@ -170,7 +215,7 @@ def sorted_posterior(model: HostModel) -> tuple[np.ndarray, np.ndarray]:
     """The vectors in the order of their first numbers, and the covariance of the function at them."""
     v = in_use(model, "v")
     order = np.argsort(v[:, 0])
-    return v[order], posterior_by_factor(model)[np.ix_(order, order)]
+    return v[order], posterior_of(model)[np.ix_(order, order)]
 
 
 @pytest.mark.parametrize("room", [1, 3, 5, 9])
@@ -201,7 +246,7 @@ def test_vectors_that_go_leave_zeros() -> None:
     assert len(counts) > 3
 
 
-def test_a_state_with_a_factor_is_none_with_a_deficit() -> None:
+def test_a_state_with_a_factor_is_none_with_a_covariance() -> None:
     def of(forgetting: float) -> HostModel:
         content = {
             "name": "m", "input": {"dim": 3, "max_abs": 9.0}, "kernel": {"sigma": 1.0},
@@ -217,27 +262,16 @@ def test_a_state_with_a_factor_is_none_with_a_deficit() -> None:
     assert migrate(model.spec, snapshot.save(model), of(0.98).spec).removed == 0
 
 
-def test_each_vector_has_a_row_of_the_factor() -> None:
-    model = smooth("float32", 4)
-    model.update(np.eye(3)[:2], np.ones(2))
-    order = model.memory.field("order")
-    for bad in ([0, 0, 0, 0], [1, 1, 0, 0], [0, 2, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1], [-1, 0, 0, 0], [0, 4, 0, 0]):
-        order[:] = bad
-        assert not is_valid(model)
-    for good in ([0, 1, 0, 0], [1, 0, 0, 0]):
-        order[:] = good
-        assert is_valid(model)
-
-
 def test_a_factor_has_zeros_where_no_vector_is() -> None:
     model = smooth("float32", 4)
     model.update(np.eye(3)[:2], np.ones(2))
     assert is_valid(model)
-    for place in range(10):
-        kept = model.memory.field("root")[place]
-        model.memory.field("root")[place] = 0.5
-        assert is_valid(model) == (place < 3), place
-        model.memory.field("root")[place] = kept
+    for name in ("root", "t"):
+        field = model.memory.field(name)
+        for place in range(15):
+            kept, field[place] = field[place], 0.5
+            assert is_valid(model) == (place < 3), place
+            field[place] = kept
 
 
 def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
@@ -249,7 +283,7 @@ def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
         model = smooth(precision, 48)
         forecasts, statuses = model.prequential(x, y)
         assert (statuses > 0).all() and is_valid(model)
-        assert (triangle_of(model).diagonal() > 0).all()
+        assert (triangle_of(model, "root").diagonal() > 0).all()
         errors.append(np.sqrt(np.mean((forecasts[1_000:].reshape(-1) - clean[1_000:]) ** 2)))
     assert errors[0] < 1.2 * errors[1] < 0.05
 

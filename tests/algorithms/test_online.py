@@ -24,11 +24,11 @@ from tests.support.following import (
     factor_error,
     in_use,
     learned,
+    matrices,
     persistent,
     posterior_of,
     spec_of,
 )
-from tests.support.naive import kernels
 from tests.support.streams003 import STREAMS
 
 Status = KLMS["real"].status
@@ -302,8 +302,8 @@ def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None
     np.testing.assert_allclose(predictions[0][:until], predictions[1][:until], rtol=0, atol=2e-4 * scale)
 
 
-# worst |(K + ridge I) m'm - I| at ridge 1e-3, ald_threshold 2e-3 with a refresh every 1,000 samples.  The note, section 10: 3e-4
-# once it is refreshed for MKLMS; a sliding window, where nothing protects the condition, 2e-3.
+# worst |(K + ridge I) T'T - I| at ridge 1e-3, ald_threshold 2e-3: 3e-4 for MKLMS; a sliding window, where nothing protects the
+# condition, 2e-3
 DRIFT = {"sinc": 2e-3, "lorenz": 2e-3, "sliding": 2e-3}
 
 LONG = [(technique, "klms") for technique in TECHNIQUES]
@@ -349,13 +349,13 @@ def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, ex
         assert_sound(model)
         if model.config.keeps_factor:
             worst = max(worst, factor_error(model))
-        model.refresh()
+        if any(name in ("inverse", "squared", "z_re") for name in matrices(model)):
+            model.refresh()
     assert np.isfinite(model.predict(x[-1000:])).all()
     if rule == "krls-t":  # the covariance is one
-        prior = kernels(in_use(model, "v"), in_use(model, "v"), sigma) + 1e-3 * np.eye(len(in_use(model, "v")))
-        spread = np.linalg.eigvalsh(posterior_of(model, prior))
+        spread = np.linalg.eigvalsh(posterior_of(model))
         print(f"covariance from {spread.min():.1e} to {spread.max():.1e}")
-        assert spread.min() > -1e-3
+        assert spread.min() > 0
         variance = model.variance(x[-1000:])
         assert (variance > 0).all() and np.isfinite(variance).all()
     error = float(np.std(model.predict(x[-1000:]) - y[-1000:]))

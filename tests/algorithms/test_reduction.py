@@ -66,12 +66,12 @@ def test_losses_of_lsreg_are_those_of_eq_20(outputs: int) -> None:
         step = made.learning.eta * (y[t] - twin.predict(x[t]))
         decayed = replace(twin.model, alpha=(1 - made.learning.eta * made.learning.rho) * twin.model.alpha)
         (status,) = model.update(x[t], y[t : t + 1] if outputs > 1 else y[t])
-        if status in (Status.REPLACED, Status.DISCARDED):
+        if status == Status.DISCARDED:  # what goes leaves its rotations in their place
             scores, _ = twin._scores(decayed.plus(x[t], step), list(range(7)))
             np.testing.assert_allclose(model.memory.field("score")[:7], scores, rtol=1e-9)
             compared += 1
         twin.update(x[t], y[t], int(status), (in_use(model, "v"), in_use(model, "alpha")))
-    assert compared > 30
+    assert compared > 8
 
 
 # ------------------------------------------------------------------------------------- what is kept, after long
@@ -95,9 +95,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     before = model.predict(x[:50])
     for name in fields:
         n = int(model.memory.field("n")[0])
-        model.memory.field(name)[:n] = np.nan
-        if name in MATRICES:
-            model.memory.field(name)[:, n:] = 0
+        model.memory.field(name)[: n * (n + 1) // 2 if name in MATRICES else n] = np.nan
     model.refresh()
     for name, expected in fields.items():
         np.testing.assert_allclose(held(model, name), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
@@ -108,7 +106,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     assert not any(empty.memory.bytes)
 
 
-# worst |(K + ridge I) m'm - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
+# worst |(K + ridge I) T'T - I| in float32 at ridge 1e-3, ald_threshold 2e-3.  The first two are the note's (section 10, 1e5
 # samples), which absorb or discard nearly every sample; noise as labels makes every second to fourth sample replace a
 # vector, and those numbers were measured here.  After a refresh the error is eps times the matrix's condition.
 STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
@@ -120,7 +118,7 @@ STREAMS = {  # task, noise as labels: budget, sigma, drift, after a refresh
 
 
 @pytest.mark.parametrize(("task", "noise"), STREAMS)
-def test_the_factor_drifts_slowly_and_refresh_restores_it(task: str, noise: bool, exhaustive: bool) -> None:
+def test_roundings_of_the_factor_do_not_add_up(task: str, noise: bool, exhaustive: bool) -> None:
     n_max, sigma, drift, fresh = STREAMS[task, noise]
     samples = (600_000 if noise else 100_000) if exhaustive else 10_000
     x, y = sinc(samples) if task == "sinc" else lorenz(samples)

@@ -155,7 +155,7 @@ def test_sw_krls_is_fb_krls_that_absorbs_nothing_and_removes_the_oldest() -> Non
     budget.reset()
     for model in (window, budget):
         model.update(x[:until], y[:until])
-    for name in ("v", "alpha", "m", "age"):
+    for name in ("v", "alpha", "t", "age"):
         assert in_use(window, name).tobytes() == in_use(budget, name).tobytes()
 
 

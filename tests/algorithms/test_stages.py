@@ -201,7 +201,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
             told.memory.field(name)[...] = model.memory.field(name)
         k = float(model.predict(x[t : t + 1])[0]) - mean
         assert told.update(x[t : t + 1], y[t : t + 1]) == model.update(x[t : t + 1], y[t : t + 1])
-        for name in ("alpha", "deficit", "power", "n"):
+        for name in ("alpha", "covariance", "power", "n"):
             np.testing.assert_allclose(told.memory.field(name), model.memory.field(name), rtol=1e-9, atol=1e-12)
         if t >= 16:
             count = min(count + 1, GAIN_HORIZON)

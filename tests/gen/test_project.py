@@ -183,10 +183,9 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
 def test_sizes_in_the_header_are_what_the_technique_needs():
     """N (DIM + 1) reals, the count and a switch; then what each technique keeps."""
     n, dim = 16, 5
-    factor = n * n + 2  # its drift, and whose turn it is to be measured
+    factor = (n + 1) * (n + 2) // 2
     kept = {"nt": 0, "at": n, "fklms": n, "fmklms": n, "afklms": n + 1, "afmklms": n + 1}
-    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg"), factor + n * n)
-    kept["lsridge"] = 2 * n * n
+    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg", "lsridge"), 2 * factor)
     arrays = {
         "nt": 0,
         "at": 0,
@@ -195,7 +194,7 @@ def test_sizes_in_the_header_are_what_the_technique_needs():
         "afklms": 4,
         "afmklms": 4,
     }  # of working memory, up to N + 1 long
-    arrays |= dict.fromkeys(("klms", "mklms", "sup"), 5) | dict.fromkeys(("ls", "lsreg"), 6) | {"lsridge": 7}
+    arrays |= dict.fromkeys(("klms", "mklms", "sup", "ls", "lsreg"), 7) | {"lsridge": 8}
     for technique, reals in kept.items():
         reduction = {"technique": technique, "n_max": n, "force": True}
         project = build(spec_of(dim=dim, reduction=reduction))
@@ -210,7 +209,7 @@ def test_a_fitted_model_starts_from_what_it_learned(precision):
     spec = spec_of("mklms", precision)
     memory = learned(spec)
     device = CModel(build(spec, memory), find_compilers()[0])
-    for field in ("v", "alpha", "m", "n"):
+    for field in ("v", "alpha", "t", "n"):
         assert device.memory.field(field).tobytes() == memory.field(field).tobytes()
     x, y = mixed_stream(spec, 500, seed=1)
     host = HostModel(spec, build(spec).drop)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -152,6 +155,7 @@ REFUSED = {
     "return multiply_high(y, y)": "the factor is from -2147483648 to 2147483647",
     "p = 1\nfor i in range(40):\n    p = p * 2\n    if y > 5:\n        break\nreturn p": "this product",
     "p = y\nfor i in range(s.n[0]):\n    p += 1\nreturn p": "this sum is from -2147483647 to 2147483648",
+    "p = 1\nfor i in range(y):\n    p += 1\nreturn p": "this sum is from -2147483647 to 2147483648",
     "s.w[0] = exact_square(x[0]) * 3\nreturn index(s.w[0])": "this Word is from 0 to",
 }
 
@@ -483,9 +487,7 @@ def turns_of(tmp_path: Path, body: str) -> tuple[int, dict[int, int]]:
     functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
     turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16)
     loops = [n for n in walk(functions["run"].body) if isinstance(n, For)]
-    assert {(id(n), id(n)) for n in loops} <= turns.within.keys(), (
-        "of each loop somebody knows, if only that it never turns"
-    )
+    assert all(id(n) in turns.within[id(n)] for n in loops), "of each loop somebody knows, if only that it never turns"
     first = case.text[: case.text.index("def run")].count("\n") + 1
     namespace: dict[str, Any] = {}
     exec("def run():\n" + "".join(f"    {line}\n" for line in body.splitlines()), namespace)
@@ -524,7 +526,119 @@ def test_loops_that_never_turn_are_known(tmp_path: Path) -> None:
     functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
     turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16)
     loops = {n.variable: id(n) for n in walk(functions["run"].body) if isinstance(n, For)}
-    assert {name: turns.within[loop, loop] for name, loop in loops.items()} == {"i": 1, "j": 0, "k": 0, "m": 0}
+    assert {name: turns.within[loop][loop] for name, loop in loops.items()} == {
+        "i": (1,),
+        "j": (0,),
+        "k": (0,),
+        "m": (0,),
+    }
+
+
+def test_from_an_unknown_start_a_step_leaves_values_out(tmp_path: Path) -> None:
+    """From 0, 1, 2 or 3 on, every second one: 0 + 2 + 4 + 6 and 1 + 3 + 5 + 7 are the most; so are five turns down to -1."""
+    body = "r = s.closest[0]\nt = 0\nfor i in range(r, 8, 2):\n    for j in range(i):\n        t += 1\n"
+    case = Case(tmp_path, body + "for k in range(r + 5, -1, -2):\n    t += 1\nreturn t")
+    functions = specialise(checked_functions((case.kernel,)), ["run"], {}, INT16, ()).functions
+    turns = most_turns(functions, ["run"], case.config, CAPACITIES, INT16).in_all["run"]
+    found = {n.variable: turns[id(n)] for n in walk(functions["run"].body) if isinstance(n, For)}
+    assert found == {"i": 4, "j": 16, "k": 5}
+    low, high = case.prove()
+    assert low <= 15 and high >= 20
+
+
+class Nests:
+    """Random loops in a loop, with ends that depend on two arguments of the kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.loops = 0
+
+    def ends(self, names: list[str]) -> str:
+        down = self.random.random() < 0.2
+        step = self.random.choice([1, 1, 2, 3]) * (-1 if down else 1)
+        low = self.random.choice(["0", "0", "r", "r + 1", *names])
+        high = self.random.choice(["r", "n", "n", "3", *(f"{name} - 1" for name in names), *names])
+        return f"range({high}, {low}, {step})" if down else f"range({low}, {high}, {step})"
+
+    def loop(self, names: list[str], indent: int) -> list[str]:
+        space, name = "    " * indent, f"i{self.loops}"
+        self.loops += 1
+        lines = [f"{space}for {name} in {self.ends(names)}:"]
+        if indent == 3 or (indent == 2 and self.random.random() < 0.7):
+            return [*lines, f"{space}    s.small[0] = 1"]
+        names = [*names, name]
+        for _ in range(self.random.randint(1, 3)):
+            if self.random.random() < 0.4:
+                other = self.random.choice(["n", "r", "n - r"])
+                lines += [
+                    f"{space}    if {name} + 1 < {other}:",
+                    *("    " + line for line in self.loop(names, indent + 1)),
+                ]
+                lines += [f"{space}    else:", *("    " + line for line in self.loop(names, indent + 1))]
+            else:
+                lines += self.loop(names, indent + 1)
+        return lines
+
+
+@pytest.mark.parametrize(
+    ("pieces", "cases"),
+    [(2**11, 2**7), (9, 2**7), (1, 2**7), (2**11, 2)],
+    ids=["all", "ranges", "one range", "few cases"],
+)
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 20))])
+def test_loops_inside_turn_together_as_said(
+    part: int, pieces: int, cases: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted for all values of the arguments: never above all cases, and equal to them where nothing is left out."""
+    monkeypatch.setattr(ranges, "PIECES", pieces)
+    monkeypatch.setattr(ranges, "CASES", cases)
+    capacities = {"N_MAX": 8, "DIM": 3}
+    exact = 0
+    for seed in range(part * 12, part * 12 + 12):
+        body = "\n".join(Nests(seed).loop([], 1))
+        text = f'''"""Made up."""
+
+from pykernel.dialect import Index, kernel
+from tests.support.dialect_cases import Whole
+
+
+@kernel
+def work(s: Whole, r: Index, n: Index) -> None:
+{body}
+
+
+@kernel
+def run(s: Whole) -> None:
+    work(s, s.closest[0], s.n[0])
+'''
+        functions = specialise(checked_functions((load(tmp_path, text).run,)), ["run"], {}, INT16, ()).functions
+        turns = most_turns(functions, ["run"], None, capacities, INT16)
+        loops = {n.variable: id(n) for n in walk(functions["work"].body) if isinstance(n, For)}
+        said = set(zip(*(turns.within[loops["i0"]][loop] for loop in loops.values()), strict=True))
+
+        counted = dict.fromkeys(loops, 0)
+
+        def counting(name: str, values: range, counted: dict[str, int] = counted) -> range:
+            counted[name] += len(values)
+            return values
+
+        names: dict[str, Any] = {"turning": counting, "s": SimpleNamespace(small=[0])}
+        watched = re.sub("for (.*) in (.*):", r"for \1 in turning('\1', \2):", body)
+        exec(f"def work(r, n):\n{watched}\n", names)
+        found = set()
+        for r, n in itertools.product(range(8), range(9)):
+            counted.update(dict.fromkeys(loops, 0))
+            names["work"](r, n)
+            found.add(tuple(counted.values()))
+        for run_ in found:
+            assert any(all(a <= b for a, b in zip(run_, case, strict=True)) for case in said), f"{run_} {said}\n{body}"
+        most = tuple(map(max, zip(*found, strict=True)))
+        in_all = tuple(turns.in_all["run"].get(loop, 0) for loop in loops.values())
+        assert all(a <= b for a, b in zip(most, in_all, strict=True)), body
+        if pieces == 2**11 and cases == 2**7 and all(re.search(rf"in range.*\b{name}\b", body) for name in "rn"):
+            exact += 1
+            assert said <= found and in_all == most, f"{said - found}\n{body}"
+    assert exact >= 4 or (pieces, cases) != (2**11, 2**7)
 
 
 def test_calls_in_positions_of_real_elements_are_counted(tmp_path: Path) -> None:

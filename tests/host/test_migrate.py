@@ -13,6 +13,7 @@ from pykernel.spec.model import make_spec, rules
 from pykernel.spec.sections import fields_of
 from tests.host.test_identity import samples_of
 from tests.support.every_model import MODELS, accepted, content_of, family_of
+from tests.support.following import triangle_of
 
 REMOVING = [
     {"learning": {"rule": "klms"}, "reduction": {"technique": technique}}
@@ -70,7 +71,7 @@ def test_a_budget_grows_and_shrinks(sections):
     assert len(set(rows)) == 4
     if old.config.projection == Projection.KLMS:
         # equation 12 for both at once: alpha - P_:r P_rr^-1 alpha_r
-        factor, alpha = model.memory.field("m"), model.memory.field("alpha")
+        factor, alpha = triangle_of(model, "t"), model.memory.field("alpha")
         inverse, gone = factor.T @ factor, [i for i in range(6) if i not in rows]
         part = np.linalg.solve(inverse[np.ix_(gone, gone)], alpha[gone])
         assert np.allclose(shrunk.memory.field("alpha"), alpha[rows] - inverse[np.ix_(rows, gone)] @ part, atol=1e-9)
@@ -84,7 +85,7 @@ def test_a_budget_grows_and_shrinks(sections):
         for name in ("inverse", "squared", "z_re", "z_im", "overlap"):
             was, now = shrunk.memory.field(name), fresh.memory.field(name)
             assert np.allclose(was, now, rtol=1e-6, atol=1e-6 * (1 + np.abs(now).max())), name
-        gram = [field.T @ field for field in (shrunk.memory.field("m"), fresh.memory.field("m"))]
+        gram = [t.T @ t for t in (triangle_of(shrunk, "t"), triangle_of(fresh, "t"))]
         assert np.allclose(*gram, rtol=1e-6, atol=1e-6 * (1 + np.abs(gram[1]).max()))
     x, y = samples_of(smaller, 20)
     assert (shrunk.prequential(x, y)[1] >= -2).all()

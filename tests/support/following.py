@@ -61,8 +61,6 @@ def in_use(model: HostModel, name: str) -> np.ndarray:
     """A field without the slots that are free, in float64."""
     n = int(model.memory.field("n")[0])
     field = model.memory.field(name)
-    if field.ndim == 2 and field.shape[0] == field.shape[1] and name not in ("v", "alpha"):
-        field = field[:, :n]
     return field[:n].astype(float)
 
 
@@ -78,7 +76,7 @@ def kept(model: HostModel) -> dict[str, np.ndarray]:
     regular = k + ridge_of(spec) * eye
     fields: dict[str, np.ndarray] = {}
     if c.keeps_factor:
-        fields["m"] = np.linalg.inv(regular)
+        fields["t"] = np.linalg.inv(regular)
     if c.keeps_inverse:
         fields["inverse"] = np.linalg.inv(regular)
     if c.keeps_squared:
@@ -93,9 +91,11 @@ def kept(model: HostModel) -> dict[str, np.ndarray]:
 
 
 def held(model: HostModel, name: str) -> np.ndarray:
-    """A field as it is compared with its definition: m as m'm."""
-    value = in_use(model, name)
-    return value.T @ value if name == "m" else value
+    """A field as it is compared with its definition: T as T'T."""
+    if name == "t":
+        factor = triangle_of(model, name)
+        return factor.T @ factor
+    return symmetric_of(model, name) if name in MATRICES else in_use(model, name)
 
 
 def normalised_gram(model: HostModel) -> np.ndarray:
@@ -110,10 +110,11 @@ def factor_error(model: HostModel) -> float:
     """max |(K + ridge I) m'm - I| in float64."""
     v = in_use(model, "v")
     k = normalised_gram(model) + ridge_of(model.spec) * np.eye(len(v))
-    return float(np.abs(k @ held(model, "m") - np.eye(len(v))).max(initial=0.0))
+    return float(np.abs(k @ held(model, "t") - np.eye(len(v))).max(initial=0.0))
 
 
-MATRICES = ("m", "inverse", "squared", "z_re", "z_im", "deficit", "root", "covariance")
+MATRICES = ("t", "inverse", "squared", "z_re", "z_im", "root", "covariance")
+"""Packed triangles, and symmetric matrices."""
 
 
 def matrices(model: HostModel) -> list[str]:
@@ -125,17 +126,12 @@ def assert_sound(model: HostModel) -> None:
     """Everything is finite, free slots are zero to the bit, and valid() agrees."""
     n = int(model.memory.field("n")[0])
     for name in ("v", "alpha", "diagonal", "overlap", "neighbour", "claim", "age", *matrices(model)):
-        field = model.memory.field(name)
-        if name == "root":
-            continue
+        field, first = model.memory.field(name), n * (n + 1) // 2 if name in MATRICES else n
         assert np.isfinite(field).all(), name
-        assert not np.ascontiguousarray(field[n:]).tobytes().strip(b"\0"), f"{name} beyond n"
-        if name in MATRICES:
-            assert not np.ascontiguousarray(field[:, n:]).tobytes().strip(b"\0"), f"{name} beyond n"
-    if "root" in matrices(model):
-        factor = triangle_of(model)
-        assert np.isfinite(factor).all() and not factor[n:].any(), "root"
-        assert (factor.diagonal()[:n] > 0).all() or model.config.forgets, "root"
+        assert not np.ascontiguousarray(field[first:]).tobytes().strip(b"\0"), f"{name} beyond n"
+        used = model.config.keeps_factor and not (name == "root" and model.config.forgets)
+        if name in ("t", "root") and used:
+            assert (triangle_of(model, name).diagonal() > 0).all(), name
     alpha = np.abs(model.memory.field("alpha"))
     assert ((alpha == 0) | (alpha >= 2.0**-100)).all() and (alpha <= model.config.alpha_limit).all()
     assert is_valid(model)
@@ -191,26 +187,27 @@ def follow(spec: Spec, x: np.ndarray, labels: np.ndarray, tolerance: float = 1e-
     return model
 
 
-def posterior_of(model: HostModel, prior: np.ndarray) -> np.ndarray:
-    """The covariance that krls-t keeps of the function at its vectors, given the prior one: by the factor, or the deficit."""
-    if model.config.forgets:
-        return prior - in_use(model, "deficit")
-    return posterior_by_factor(model)
+def posterior_of(model: HostModel) -> np.ndarray:
+    """The covariance that krls-t and ald-krls keep, at the vectors: of z = T f they have a factor, or the covariance itself."""
+    t = triangle_of(model, "t")
+    if not model.config.forgets:
+        factor = np.linalg.solve(t, triangle_of(model, "root"))
+        return np.asarray(factor @ factor.T)
+    inverse = np.linalg.inv(t)
+    return np.asarray(inverse @ symmetric_of(model, "covariance") @ inverse.T)
 
 
-def posterior_by_factor(model: HostModel) -> np.ndarray:
-    """The covariance whose factor krls-t keeps, at the vectors as they are stored."""
-    rows = np.argsort(model.memory.field("order")[: int(model.memory.field("n")[0])])
-    factor = triangle_of(model)[rows]
-    return np.asarray(factor @ factor.T)
-
-
-def triangle_of(model: HostModel) -> np.ndarray:
-    """krls-t's factor with its free places, unpacked, in float64."""
-    n = len(model.memory.field("v"))
+def triangle_of(model: HostModel, name: str) -> np.ndarray:
+    """A packed triangle without its free places, in float64."""
+    n = int(model.memory.field("n")[0])
     factor = np.zeros((n, n))
-    factor[np.tril_indices(n)] = model.memory.field("root")
+    factor[np.tril_indices(n)] = model.memory.field(name)[: n * (n + 1) // 2]
     return factor
+
+
+def symmetric_of(model: HostModel, name: str) -> np.ndarray:
+    lower = triangle_of(model, name)
+    return lower + np.tril(lower, -1).T
 
 
 def compare_kept(model: HostModel, twin: Twin, tolerance: float) -> None:
@@ -219,11 +216,12 @@ def compare_kept(model: HostModel, twin: Twin, tolerance: float) -> None:
         scale = np.abs(expected).max(initial=1.0)
         np.testing.assert_allclose(held(model, name), expected, rtol=0, atol=tolerance * scale, err_msg=name)
     if twin.rule == "krls-t":
-        prior, norms = twin.normal_gram(twin.model), twin.norms(twin.model.v)
+        norms = twin.norms(twin.model.v)
         spread = twin.model.spread / (norms * norms.T)
-        np.testing.assert_allclose(posterior_of(model, prior), spread, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(posterior_of(model), spread, rtol=0, atol=tolerance)
     if twin.rule == "ald-krls":
-        np.testing.assert_allclose(in_use(model, "covariance"), twin.model.spread, rtol=0, atol=tolerance)
+        norms = twin.norms(twin.model.v)
+        np.testing.assert_allclose(posterior_of(model), twin.model.spread / (norms * norms.T), rtol=0, atol=tolerance)
 
 
 def learned(statuses: np.ndarray) -> bool:

@@ -341,11 +341,11 @@ def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
         raise AssertionError("refused after the compilation")
 
     monkeypatch.setattr(targets_build, "compile_c", compiled_too_early)
-    project = build(spec_of(n_max=70))
+    project = build(spec_of(n_max=100))
     ram = project.figures["ram_bytes"]
     assert ram > 20_480
     with pytest.raises(UserError, match=rf"cortex-m3: flow takes {ram:,} bytes of RAM .* STM32F103C8 has 20,480"):
-        check_targets(spec_of(n_max=70), ["rv32imac", "cortex-m3"])
+        check_targets(spec_of(n_max=100), ["rv32imac", "cortex-m3"])
     monkeypatch.undo()
     target = find_target("cortex-m4f")
     part = target.part.model_copy(update={"flash": Region(start=0x0800_0000, bytes=4096)})

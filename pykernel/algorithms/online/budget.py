@@ -13,20 +13,22 @@ from pykernel.algorithms.online.hooks import (
     absorbed,
     adapt,
     assimilate,
-    enter,
+    combines,
     fills,
     outcome,
     propose,
     solves,
     spreads,
 )
-from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, express
+from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.projections import locate, project
 from pykernel.algorithms.online.reduction import (
+    append,
     choose,
     close_gap,
     grow_older,
+    keeps_order,
     negligible,
     put_in,
     take_out,
@@ -67,7 +69,7 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
             measure(m, x)
         present(m, x)
     if m.keeps_factor:
-        express(m, m.n[0], m.n[0])
+        express(m, m.n[0])
 
 
 @kernel
@@ -158,18 +160,20 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     commit(m)
     assimilate(m, True)
     grow_older(m)
-    place_at = n
-    status = OnlineStatus.ADDED
     if not fills(m) or m.thresholds or m.truncates_old or m.truncates_small:
         if r == n:
             return OnlineStatus.DISCARDED
-        if not only_grows(m) and r < n:
-            place_at = r
-            status = OnlineStatus.REPLACED
-            take_out(m, r)
-    put_in(m, x, place_at)
-    enter(m, place_at)
-    return status
+    if keeps_order(m):
+        append(m)
+    if not only_grows(m) and r < n:
+        take_out(m, r, n + 1)
+        if keeps_order(m):
+            close_gap(m, r)
+            r = n - 1
+        put_in(m, x, r, n)
+        return OnlineStatus.REPLACED
+    put_in(m, x, n, n)
+    return OnlineStatus.ADDED
 
 
 @kernel
@@ -213,7 +217,8 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     spanned = False
     if m.keeps_factor:
         # express the sample by the vectors that stay
-        express(m, n, n)
+        express(m, n)
+        combination(m, n)
         share = m.u[r] * (real(1) / m.p[r])
         spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
         if spanned and not close:
@@ -233,11 +238,20 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     grow_older(m)
     if m.keeps_ages and close:
         m.age[m.nearest[0]] = 0
-    take_out(m, r)
+    take_out(m, r, n)
     if close or spanned:
         close_gap(m, r)
         return absorbed(m)
-    put_in(m, x, r)
+    if keeps_order(m):
+        close_gap(m, r)
+        r = n - 1
+        if m.keeps_factor:
+            express(m, r)
+            combination(m, r)
+        if m.keeps_complex:
+            express_complex(m, r)
+        append(m)
+    put_in(m, x, r, n)
     return OnlineStatus.REPLACED
 
 
@@ -270,7 +284,9 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     close = m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
-        express(m, m.n[0], m.n[0])
+        express(m, m.n[0])
+        if not combines(m):
+            combination(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
         spanned = m.kappa[0] <= m.ald_threshold
     if fills(m):
@@ -292,24 +308,10 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def drift(m: OnlineModel, y: Real[1]) -> Index:
-    """Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
-
-    Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
-    Returns REFRESH_DUE if y is above the limit, otherwise DONE.
-    """
-    y[0] = m.drift[0]
-    if m.drift[0] > m.drift_limit:
-        return OnlineStatus.REFRESH_DUE
-    return Status.DONE
-
-
-@kernel
 def refresh(m: OnlineModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
-    The predictions do not change.
+    O(N^3 + N^2 D).  The predictions do not change.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -321,34 +323,19 @@ def refresh(m: OnlineModel) -> Index:
                 m.k[i] = gaussian(m.gamma, squared_distance(m.v[i], m.v[t]))
             else:
                 m.k[i] = alike(m, i, m.v[t], m.diagonal[t])
-        for j in range(m.n[0]):
-            if m.keeps_factor:
-                m.m[t, j] = real(0)
-            if m.keeps_inverse:
-                m.inverse[t, j] = real(0)
-                m.inverse[j, t] = real(0)
-            if m.keeps_squared:
-                m.squared[t, j] = real(0)
-                m.squared[j, t] = real(0)
-            if m.keeps_complex:
-                m.z_re[t, j] = real(0)
-                m.z_re[j, t] = real(0)
-                m.z_im[t, j] = real(0)
-                m.z_im[j, t] = real(0)
         if m.keeps_factor:
-            express(m, t, t)
+            express(m, t)
+            combination(m, t)
             if m.keeps_squared:
-                border_squared(m, t, t + 1)
+                border_squared(m, t)
             if m.keeps_inverse:
-                border_inverse(m, t, t + 1)
-            border(m, t, t, t + 1)
+                border_inverse(m, t)
+            border(m, t)
         if m.keeps_complex:
             express_complex(m, t)
-            border_complex(m, t, t + 1)
+            border_complex(m, t)
         if m.keeps_overlap:
             renew_overlap(m, t)
-    if m.keeps_factor:
-        m.drift[0] = real(0)
     return Status.DONE
 
 
@@ -367,7 +354,7 @@ def remove_one(m: OnlineModel) -> Index:
         unsearch(m)
         return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
-    take_out(m, r)
+    take_out(m, r, m.n[0])
     close_gap(m, r)
     return Status.DONE
 
@@ -413,10 +400,7 @@ def budgeted(
             },
             costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
             questions=(Entry("novelty", novelty, "question"), *questions),
-            actions=(
-                Entry("drift", drift, "reading", lambda c: c.keeps_factor),
-                Entry("refresh", refresh, "action", _keeps_matrix),
-            ),
+            actions=(Entry("refresh", refresh, "action", _keeps_matrix),),
             between=("refresh",),
             budget=Budget("N_MAX") if fills in hooks else Budget("N_MAX", remove_one, alone),
         )

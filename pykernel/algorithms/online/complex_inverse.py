@@ -7,6 +7,7 @@ K has the ridge on its diagonal.
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_product
+from pykernel.algorithms.packed import symmetric_close, symmetric_row, symmetric_times
 from pykernel.dialect import Constant, Index, kernel, real
 
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
@@ -16,18 +17,15 @@ SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 @kernel
 def express_complex(m: OnlineModel, n: Index) -> None:
     """Compute t = Z k and 1 / s, where s = 1 + ridge + i sqrt(mu) - k' Z k.  O(N^2)."""
+    symmetric_times(m.z_re, m.k, m.t_re, n)
+    symmetric_times(m.z_im, m.k, m.t_im, n)
     re = m.ridge_diagonal
     im = m.root_mu
     for i in range(n):
-        t_re = real(0)
-        t_im = real(0)
-        for j in range(n):
-            t_re += m.z_re[i, j] * m.k[j]
-            t_im += m.z_im[i, j] * m.k[j]
-        m.t_re[i] = clipped(t_re, -LARGEST_ELEMENT, LARGEST_ELEMENT)
-        m.t_im[i] = clipped(t_im, -LARGEST_ELEMENT, LARGEST_ELEMENT)
-        re -= t_re * m.k[i]
-        im -= t_im * m.k[i]
+        re -= m.t_re[i] * m.k[i]
+        im -= m.t_im[i] * m.k[i]
+        m.t_re[i] = clipped(m.t_re[i], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        m.t_im[i] = clipped(m.t_im[i], -LARGEST_ELEMENT, LARGEST_ELEMENT)
     # the imaginary part of a Schur complement is at least sqrt(mu); "!(im > ..)" also replaces NaN
     if not (im > m.root_mu):
         im = m.root_mu
@@ -39,41 +37,45 @@ def express_complex(m: OnlineModel, n: Index) -> None:
 
 
 @kernel
-def border_complex(m: OnlineModel, r: Index, n: Index) -> None:
-    """Add vector r to Z, given t = Z k: Z + t t' / s, with t_r = -1.  O(N^2)."""
-    m.t_re[r] = -real(1)
-    m.t_im[r] = real(0)
-    for i in range(n):
+def border_complex(m: OnlineModel, n: Index) -> None:
+    """Add the sample to Z as vector n, given t = Z k: Z + t t' / s, with t_n = -1.  O(N^2)."""
+    m.t_re[n] = -real(1)
+    m.t_im[n] = real(0)
+    row = 0
+    for i in range(n + 1):
         share_re = m.t_re[i] * m.s_re[0] - m.t_im[i] * m.s_im[0]
         share_im = m.t_re[i] * m.s_im[0] + m.t_im[i] * m.s_re[0]
-        for j in range(n):
-            m.z_re[i, j] = as_product(m.z_re[i, j] + (share_re * m.t_re[j] - share_im * m.t_im[j]))
-            m.z_im[i, j] = as_product(m.z_im[i, j] + (share_re * m.t_im[j] + share_im * m.t_re[j]))
+        for j in range(i + 1):
+            before_re = m.z_re[row + j] if i < n else real(0)
+            before_im = m.z_im[row + j] if i < n else real(0)
+            m.z_re[row + j] = as_product(before_re + (share_re * m.t_re[j] - share_im * m.t_im[j]))
+            m.z_im[row + j] = as_product(before_im + (share_re * m.t_im[j] + share_im * m.t_re[j]))
+        row = row + i + 1
 
 
 @kernel
-def release_complex(m: OnlineModel, r: Index) -> None:
-    """Remove vector r from Z: Z - z z' / z_r, where z = Z_:r.  O(N^2)."""
-    n = m.n[0]
+def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
+    """Remove vector r of n from Z: Z - z z' / z_r, where z = Z_:r.  O(N^2)."""
+    symmetric_row(m.z_re, r, m.t_re, n)
+    symmetric_row(m.z_im, r, m.t_im, n)
     for j in range(n):
-        m.t_re[j] = clipped(m.z_re[r, j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-        m.t_im[j] = clipped(m.z_im[r, j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        m.t_re[j] = clipped(m.t_re[j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        m.t_im[j] = clipped(m.t_im[j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
     square = m.t_re[r] * m.t_re[r] + m.t_im[r] * m.t_im[r]
     # Z_rr is the reciprocal of a Schur complement
     scale = real(1) / (square if square > SMALLEST_SQUARE else SMALLEST_SQUARE)
     re = m.t_re[r] * scale
     im = -(m.t_im[r] * scale)
+    row = 0
     for i in range(n):
         share_re = m.t_re[i] * re - m.t_im[i] * im
         share_im = m.t_re[i] * im + m.t_im[i] * re
-        for j in range(n):
-            m.z_re[i, j] = as_product(m.z_re[i, j] - (share_re * m.t_re[j] - share_im * m.t_im[j]))
-            m.z_im[i, j] = as_product(m.z_im[i, j] - (share_re * m.t_im[j] + share_im * m.t_re[j]))
-    for j in range(n):
-        m.z_re[r, j] = real(0)
-        m.z_re[j, r] = real(0)
-        m.z_im[r, j] = real(0)
-        m.z_im[j, r] = real(0)
+        for j in range(i + 1):
+            m.z_re[row + j] = as_product(m.z_re[row + j] - (share_re * m.t_re[j] - share_im * m.t_im[j]))
+            m.z_im[row + j] = as_product(m.z_im[row + j] - (share_re * m.t_im[j] + share_im * m.t_re[j]))
+        row = row + i + 1
+    symmetric_close(m.z_re, r, n)
+    symmetric_close(m.z_im, r, n)
 
 
 @kernel
@@ -96,9 +98,10 @@ def shrink(m: OnlineModel) -> None:
         share_re = total_re * m.s_re[0] - total_im * m.s_im[0]
         share_im = total_re * m.s_im[0] + total_im * m.s_re[0]
         for i in range(n):
-            im = real(0)
-            for j in range(n):
-                im += m.z_im[i, j] * m.beta[j, o]
+            m.q[i] = m.beta[i, o]
+        symmetric_times(m.z_im, m.q, m.p, n)
+        for i in range(n):
+            im = m.p[i]
             if count > n:
                 im += m.t_re[i] * share_im + m.t_im[i] * share_re
             # - mu W alpha = sqrt(mu) Im (Z alpha)
@@ -113,8 +116,10 @@ def ridge_diagonal(m: OnlineModel) -> None:
     n = m.n[0]
     count = candidates(m)
     inverse = real(1) / m.root_mu
+    row = 0
     for i in range(n):
-        im = m.z_im[i, i]
+        im = m.z_im[row + i]
+        row = row + i + 1
         if count > n:
             # t_i^2 / s
             re2 = m.t_re[i] * m.t_re[i] - m.t_im[i] * m.t_im[i]
@@ -141,9 +146,11 @@ def project_lsridge(m: OnlineModel, r: Index) -> None:
             share_re = m.t_re[r] * m.s_re[0] - m.t_im[r] * m.s_im[0]
             share_im = m.t_re[r] * m.s_im[0] + m.t_im[r] * m.s_re[0]
     for i in range(n):
-        im = real(0)
-        if r < n:
-            im = m.z_im[i, r]
+        m.p[i] = real(0)
+    if r < n:
+        symmetric_row(m.z_im, r, m.p, n)
+    for i in range(n):
+        im = m.p[i]
         if count > n:
             im += m.t_re[i] * share_im + m.t_im[i] * share_re
         m.q[i] = -(im * inverse)

@@ -20,18 +20,13 @@ def assimilate(m: OnlineModel, stored: Bool) -> None:
 
 
 @placeholder
-def enter(m: OnlineModel, r: Index) -> None:
-    """The sample has become vector r."""
+def enter(m: OnlineModel, n: Index) -> None:
+    """The sample becomes vector n of matrices."""
 
 
 @placeholder
-def leave(m: OnlineModel, r: Index) -> None:
-    """Vector r goes."""
-
-
-@placeholder
-def move(m: OnlineModel, r: Index, last: Index) -> None:
-    """The last vector moves to place r, which was free."""
+def leave(m: OnlineModel, r: Index, count: Index) -> None:
+    """Vector r of count goes."""
 
 
 @kernel
@@ -55,6 +50,12 @@ def fills(m: OnlineModel) -> Bool:
 
 
 @placeholder
+def combines(m: OnlineModel) -> Bool:
+    """Whether propose() computes u itself, beside a product of its own."""
+    return False
+
+
+@placeholder
 def solves(m: OnlineModel) -> Bool:
     """Whether the rule solves for the multipliers: then samples of a clear class are skipped."""
     return False
@@ -67,8 +68,8 @@ def spreads(m: OnlineModel) -> Bool:
 
 
 @placeholder
-def vacant(m: OnlineModel, i: Index, j: Index) -> Bool:
-    """Whether what the rule keeps of its own is zero at a pair of places of which one is not in use."""
+def vacant(m: OnlineModel, at: Index) -> Bool:
+    """Whether the rule's own matrices are zero at a place that is not in use."""
     return True
 
 

@@ -3,14 +3,13 @@
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
 
-Without forgetting, the model keeps a triangle L, the factor of the posterior covariance of the function at the vectors:
-Sigma = L L'.  The invariant: Sigma is a covariance whatever the bits of L are, and every variance is a sum of squares.
-Rounding changes L by parts of itself: a sample multiplies columns by at most 1, a new vector is a new row, and one that
-goes takes its row along.  Sigma falls far below the prior K: K - Sigma would have none of its digits, turn indefinite,
-and diverge.
+The function is kept in the coordinates z of posterior.py.  There the prior covariance is I, and the posterior one, S, is
+between 0 and I.  Without forgetting, the model keeps a factor of S.
 
-With forgetting, lambda Sigma + (1 - lambda) K would cost O(N^3) in a factor.  There the model keeps D = K - Sigma, of which
-forgetting is only lambda D, errors included.
+With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3).  There the model keeps S itself.  The invariant: no
+eigenvalue is below half of the smaller of 1 - lambda and the noise.  For a sample changes one direction only, in which a
+variance q becomes q v / (q + v), where v is the noise or more, and q is 1 - lambda or more; and roundings are far smaller,
+because no element of S is above 1.
 """
 
 from pykernel.algorithms import frame
@@ -20,46 +19,39 @@ from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
-from pykernel.algorithms.online.inverse_gram import inverse_times
+from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH, limit_combination
+from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
 from pykernel.algorithms.online.projections import project_klms
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, LARGEST_FACTOR, OnlineModel, as_element
-from pykernel.algorithms.online.validity import keeps
-from pykernel.algorithms.packed import leave_factor, narrow_factor, row_of
+from pykernel.algorithms.packed import (
+    lower_transposed_twice,
+    release_coordinate,
+    release_coordinate_of,
+    row_of,
+    symmetric_times,
+)
 from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, floor_shift, kernel, real, sqrt
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
-LEAST_LEARNED = Constant(float32=2.0**-20, float64=2.0**-49)
-"""Smaller shares of a variance, of one sample, are lost in rounding."""
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
-ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
-"""What each sample's roundings of multipliers add to a variance, times the ridge, in parts of the prior: 4,096 times the
-square of a rounding.  Multipliers are 1 / sqrt(ridge) at most.
-
-With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(ROUNDED r / ridge).  Below,
-Sigma stays as it is, and the mean learns on: else Sigma would fall to what is not true, and the errors would add up.
-"""
-LEAST_ROOT = Constant(2.0**-50)
-"""Smaller standard deviations, in parts of the prior, count as zero: their squares would leave the range of float32."""
 WEIGHT_MOST = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
+COVARIANCE_MOST = Constant(2.0)
+"""Above every element of S: those are 1 at most."""
 
 
 class Posterior(Struct):
-    """What KRLS-T knows of the function beside its mean."""
+    """What KRLS-T knows of the function beside its mean and, without forgetting, a factor of S."""
 
-    # with forgetting: D = K - Sigma, prior minus posterior covariance of the function at the expansion vectors
-    deficit: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-    # without: L of Sigma = L L', packed; its rows are in the order in which the vectors came
-    root: between(Real[N_MAX * (N_MAX + 1) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
+    # with forgetting: S, packed
+    covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
     weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
-    order: between(Index[N_MAX], 0, N_MAX - 1)  # the vector of each row of L
 
 
-class KrlsTModel(OnlineModel):
-    parts = (Posterior,)
+class KrlsTModel(FactorModel):
+    parts = CovarianceFactor, Posterior
 
 
 @kernel
@@ -78,79 +70,32 @@ def noise_at(m: KrlsTModel) -> Real:
 
 
 @kernel
-def vector_of(m: KrlsTModel, i: Index) -> Index:
-    """The vector of row i of L.  No loop leaves the arrays, even if the memory was overwritten."""
-    vector = m.order[i]
-    if vector < 0 or vector >= len(m.v):
-        return 0
-    return vector
-
-
-@kernel
-def foresee_by_factor(m: KrlsTModel) -> None:
-    """Compute a = L'u, p = L a and the variance kappa + a'a.  O(N^2)."""
-    n = m.n[0]
-    for j in range(n):
-        m.loading[j] = real(0)
-    row = 0
-    for i in range(n):
-        u = m.u[vector_of(m, i)]
-        for j in range(i + 1):
-            m.loading[j] += m.root[row + j] * u
-        row = row + i + 1
-    spread = m.kappa[0]
-    row = 0
-    for i in range(n):
-        p = real(0)
-        for j in range(i + 1):
-            p += m.root[row + j] * m.loading[j]
-        m.h[vector_of(m, i)] = p
-        spread += m.loading[i] * m.loading[i]
-        row = row + i + 1
-    # only rounding, or a forged state, exceeds the prior variance
-    m.spread[0] = clipped(spread, real(0), m.ridge_diagonal)
-
-
-@kernel
-def foresee_by_deficit(m: KrlsTModel) -> None:
-    """Compute h = lambda D u = k - p and the variance 1 + ridge - u'h.  O(N^2)."""
-    n = m.n[0]
-    reduction = real(0)
-    for i in range(n):
-        h = real(0)
-        for j in range(n):
-            h += m.deficit[i, j] * m.u[j]
-        h = m.forgetting * h
-        # h is a covariance with the sample; the limit keeps rounding errors from growing
-        h = clipped(h, -m.ridge_diagonal, m.ridge_diagonal)
-        m.h[i] = h
-        reduction += m.u[i] * h
-    # rounding must not take the variance out of its range
-    m.spread[0] = clipped(m.ridge_diagonal - reduction, real(0), m.ridge_diagonal)
-
-
-@kernel
 def foresee(m: KrlsTModel) -> None:
-    """Compute the posterior variance of the function at the sample, and its covariances p with the function at the vectors."""
+    """Compute h, the covariances of the function at the sample with z, and its variance kappa + l'h.  O(N^2)."""
+    spread = m.kappa[0]
     if m.forgets:
-        foresee_by_deficit(m)
+        n = m.n[0]
+        symmetric_times(m.covariance, m.l, m.h, n)
+        for i in range(n):
+            m.h[i] = m.forgetting * m.h[i] + m.forgotten * m.l[i]
+            spread += m.l[i] * m.h[i]
     else:
-        foresee_by_factor(m)
+        known = foresee_by_factor(m)
+        spread += known
+    # only rounding, or a forged state, exceeds the prior variance
+    m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
 
 @kernel
 def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [sqrt(lambda) alpha - g P (k - p); g], where g = e / s_y^2.  O(N^2).
+    """Propose the posterior mean: [sqrt(lambda) alpha - g (u - T'h); g], where g = e / s_y^2.  O(N^2).
 
     s_y^2 = noise + the variance of foresee().  Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
     foresee(m)
-    inverse_times(m, m.h, m.ph, n)
-    if not m.forgets:
-        # P (k - p) = u - P p, of a p that has all its digits
-        for i in range(n):
-            m.ph[i] = m.u[i] - m.ph[i]
+    lower_transposed_twice(m.t, m.l, m.h, m.u, m.ph, n)
+    limit_combination(m, n)
     inverse = real(1) / (noise_at(m) + m.spread[0])
     for o in range(len(m.error)):
         g = m.error[o] * inverse
@@ -159,7 +104,7 @@ def propose_posterior(m: KrlsTModel) -> None:
             a = m.alpha[i, o]
             if m.forgets:
                 a = m.root_forgetting * a
-            m.beta[i, o] = a - g * m.ph[i]
+            m.beta[i, o] = a - g * (m.u[i] - m.ph[i])
 
 
 @kernel
@@ -179,50 +124,15 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
 
 
 @kernel
-def learn_deficit(m: KrlsTModel, inverse: Real) -> None:
-    """Update D = lambda D + p p' / s_y^2.  Afterwards p is in h.  O(N^2)."""
-    n = m.n[0]
-    largest = real(0)
-    for i in range(n):
-        m.h[i] = m.k[i] - m.h[i]
-        part = m.h[i] * m.h[i] * inverse
-        if part > largest:
-            largest = part
-    # skip smaller changes: rounding would apply them to small elements only, and K - D would be no covariance any more
-    if largest < LEAST_LEARNED:
-        inverse = real(0)
-    for i in range(n):
+def learn_covariance(m: KrlsTModel, inverse: Real) -> None:
+    """Update S = lambda S + (1 - lambda) I - h h' / s_y^2.  O(N^2)."""
+    row = 0
+    for i in range(m.n[0]):
         share = m.h[i] * inverse
-        for j in range(n):
-            m.deficit[i, j] = as_element(m.forgetting * m.deficit[i, j] + share * m.h[j])
-
-
-@kernel
-def border_deficit(m: KrlsTModel, r: Index, n: Index) -> None:
-    """Write the sample's row and column of D, as vector r of n: k - p noise / s_y^2.  O(N)."""
-    share = m.spread[0] * (real(1) / (noise_at(m) + m.spread[0]))
-    for j in range(n):
-        if j != r:
-            value = clipped(m.k[j] - m.h[j] + m.h[j] * share, -m.ridge_diagonal, m.ridge_diagonal)
-            m.deficit[r, j] = value
-            m.deficit[j, r] = value
-    m.deficit[r, r] = m.ridge_diagonal - m.spread[0] + m.spread[0] * share
-
-
-@kernel
-def learn_factor(m: KrlsTModel) -> None:
-    """Update L, and prepare the row that the sample gets if it is stored.  O(N^2)."""
-    n = m.n[0]
-    kappa = m.kappa[0]
-    scatter = noise_at(m)
-    known = real(0)
-    for j in range(n):
-        known += m.loading[j] * m.loading[j]
-    if known * known * m.kappa_least >= ROUNDED * scatter:
-        narrow_factor(m.root, m.loading, m.h, m.ph, scatter, kappa, n)
-    for j in range(n):
-        m.loading[j] = clipped(m.loading[j], -m.ridge_diagonal, m.ridge_diagonal)
-    m.loading[n] = sqrt(kappa * (scatter / (scatter + kappa)))
+        for j in range(i + 1):
+            m.covariance[row + j] = m.forgetting * m.covariance[row + j] - share * m.h[j]
+        m.covariance[row + i] += m.forgotten
+        row = row + i + 1
 
 
 @kernel
@@ -248,88 +158,43 @@ def assimilate(m: KrlsTModel, stored: Bool) -> None:
     inverse = real(1) / (noise_at(m) + m.spread[0])
     learn_power(m, inverse)
     if m.forgets:
-        learn_deficit(m, inverse)
+        learn_covariance(m, inverse)
     else:
-        learn_factor(m)
+        learn_factor(m, noise_at(m), m.kappa[0])
 
 
 @kernel
-def row_with(m: KrlsTModel, r: Index) -> Index:
-    """The row of L that has vector r."""
-    for i in range(m.n[0]):
-        if m.order[i] == r:
-            return i
-    return 0
-
-
-@kernel
-def enter(m: KrlsTModel, r: Index) -> None:
-    """The sample has become vector r, and the last row of L.  O(N)."""
+def enter(m: KrlsTModel, n: Index) -> None:
+    """The sample's own coordinate becomes part of S.  O(N)."""
+    row = row_of(n)
+    own = sqrt(m.kappa[0])
+    scatter = noise_at(m)
     if m.forgets:
-        border_deficit(m, r, m.n[0])
+        step = own / (scatter + m.spread[0])
+        for j in range(n):
+            m.covariance[row + j] = -(m.h[j] * step)
+        m.covariance[row + n] = real(1) - own * step
     else:
-        last = m.n[0] - 1
-        row = row_of(last)
-        for j in range(last + 1):
-            m.root[row + j] = m.loading[j]
-        m.order[last] = r
+        for j in range(n):
+            m.root[row + j] = -(m.share[j] * own)
+        m.root[row + n] = sqrt(scatter / (scatter + m.kappa[0]))
 
 
 @kernel
-def leave(m: KrlsTModel, r: Index) -> None:
-    """Forget vector r's row and column of Sigma.  O(N) in D, O(N^2) in L."""
+def leave(m: KrlsTModel, r: Index, count: Index) -> None:
+    """The coordinate that vector r takes along leaves S, given the rotations of release().  O(N^2)."""
     if m.forgets:
-        for j in range(m.n[0]):
-            m.deficit[r, j] = real(0)
-            m.deficit[j, r] = real(0)
+        release_coordinate_of(m.covariance, m.p, m.q, m.score, r, count)
     else:
-        last = m.n[0] - 1
-        place = row_with(m, r)
-        leave_factor(m.root, m.loading, m.h, m.ph, place, last + 1, LEAST_ROOT)
-        for i in range(place, last):
-            m.order[i] = m.order[i + 1]
-        m.order[last] = 0
+        release_coordinate(m.root, m.p, m.q, m.score, m.loading, m.h, r, count, LEAST_LENGTH)
 
 
 @kernel
-def move(m: KrlsTModel, r: Index, last: Index) -> None:
-    """Move the last row and column of Sigma.  O(N)."""
+def vacant(m: KrlsTModel, at: Index) -> Bool:
+    """S, or L, is zero where a place is not in use."""
     if m.forgets:
-        for j in range(m.n[0]):
-            m.deficit[r, j] = m.deficit[last, j]
-            m.deficit[last, j] = real(0)
-        for j in range(m.n[0]):
-            m.deficit[j, r] = m.deficit[j, last]
-            m.deficit[j, last] = real(0)
-    elif r < last:
-        m.order[row_with(m, last)] = r
-
-
-@kernel
-def vacant(m: KrlsTModel, i: Index, j: Index) -> Bool:
-    """D, or L, is zero where a place is not in use."""
-    if m.forgets:
-        return m.deficit[i, j] == real(0)
-    if j > i:
-        return True
-    return m.root[floor_shift(i * (i + 1), 1) + j] == real(0)
-
-
-@kernel
-def keeps_order(m: KrlsTModel) -> Bool:
-    """Whether learning could have led to this state: also, each vector has a row.  O(N^2 + N D)."""
-    if not m.forgets:
-        for i in range(len(m.v)):
-            if i >= m.n[0]:
-                if m.order[i] != 0:
-                    return False
-            else:
-                if m.order[i] >= m.n[0]:
-                    return False
-                for j in range(i):
-                    if m.order[j] == m.order[i]:
-                        return False
-    return keeps(m)
+        return m.covariance[at] == real(0)
+    return m.root[at] == real(0)
 
 
 @kernel
@@ -384,14 +249,13 @@ KRLS_T = budgeted(
         hooks.assimilate: assimilate,
         hooks.enter: enter,
         hooks.leave: leave,
-        hooks.move: move,
         hooks.vacant: vacant,
+        hooks.combines: hooks.always,
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
         frame.remembered: remembered,
-        frame.keeps: keeps_order,
     },
     KrlsTModel,
-    (Posterior,),
+    (CovarianceFactor, Posterior),
     (Entry("variance", variance, "question"),),
 )

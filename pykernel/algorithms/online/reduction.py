@@ -6,17 +6,16 @@ f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored mu
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.online.candidates import age_of, candidates, magnitude, multiplier, only_grows
-from pykernel.algorithms.online.complex_inverse import border_complex, express_complex, release_complex, shrink
-from pykernel.algorithms.online.hooks import leave, move
+from pykernel.algorithms.online.complex_inverse import border_complex, release_complex, shrink
+from pykernel.algorithms.online.hooks import enter, leave
 from pykernel.algorithms.online.inverse_gram import (
     border,
     border_inverse,
     border_squared,
-    express,
+    include_newest,
     release,
     release_inverse,
     release_squared,
-    watch,
 )
 from pykernel.algorithms.online.neighbours import (
     find_neighbour,
@@ -159,50 +158,66 @@ def negligible(m: OnlineModel, r: Index) -> Bool:
 
 
 @kernel
-def take_out(m: OnlineModel, r: Index) -> None:
-    """Remove vector r from the stored matrices; its place stays.  Needs P_:r in p, and distances in row."""
+def keeps_order(m: OnlineModel) -> Bool:
+    """Whether vectors stand in the order in which they came, as the rows of matrices do."""
+    return m.keeps_factor or m.keeps_complex
+
+
+@kernel
+def append(m: OnlineModel) -> None:
+    """The sample becomes vector n of the stored matrices, given what express() computed.  O(N^2)."""
+    n = m.n[0]
     if m.keeps_squared:
-        release_squared(m, r)
+        border_squared(m, n)
     if m.keeps_inverse:
-        release_inverse(m, r)
+        border_inverse(m, n)
     if m.keeps_factor:
-        release(m, r)
+        border(m, n)
     if m.keeps_complex:
-        release_complex(m, r)
+        border_complex(m, n)
+    enter(m, n)
+
+
+@kernel
+def take_out(m: OnlineModel, r: Index, count: Index) -> None:
+    """Remove vector r from what is kept of count vectors.  Needs P_:r in p, and distances in row.  O(N), with matrices O(N^2).
+
+    count: n, or n + 1 after append().
+    """
+    if m.keeps_factor:
+        if count > m.n[0]:
+            include_newest(m, r)
+    if m.keeps_squared:
+        release_squared(m, r, count)
+    if m.keeps_inverse:
+        release_inverse(m, r, count)
+    if m.keeps_factor:
+        release(m, r, count)
+    if m.keeps_complex:
+        release_complex(m, r, count)
     if m.keeps_neighbours:
         lose_neighbour(m, r)
     if m.keeps_overlap:
         lose_overlap(m, r)
-    leave(m, r)
+    leave(m, r, count)
 
 
 @kernel
-def put_in(m: OnlineModel, x: Real[DIM], r: Index) -> None:
-    """Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6."""
-    n = m.n[0]
-    fresh = only_grows(m) or r == n
-    count = n + 1
-    if not fresh:
-        count = n
-        m.k[r] = real(0)
-    if m.keeps_factor:
-        if not fresh:
-            express(m, n - 1, n)
-        if m.keeps_squared:
-            border_squared(m, r, count)
-        if m.keeps_inverse:
-            border_inverse(m, r, count)
-        border(m, count - 1, r, count)
-    if m.keeps_complex:
-        if not fresh:
-            express_complex(m, n)
-        border_complex(m, r, count)
+def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
+    """Store the sample, which is candidate ``newest``, as vector r: after the last one, or in a free place.  O(N + D).
+
+    Mitchinson et al. 2003, eq. 3-6.
+    """
+    # this cannot happen, but GCC does not know that and warns
+    if r >= len(m.v):
+        return
     place(m, x, r)
     if m.keeps_diagonal:
         m.diagonal[r] = m.own[0]
     for o in range(len(m.alpha[0])):
-        m.alpha[r, o] = settle(multiplier(m, n, o))
-    m.n[0] = count
+        m.alpha[r, o] = settle(multiplier(m, newest, o))
+    if r == m.n[0]:
+        m.n[0] = r + 1
     if m.keeps_neighbours:
         introduce_neighbour(m, r)
     if m.keeps_overlap:
@@ -211,74 +226,50 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index) -> None:
         m.age[r] = 0
     if m.fades:
         m.claim[r] = FRESH
-    if m.keeps_factor:
-        if only_grows(m):
-            # nothing is removed, so nothing is measured; older states have this field
-            m.probe[0] = m.probe[0] if m.probe[0] < count else 0
-        elif not fresh:
-            watch(m, r)
 
 
 @kernel
 def close_gap(m: OnlineModel, r: Index) -> None:
-    """Move the last vector to place r, whose vector was removed.  O(N + D), and O(N) for each matrix."""
+    """Vectors after r, which was removed, move up.  O(N D)."""
     last = m.n[0] - 1
     # this cannot happen, but GCC does not know that and warns
     if last >= len(m.v):
         return
+    for i in range(r, last):
+        for j in range(len(m.v[0])):
+            m.v[i, j] = m.v[i + 1, j]
+        for o in range(len(m.alpha[0])):
+            m.alpha[i, o] = m.alpha[i + 1, o]
+        if m.keeps_diagonal:
+            m.diagonal[i] = m.diagonal[i + 1]
+        if m.keeps_ages:
+            m.age[i] = m.age[i + 1]
+        if m.fades:
+            m.claim[i] = m.claim[i + 1]
+        if m.keeps_neighbours:
+            m.neighbour[i] = m.neighbour[i + 1]
+            m.distance[i] = m.distance[i + 1]
+        if m.keeps_overlap:
+            m.overlap[i] = m.overlap[i + 1]
+        if m.keeps_overlap or m.before:
+            m.k[i] = m.k[i + 1]
     for j in range(len(m.v[0])):
-        m.v[r, j] = m.v[last, j]
         m.v[last, j] = real(0)
     for o in range(len(m.alpha[0])):
-        m.alpha[r, o] = m.alpha[last, o]
         m.alpha[last, o] = real(0)
     if m.keeps_diagonal:
-        m.diagonal[r] = m.diagonal[last]
         m.diagonal[last] = real(0)
     if m.keeps_ages:
-        m.age[r] = m.age[last]
         m.age[last] = 0
     if m.fades:
-        m.claim[r] = m.claim[last]
         m.claim[last] = real(0)
     if m.keeps_neighbours:
-        m.neighbour[r] = m.neighbour[last]
         m.neighbour[last] = real(0)
     if m.keeps_overlap:
-        m.overlap[r] = m.overlap[last]
         m.overlap[last] = real(0)
-    if m.keeps_factor:
-        for i in range(last):
-            m.m[i, r] = m.m[i, last]
-            m.m[i, last] = real(0)
-    if m.keeps_factor or m.keeps_overlap:
+    if m.keeps_overlap:
         if m.probe[0] > last:
             m.probe[0] = last
-    for j in range(m.n[0]):
-        if m.keeps_inverse:
-            m.inverse[r, j] = m.inverse[last, j]
-            m.inverse[last, j] = real(0)
-        if m.keeps_squared:
-            m.squared[r, j] = m.squared[last, j]
-            m.squared[last, j] = real(0)
-        if m.keeps_complex:
-            m.z_re[r, j] = m.z_re[last, j]
-            m.z_im[r, j] = m.z_im[last, j]
-            m.z_re[last, j] = real(0)
-            m.z_im[last, j] = real(0)
-    for j in range(m.n[0]):
-        if m.keeps_inverse:
-            m.inverse[j, r] = m.inverse[j, last]
-            m.inverse[j, last] = real(0)
-        if m.keeps_squared:
-            m.squared[j, r] = m.squared[j, last]
-            m.squared[j, last] = real(0)
-        if m.keeps_complex:
-            m.z_re[j, r] = m.z_re[j, last]
-            m.z_im[j, r] = m.z_im[j, last]
-            m.z_re[j, last] = real(0)
-            m.z_im[j, last] = real(0)
-    move(m, r, last)
     m.n[0] = last
 
 

@@ -32,7 +32,6 @@ class OnlineStatus(IntEnum):
     DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
-    REFRESH_DUE = 8  # rounding errors have grown in the inverse Gram matrix: call refresh
     REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
 
 
@@ -97,16 +96,19 @@ class Expansion(Struct):
     v: Real[N_MAX, DIM]  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
     alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
-    # a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1
-    m: between(Real[N_MAX, N_MAX], -LARGEST_FACTOR, LARGEST_FACTOR)
-    inverse: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
+    # triangles and symmetric matrices are packed, with room for the sample beside all vectors.
+    # T, a square root of the inverse Gram matrix: T' T = P = (K + ridge I)^-1
+    t: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
+    inverse: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
     squared: between(
-        Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+        Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
     )  # Q = P^2, for LSREG
     # real part of Z = (K + ridge I + i sqrt(mu) I)^-1
-    z_re: between(Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT)
+    z_re: between(
+        Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+    )
     z_im: between(
-        Real[N_MAX, N_MAX], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
+        Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
     )  # its imaginary part
     overlap: between(Real[N_MAX], 0, N_MAX * 2)  # sum of k_ij^2 over all j other than i
     claim: between(
@@ -114,11 +116,9 @@ class Expansion(Struct):
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
     # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
-    # rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh
-    drift: between(Real, 0, LARGEST_REAL)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose stored numbers are checked next
+    probe: between(Index, 0, N_MAX)  # the vector whose sum is computed again next
 
 
 SEARCHES = 2
@@ -135,15 +135,18 @@ class Work(Struct):
     norm: Real  # square root of that k(x, x)
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
+    l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
-    p: Real[N_MAX + 1]  # one column of P
-    q: Real[N_MAX + 1]  # one column of Q, or kernel values
-    score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed
+    p: Real[N_MAX + 1]  # one column of P; then what rotations gather
+    q: Real[N_MAX + 1]  # one column of Q, or kernel values; then cosines
+    score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed; then sines
     t_re: Real[N_MAX + 1]  # real part of Z k; then -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
-    h: Real[N_MAX]  # covariance times u
-    ph: Real[N_MAX]  # P h
-    loading: Real[N_MAX + 1]  # the sample's row below the covariance's factor
+    h: Real[N_MAX + 1]  # the sample's covariances; then sines
+    ph: Real[N_MAX]  # what they are in multipliers
+    loading: Real[N_MAX + 1]  # the sample, in columns of the covariance's factor; then cosines
+    narrowing: Real[N_MAX]  # by what the covariance's columns are multiplied
+    share: Real[N_MAX]  # and what they lose of others
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
@@ -158,7 +161,7 @@ class Work(Struct):
     lost: Real[SEARCHES]  # entries of neighbour before searches replaced them, for an update that is refused
     searched: between(Index[SEARCHES], 0, N_MAX - 1)  # ... of which vectors
     searches: between(Index, 0, SEARCHES)  # ... and how many there are
-    nearest: Index  # position of the nearest expansion vector
+    nearest: between(Index, 0, N_MAX)  # position of the nearest expansion vector
     newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 
 
@@ -195,6 +198,7 @@ class OnlineConfig(Config):
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor
+    forgotten: Real  # 1 - forgetting: so much of the prior comes back with each sample
     unsure: bool  # whether that noise is estimated: label_noise, in place of the number here
     noise: Real  # variance of a label's noise / variance of the function
     noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
@@ -215,12 +219,11 @@ class OnlineConfig(Config):
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # no number of a scaled input is beyond this
     step_limit: Real  # largest |alpha| of a new sample
-    drift_limit: Real  # a refresh is due if the drift is above this
 
     tunable = frozenset(
-        """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting noise noise_least
+        """tie decays forgets limits_step eta epsilon keep forgetting root_forgetting forgotten noise noise_least
         power_limit ald_threshold ald_distance fading lambda_max truncate_below truncate_age removals
-        label_max_abs alpha_limit scaled_limit step_limit drift_limit""".split()
+        label_max_abs alpha_limit scaled_limit step_limit""".split()
     )
 
 

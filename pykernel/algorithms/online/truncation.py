@@ -57,5 +57,5 @@ def trim(m: OnlineModel) -> None:
                 commit(m)
         if r == m.n[0]:
             break
-        take_out(m, r)
+        take_out(m, r, m.n[0])
         close_gap(m, r)

@@ -8,6 +8,7 @@ from pykernel.algorithms.online.state import (
     OnlineModel,
     settle,
 )
+from pykernel.algorithms.packed import row_of
 from pykernel.dialect import Bool, absolute, kernel, real
 
 
@@ -57,39 +58,29 @@ def valid_vectors(m: OnlineModel) -> Bool:
 
 
 @kernel
-def valid_factor(m: OnlineModel) -> Bool:
-    """Whether m has zeros in unused places.  O(N^2).
-
-    The check does not compare m with the vectors, because that takes O(N^3).  Predictions do not depend on m, and
-    refresh() computes m again.  No inverse has a column of zeros, but release() can leave one of a forged m, and goes
-    on from it.
-    """
-    n = m.n[0]
-    for j in range(len(m.v)):
-        for i in range(len(m.v)):
-            if (i >= n or j >= n) and m.m[i, j] != real(0):
-                return False
-    return True
-
-
-@kernel
 def valid_matrices(m: OnlineModel) -> Bool:
-    """Whether the other matrices are zero in unused places.  O(N^2)."""
-    n = m.n[0]
-    for i in range(len(m.v)):
-        for j in range(len(m.v)):
-            if i >= n or j >= n:
-                if m.keeps_inverse:
-                    if m.inverse[i, j] != real(0):
-                        return False
-                if m.keeps_squared:
-                    if m.squared[i, j] != real(0):
-                        return False
-                if m.keeps_complex:
-                    if m.z_re[i, j] != real(0) or m.z_im[i, j] != real(0):
-                        return False
-                if not vacant(m, i, j):
-                    return False
+    """Whether matrices are zero in unused places.  O(N^2).
+
+    The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
+    refresh() computes T again.
+    """
+    first = row_of(m.n[0])
+    end = row_of(len(m.v) + 1)
+    for at in range(first, end):
+        if m.keeps_factor:
+            if m.t[at] != real(0):
+                return False
+        if m.keeps_inverse:
+            if m.inverse[at] != real(0):
+                return False
+        if m.keeps_squared:
+            if m.squared[at] != real(0):
+                return False
+        if m.keeps_complex:
+            if m.z_re[at] != real(0) or m.z_im[at] != real(0):
+                return False
+        if not vacant(m, at):
+            return False
     return True
 
 
@@ -101,10 +92,9 @@ def keeps(m: OnlineModel) -> Bool:
     """
     if not valid_vectors(m):
         return False
-    if m.keeps_factor or m.keeps_overlap:
+    if m.keeps_overlap:
         if m.probe[0] > m.n[0]:
             return False
-    if m.keeps_factor:
-        if not valid_factor(m):
-            return False
-    return valid_matrices(m)
+    if m.keeps_factor or m.keeps_complex:
+        return valid_matrices(m)
+    return True

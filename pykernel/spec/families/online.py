@@ -34,12 +34,6 @@ from pykernel.spec.sections import (
     Tried,
 )
 
-DRIFT_LIMIT = 0.01
-"""A refresh is due if an element of (K + ridge I) P - I is above this.
-
-Predictions do not depend on P; reductions do.
-"""
-
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
 
@@ -576,6 +570,7 @@ class KernelModels:
                 "keep": 1 - learning.eta * learning.rho,
                 "forgetting": forgetting,
                 "root_forgetting": math.sqrt(forgetting),
+                "forgotten": 1 - forgetting,
                 "unsure": stages.estimates_noise(spec),
                 "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
@@ -599,7 +594,6 @@ class KernelModels:
                 "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
                 if own["unit"]
                 else learning.step_limit or 1.0,
-                "drift_limit": DRIFT_LIMIT,
                 "rehearsed": rehearsed,
             }
         )

@@ -23,13 +23,13 @@ extern "C" {
 #define FLOW_N_MAX 16 /* the budget: largest number of expansion vectors, N */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define FLOW_STATE_BYTES 1296u /* the model: the first bytes of flow_t */
-#define FLOW_RAM_BYTES 1656u /* sizeof(flow_t): the model, then its working memory */
+#define FLOW_STATE_BYTES 876u /* the model: the first bytes of flow_t */
+#define FLOW_RAM_BYTES 1368u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define FLOW_SNAPSHOT_BYTES 1320u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x7D1B0B9Fu /* models with the same number compute the same bits */
-#define FLOW_STATE_KIND 0x1F2C80D1u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xC3F12AC5u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_SNAPSHOT_BYTES 900u /* size of a snapshot, which is a saved model */
+#define FLOW_CONFIG_HASH 0xECAF96ACu /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0x43792232u /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0x8B201849u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -46,7 +46,6 @@ enum {
     FLOW_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
     FLOW_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     FLOW_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    FLOW_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
     FLOW_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
@@ -61,11 +60,10 @@ typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     float v[FLOW_N_MAX][FLOW_DIM]; /* expansion vectors */
     float alpha[FLOW_N_MAX][FLOW_OUTPUTS]; /* multipliers of the expansion vectors */
-    float m[FLOW_N_MAX][FLOW_N_MAX]; /* a square root of the inverse Gram matrix P: m' m = P = (K + ridge I)^-1 */
-    /* rounding error: largest element of (K + ridge I) m' m - I that was measured since the last refresh */
-    float drift;
+    /* triangles and symmetric matrices are packed, with room for the sample beside all vectors. T, a square root of the
+     * inverse Gram matrix: T' T = P = (K + ridge I)^-1 */
+    float t[(((FLOW_N_MAX + 1) * (FLOW_N_MAX + 2)) / 2)];
     int32_t n; /* number of expansion vectors in use; all later places are zero */
-    int32_t probe; /* the vector whose stored numbers are checked next */
     /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
@@ -73,9 +71,11 @@ typedef struct {
     float error[FLOW_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float k[FLOW_N_MAX]; /* kernel values between the sample and the expansion vectors */
+    float l[FLOW_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     float u[(FLOW_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
-    float p[(FLOW_N_MAX + 1)]; /* one column of P */
-    float score[(FLOW_N_MAX + 1)]; /* numbers from which the candidates' scores are computed */
+    float p[(FLOW_N_MAX + 1)]; /* one column of P; then what rotations gather */
+    float q[(FLOW_N_MAX + 1)]; /* one column of Q, or kernel values; then cosines */
+    float score[(FLOW_N_MAX + 1)]; /* numbers from which the candidates' scores are computed; then sines */
     float beta[(FLOW_N_MAX + 1)][FLOW_OUTPUTS]; /* new multipliers; copied to alpha when the update is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */
     float kappa; /* Schur complement: the part of the sample that the expansion vectors cannot express */
@@ -111,16 +111,9 @@ int32_t flow_novelty(flow_t *s, const float x[FLOW_DIM], float *y);
 /* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
-/* Write to y how large the rounding errors of the inverse Gram matrix P are.  O(1).
- *
- * Each replacement measures one element of (K + ridge I) P - I.  y is the largest one since the last refresh.
- * Returns REFRESH_DUE if y is above the limit, otherwise DONE. */
-int32_t flow_drift(const flow_t *s, float *y);
-
 /* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Call this function when there is time; in models with drift(), when it returns REFRESH_DUE.
- * The predictions do not change. */
+ * O(N^3 + N^2 D).  The predictions do not change. */
 int32_t flow_refresh(flow_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4725370Du)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x17DD741Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -671,23 +671,24 @@ static void level_introduce_neighbour(level_t *s, int32_t i)
     s->neighbour[i] = nearest;
 }
 
-/* Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6. */
-static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r)
+/* Store the sample, which is candidate ``newest``, as vector r: after the last one, or in a free place.  O(N + D).
+ *
+ * Mitchinson et al. 2003, eq. 3-6. */
+static void level_put_in(level_t *s, const float x[LEVEL_DIM], int32_t r, int32_t newest)
 {
-    const int32_t n = s->n;
-    const bool fresh = r == n;
-    int32_t count = n + 1;
-    if (!fresh) {
-        count = n;
-        s->k[r] = 0.0f;
+    /* this cannot happen, but GCC does not know that and warns */
+    if (r >= LEVEL_N_MAX) {
+        return;
     }
     level_place(s, x, r);
     LEVEL_LOOP(24)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(24)
-        s->alpha[r][o] = level_settle(level_multiplier(s, n, o));
+        s->alpha[r][o] = level_settle(level_multiplier(s, newest, o));
     }
-    s->n = count;
+    if (r == s->n) {
+        s->n = r + 1;
+    }
     level_introduce_neighbour(s, r);
 }
 
@@ -772,18 +773,16 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
         }
     }
     level_commit(s);
-    int32_t place_at = n;
-    int32_t status = LEVEL_ADDED;
     if (r == n) {
         return LEVEL_DISCARDED;
     }
     if (r < n) {
-        place_at = r;
-        status = LEVEL_REPLACED;
         level_lose_neighbour(s, r);
+        level_put_in(s, x, r, n);
+        return LEVEL_REPLACED;
     }
-    level_put_in(s, x, place_at);
-    return status;
+    level_put_in(s, x, n, n);
+    return LEVEL_ADDED;
 }
 
 /* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */

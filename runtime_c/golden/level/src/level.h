@@ -24,9 +24,9 @@ extern "C" {
 #define LEVEL_RAM_BYTES 916u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
-#define LEVEL_CONFIG_HASH 0xDB370C10u /* models with the same number compute the same bits */
+#define LEVEL_CONFIG_HASH 0xCDA86B46u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x4C5A5DC2u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x4725370Du /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x17DD741Cu /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -43,7 +43,6 @@ enum {
     LEVEL_DISCARDED = 3, /* the budget was full and the sample cost least: not stored; multipliers may have changed */
     LEVEL_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     LEVEL_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    LEVEL_REFRESH_DUE = 8, /* rounding errors have grown in the inverse Gram matrix: call refresh */
     LEVEL_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
     LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
@@ -69,7 +68,7 @@ typedef struct {
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float distance[LEVEL_N_MAX]; /* squared distances from the sample to the expansion vectors */
     float k[LEVEL_N_MAX]; /* kernel values between the sample and the expansion vectors */
-    float q[(LEVEL_N_MAX + 1)]; /* one column of Q, or kernel values */
+    float q[(LEVEL_N_MAX + 1)]; /* one column of Q, or kernel values; then cosines */
     float row[LEVEL_N_MAX]; /* squared distances (Gaussian kernel) or kernel values from one vector to the others */
     float beta[(LEVEL_N_MAX + 1)][LEVEL_OUTPUTS]; /* new multipliers; copied to alpha when the update is certain */
     float nearest_distance; /* squared distance from the sample to the nearest expansion vector */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8FB4464Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x589B8368u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -504,21 +504,38 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
     }
 }
 
-/* Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2). */
+/* Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2).
+ *
+ * Two rows in a turn, so that z is read half as often. */
 static void monitor_substitute_forward(const float *l, float *z, int32_t n, float limit)
 {
     int32_t row = 0;
     MONITOR_LOOP(7)
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < n; i += 2) {
         MONITOR_TURN(7)
+        const int32_t after = row + i + 1;
         float total = z[i];
-        MONITOR_LOOP(8)
-        for (int32_t j = 0; j < i; j++) {
-            MONITOR_TURN(8)
-            total = total - (l[row + j] * z[j]);
+        if ((i + 1) < n) {
+            float other = z[i + 1];
+            MONITOR_LOOP(8)
+            for (int32_t j = 0; j < i; j++) {
+                MONITOR_TURN(8)
+                const float both = z[j];
+                total = total - (l[row + j] * both);
+                other = other - (l[after + j] * both);
+            }
+            const float first = monitor_bounded(total * l[row + i], limit);
+            z[i] = first;
+            z[i + 1] = monitor_bounded((other - (l[after + i] * first)) * l[after + i + 1], limit);
+        } else {
+            MONITOR_LOOP(9)
+            for (int32_t j = 0; j < i; j++) {
+                MONITOR_TURN(9)
+                total = total - (l[row + j] * z[j]);
+            }
+            z[i] = monitor_bounded(total * l[row + i], limit);
         }
-        z[i] = monitor_clipped(total * l[row + i], -limit, limit);
-        row = row + i + 1;
+        row = after + i + 2;
     }
 }
 
@@ -526,33 +543,43 @@ static void monitor_substitute_forward(const float *l, float *z, int32_t n, floa
 static int32_t monitor_row_of(int32_t i)
 {
     int32_t start = 0;
-    MONITOR_LOOP(9)
+    MONITOR_LOOP(10)
     for (int32_t j = 0; j < i; j++) {
-        MONITOR_TURN(9)
+        MONITOR_TURN(10)
         start = start + j + 1;
     }
     return start;
 }
 
-/* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2). */
+/* Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2).
+ *
+ * Two rows in a turn, so that out is read and written half as often. */
 static void monitor_substitute_backward(const float *l, const float *z, float *out, int32_t n)
 {
-    MONITOR_LOOP(10)
+    MONITOR_LOOP(11)
     for (int32_t j = 0; j < n; j++) {
-        MONITOR_TURN(10)
+        MONITOR_TURN(11)
         out[j] = z[j];
     }
     int32_t row = monitor_row_of(n);
-    MONITOR_LOOP(11)
-    for (int32_t t = 0; t < n; t++) {
-        MONITOR_TURN(11)
+    MONITOR_LOOP(12)
+    for (int32_t t = 0; t < n; t += 2) {
+        MONITOR_TURN(12)
         const int32_t i = n - 1 - t;
         row = row - i - 1;
-        out[i] = monitor_clipped(out[i] * l[row + i], -MONITOR_CODE_LIMIT, MONITOR_CODE_LIMIT);
-        MONITOR_LOOP(12)
-        for (int32_t k = 0; k < i; k++) {
-            MONITOR_TURN(12)
-            out[k] = out[k] - (l[row + k] * out[i]);
+        const float last = monitor_bounded(out[i] * l[row + i], MONITOR_CODE_LIMIT);
+        out[i] = last;
+        if (i > 0) {
+            const int32_t before = row - i;
+            const float first = monitor_bounded((out[i - 1] - (l[row + i - 1] * last)) * l[before + i - 1],
+                    MONITOR_CODE_LIMIT);
+            out[i - 1] = first;
+            MONITOR_LOOP(13)
+            for (int32_t k = 0; k < (i - 1); k++) {
+                MONITOR_TURN(13)
+                out[k] = out[k] - (l[row + k] * last) - (l[before + k] * first);
+            }
+            row = before;
         }
     }
 }
@@ -561,28 +588,28 @@ static void monitor_substitute_backward(const float *l, const float *z, float *o
 static void monitor_code(monitor_t *s)
 {
     const int32_t rank = s->rank;
-    MONITOR_LOOP(13)
+    MONITOR_LOOP(14)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(13)
+        MONITOR_TURN(14)
         s->inner[j] = 0.0f;
         s->q[j] = 0.0f;
     }
-    MONITOR_LOOP(14)
+    MONITOR_LOOP(15)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(14)
+        MONITOR_TURN(15)
         const float value = monitor_gaussian_value(s->v[i], s->x);
         s->k[i] = value;
-        MONITOR_LOOP(15)
+        MONITOR_LOOP(16)
         for (int32_t j = 0; j < rank; j++) {
-            MONITOR_TURN(15)
+            MONITOR_TURN(16)
             s->inner[j] += value * s->a[i][j];
         }
     }
     monitor_factorise(s->g, s->c, rank, MONITOR_SHRINKAGE, 0.0f, 0.5f * MONITOR_SHRINKAGE,
             MONITOR_ROOT_BOUND, MONITOR_FACTOR_LIMIT);
-    MONITOR_LOOP(16)
+    MONITOR_LOOP(17)
     for (int32_t j = 0; j < rank; j++) {
-        MONITOR_TURN(16)
+        MONITOR_TURN(17)
         /* |L'phi|^2 is at most tr G k(x, x) */
         s->inner[j] = monitor_clipped(s->inner[j], -MONITOR_INNER_LIMIT, MONITOR_INNER_LIMIT);
         s->q[j] = s->inner[j];
@@ -592,9 +619,9 @@ static void monitor_code(monitor_t *s)
     /* |q|^2 is at most k(x, x) / (4 lambda) */
     monitor_substitute_backward(s->c, s->q, s->q, rank);
     float left = 1.0f;
-    MONITOR_LOOP(17)
+    MONITOR_LOOP(18)
     for (int32_t j = 0; j < rank; j++) {
-        MONITOR_TURN(17)
+        MONITOR_TURN(18)
         left = left - ((s->inner[j] + (MONITOR_SHRINKAGE * s->q[j])) * s->q[j]);
     }
     /* rounding may make the rest negative */
@@ -615,20 +642,20 @@ static void monitor_make_features(monitor_t *s)
     const int32_t rank = s->rank;
     monitor_factorise(s->g, s->f, rank, 0.0f, MONITOR_FLAT, MONITOR_SMALLEST_SQUARE, 0.0f,
             MONITOR_FACTOR_LIMIT);
-    MONITOR_LOOP(18)
+    MONITOR_LOOP(19)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(18)
+        MONITOR_TURN(19)
         s->z[j] = 0.0f;
     }
     s->z[MONITOR_RANK] = 1.0f;
     int32_t row = 0;
-    MONITOR_LOOP(19)
+    MONITOR_LOOP(20)
     for (int32_t i = 0; i < rank; i++) {
-        MONITOR_TURN(19)
+        MONITOR_TURN(20)
         /* row i of the lower factor R' */
-        MONITOR_LOOP(20)
+        MONITOR_LOOP(21)
         for (int32_t j = 0; j < i; j++) {
-            MONITOR_TURN(20)
+            MONITOR_TURN(21)
             s->z[j] += s->f[row + j] * s->q[i];
         }
         if (s->f[row + i] > 0.0f) {
@@ -636,9 +663,9 @@ static void monitor_make_features(monitor_t *s)
         }
         row = row + i + 1;
     }
-    MONITOR_LOOP(21)
+    MONITOR_LOOP(22)
     for (int32_t j = 0; j < rank; j++) {
-        MONITOR_TURN(21)
+        MONITOR_TURN(22)
         s->z[j] = monitor_clipped(s->z[j], -MONITOR_COORDINATE_LIMIT, MONITOR_COORDINATE_LIMIT);
     }
 }
@@ -782,12 +809,12 @@ static int32_t monitor_watch(monitor_t *s, float score, int32_t seen)
 static bool monitor_untouched(const monitor_t *s)
 {
     int32_t at = 0;
-    MONITOR_LOOP(22)
+    MONITOR_LOOP(23)
     for (int32_t i = 0; i < s->rank; i++) {
-        MONITOR_TURN(22)
-        MONITOR_LOOP(23)
+        MONITOR_TURN(23)
+        MONITOR_LOOP(24)
         for (int32_t j = 0; j < i; j++) {
-            MONITOR_TURN(23)
+            MONITOR_TURN(24)
             if (s->g[at + j] != 0.0f) {
                 return false;
             }
@@ -804,18 +831,18 @@ static bool monitor_untouched(const monitor_t *s)
 static void monitor_compare_first(monitor_t *s)
 {
     float known = 0.0f;
-    MONITOR_LOOP(24)
+    MONITOR_LOOP(25)
     for (int32_t j = 0; j < s->rank; j++) {
-        MONITOR_TURN(24)
+        MONITOR_TURN(25)
         known += s->inner[j] * s->inner[j];
     }
-    MONITOR_LOOP(25)
+    MONITOR_LOOP(26)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(25)
+        MONITOR_TURN(26)
         float total = 0.0f;
-        MONITOR_LOOP(26)
+        MONITOR_LOOP(27)
         for (int32_t j = 0; j < s->rank; j++) {
-            MONITOR_TURN(26)
+            MONITOR_TURN(27)
             total += s->a[i][j] * s->inner[j];
         }
         s->b[i] = total;
@@ -829,18 +856,18 @@ static void monitor_compare_first(monitor_t *s)
 static void monitor_symmetric_times(const float *p, const float *z, float *out, int32_t n)
 {
     int32_t row = 0;
-    MONITOR_LOOP(27)
+    MONITOR_LOOP(28)
     for (int32_t i = 0; i < n; i += 2) {
-        MONITOR_TURN(27)
+        MONITOR_TURN(28)
         const int32_t after = row + i + 1;
         const float a = z[i];
         if ((i + 1) < n) {
             const float b = z[i + 1];
             float first = (p[row + i] * a) + (p[after + i] * b);
             float second = (p[after + i] * a) + (p[after + i + 1] * b);
-            MONITOR_LOOP(28)
+            MONITOR_LOOP(29)
             for (int32_t j = 0; j < i; j++) {
-                MONITOR_TURN(28)
+                MONITOR_TURN(29)
                 first += p[row + j] * z[j];
                 second += p[after + j] * z[j];
                 out[j] += (p[row + j] * a) + (p[after + j] * b);
@@ -849,9 +876,9 @@ static void monitor_symmetric_times(const float *p, const float *z, float *out, 
             out[i + 1] = second;
         } else {
             float first = p[row + i] * a;
-            MONITOR_LOOP(29)
+            MONITOR_LOOP(30)
             for (int32_t j = 0; j < i; j++) {
-                MONITOR_TURN(29)
+                MONITOR_TURN(30)
                 first += p[row + j] * z[j];
                 out[j] += p[row + j] * a;
             }
@@ -865,9 +892,9 @@ static void monitor_symmetric_times(const float *p, const float *z, float *out, 
 static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t n)
 {
     int32_t at = monitor_row_of(i);
-    MONITOR_LOOP(30)
+    MONITOR_LOOP(31)
     for (int32_t j = 0; j < n; j++) {
-        MONITOR_TURN(30)
+        MONITOR_TURN(31)
         if (j < i) {
             out[j] = p[at + j];
         } else if (j == i) {
@@ -883,9 +910,9 @@ static void monitor_symmetric_row(const float *p, int32_t i, float *out, int32_t
 /* Write row i of the Gram matrix to s->column.  O(N) if the matrix is stored, otherwise O(N D). */
 static void monitor_gram_row(monitor_t *s, int32_t i)
 {
-    MONITOR_LOOP(31)
+    MONITOR_LOOP(32)
     for (int32_t l = 0; l < s->n; l++) {
-        MONITOR_TURN(31)
+        MONITOR_TURN(32)
         s->column[l] = monitor_gaussian_value(s->v[l], s->v[i]);
     }
 }
@@ -893,17 +920,17 @@ static void monitor_gram_row(monitor_t *s, int32_t i)
 /* Write A's->column to s->u.  O(N r). */
 static void monitor_row_times(monitor_t *s)
 {
-    MONITOR_LOOP(32)
+    MONITOR_LOOP(33)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(32)
+        MONITOR_TURN(33)
         s->u[j] = 0.0f;
     }
-    MONITOR_LOOP(33)
+    MONITOR_LOOP(34)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(33)
-        MONITOR_LOOP(34)
+        MONITOR_TURN(34)
+        MONITOR_LOOP(35)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(34)
+            MONITOR_TURN(35)
             s->u[j] += s->column[i] * s->a[i][j];
         }
     }
@@ -913,12 +940,12 @@ static void monitor_row_times(monitor_t *s)
 static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float u[MONITOR_RANK])
 {
     int32_t row = 0;
-    MONITOR_LOOP(35)
+    MONITOR_LOOP(36)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(35)
-        MONITOR_LOOP(36)
+        MONITOR_TURN(36)
+        MONITOR_LOOP(37)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(36)
+            MONITOR_TURN(37)
             g[row + j] += a[i] * u[j];
         }
         row = row + i + 1;
@@ -930,31 +957,31 @@ static void monitor_add_rows(float *g, const float a[MONITOR_RANK], const float 
  * No element of G is above its trace, except in a forged snapshot. */
 static void monitor_shorten(monitor_t *s)
 {
-    MONITOR_LOOP(37)
+    MONITOR_LOOP(38)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(37)
+        MONITOR_TURN(38)
         s->g[i] = monitor_clipped(s->g[i], -MONITOR_ELEMENT_LIMIT, MONITOR_ELEMENT_LIMIT);
     }
     float trace = 0.0f;
     int32_t at = 0;
-    MONITOR_LOOP(38)
+    MONITOR_LOOP(39)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(38)
+        MONITOR_TURN(39)
         trace += s->g[at];
         at = at + j + 2;
     }
     if (!(trace <= MONITOR_SQUARE_LIMIT)) {
-        MONITOR_LOOP(39)
+        MONITOR_LOOP(40)
         for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-            MONITOR_TURN(39)
+            MONITOR_TURN(40)
             s->g[i] = monitor_clipped(0.25f * s->g[i], -MONITOR_SQUARE_LIMIT, MONITOR_SQUARE_LIMIT);
         }
-        MONITOR_LOOP(40)
+        MONITOR_LOOP(41)
         for (int32_t i = 0; i < s->n; i++) {
-            MONITOR_TURN(40)
-            MONITOR_LOOP(41)
+            MONITOR_TURN(41)
+            MONITOR_LOOP(42)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
-                MONITOR_TURN(41)
+                MONITOR_TURN(42)
                 s->a[i][j] = 0.5f * s->a[i][j];
             }
         }
@@ -969,18 +996,18 @@ static void monitor_invert(float *p, int32_t n, float part)
     monitor_factorise(p, p, n, 0.0f, part, 0.0f, MONITOR_RENEWAL_BOUND, MONITOR_COORDINATE_LIMIT);
     /* L^-1, row by row from above, each row from the left */
     int32_t row = 0;
-    MONITOR_LOOP(42)
+    MONITOR_LOOP(43)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(42)
+        MONITOR_TURN(43)
         int32_t start = 0;
-        MONITOR_LOOP(43)
+        MONITOR_LOOP(44)
         for (int32_t j = 0; j < i; j++) {
-            MONITOR_TURN(43)
+            MONITOR_TURN(44)
             float total = 0.0f;
             int32_t at = start + j;
-            MONITOR_LOOP(44)
+            MONITOR_LOOP(45)
             for (int32_t k = j; k < i; k++) {
-                MONITOR_TURN(44)
+                MONITOR_TURN(45)
                 total += p[row + k] * p[at];
                 at = at + k + 1;
             }
@@ -990,18 +1017,18 @@ static void monitor_invert(float *p, int32_t n, float part)
         row = row + i + 1;
     }
     row = 0;
-    MONITOR_LOOP(45)
+    MONITOR_LOOP(46)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(45)
+        MONITOR_TURN(46)
         /* the diagonal element last, because the others need it */
-        MONITOR_LOOP(46)
+        MONITOR_LOOP(47)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(46)
+            MONITOR_TURN(47)
             float total = 0.0f;
             int32_t at = row;
-            MONITOR_LOOP(47)
+            MONITOR_LOOP(48)
             for (int32_t k = i; k < n; k++) {
-                MONITOR_TURN(47)
+                MONITOR_TURN(48)
                 total += p[at + i] * p[at + j];
                 at = at + k + 1;
             }
@@ -1014,36 +1041,36 @@ static void monitor_invert(float *p, int32_t n, float part)
 /* Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2). */
 static void monitor_renew(monitor_t *s)
 {
-    MONITOR_LOOP(48)
+    MONITOR_LOOP(49)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(48)
+        MONITOR_TURN(49)
         s->g[i] = 0.0f;
     }
-    MONITOR_LOOP(49)
+    MONITOR_LOOP(50)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(49)
+        MONITOR_TURN(50)
         monitor_gram_row(s, i);
         monitor_row_times(s);
         monitor_add_rows(s->g, s->a[i], s->u);
     }
     monitor_shorten(s);
     int32_t row = 0;
-    MONITOR_LOOP(50)
+    MONITOR_LOOP(51)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(50)
+        MONITOR_TURN(51)
         monitor_gram_row(s, i);
-        MONITOR_LOOP(51)
+        MONITOR_LOOP(52)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(51)
+            MONITOR_TURN(52)
             s->p[row + j] = s->column[j];
         }
         row = row + i + 1;
     }
     /* the vectors were independent when they were stored; rounding must not change this */
     monitor_invert(s->p, s->n, MONITOR_SLACK * MONITOR_ALD_THRESHOLD);
-    MONITOR_LOOP(52)
+    MONITOR_LOOP(53)
     for (int32_t i = 0; i < row; i++) {
-        MONITOR_TURN(52)
+        MONITOR_TURN(53)
         s->p[i] = monitor_clipped(s->p[i], -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
 }
@@ -1052,14 +1079,14 @@ static void monitor_renew(monitor_t *s)
 static void monitor_compare(monitor_t *s)
 {
     const int32_t n = s->n;
-    MONITOR_LOOP(53)
+    MONITOR_LOOP(54)
     for (int32_t attempt = 0; attempt < 2; attempt++) {
-        MONITOR_TURN(53)
+        MONITOR_TURN(54)
         monitor_symmetric_times(s->p, s->k, s->b, n);
         float delta = s->own;
-        MONITOR_LOOP(54)
+        MONITOR_LOOP(55)
         for (int32_t i = 0; i < n; i++) {
-            MONITOR_TURN(54)
+            MONITOR_TURN(55)
             delta = delta - (s->k[i] * s->b[i]);
         }
         s->delta = monitor_clipped(delta, 0.0f, s->own);
@@ -1085,9 +1112,9 @@ static void monitor_start_column(monitor_t *s, float delta)
 {
     const int32_t n = s->n;
     const float inverse = 1.0f / monitor_sqrt(delta);
-    MONITOR_LOOP(55)
+    MONITOR_LOOP(56)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(55)
+        MONITOR_TURN(56)
         s->a[i][n] = monitor_clipped(-(s->b[i] * inverse), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
     s->a[n][n] = monitor_clipped(inverse, 0.0f, MONITOR_ROW_LIMIT);
@@ -1099,21 +1126,21 @@ static void monitor_border(monitor_t *s, int32_t n, float delta)
 {
     const float inverse = 1.0f / delta;
     int32_t row = 0;
-    MONITOR_LOOP(56)
+    MONITOR_LOOP(57)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(56)
+        MONITOR_TURN(57)
         const float part = s->b[i] * inverse;
-        MONITOR_LOOP(57)
+        MONITOR_LOOP(58)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(57)
+            MONITOR_TURN(58)
             s->p[row + j] = monitor_clipped(s->p[row + j] + (part * s->b[j]), -MONITOR_INVERSE_LIMIT,
                     MONITOR_INVERSE_LIMIT);
         }
         row = row + i + 1;
     }
-    MONITOR_LOOP(58)
+    MONITOR_LOOP(59)
     for (int32_t j = 0; j < n; j++) {
-        MONITOR_TURN(58)
+        MONITOR_TURN(59)
         s->p[row + j] = monitor_clipped(-(s->b[j] * inverse), -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
     }
     s->p[row + n] = inverse;
@@ -1122,14 +1149,14 @@ static void monitor_border(monitor_t *s, int32_t n, float delta)
 /* Store the sample, and its rows of A and K, at position i.  O(N + D + r). */
 static void monitor_put(monitor_t *s, int32_t i)
 {
-    MONITOR_LOOP(59)
+    MONITOR_LOOP(60)
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
-        MONITOR_TURN(59)
+        MONITOR_TURN(60)
         s->v[i][j] = s->x[j];
     }
-    MONITOR_LOOP(60)
+    MONITOR_LOOP(61)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(60)
+        MONITOR_TURN(61)
         s->a[i][j] = monitor_clipped(s->t[j], -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
     }
 }
@@ -1150,21 +1177,21 @@ static bool monitor_start(monitor_t *s)
     const int32_t n = s->n;
     monitor_start_column(s, s->delta);
     int32_t at = 0;
-    MONITOR_LOOP(61)
-    for (int32_t j = 0; j < n; j++) {
-        MONITOR_TURN(61)
-        at = at + j + 1;
-    }
     MONITOR_LOOP(62)
     for (int32_t j = 0; j < n; j++) {
         MONITOR_TURN(62)
+        at = at + j + 1;
+    }
+    MONITOR_LOOP(63)
+    for (int32_t j = 0; j < n; j++) {
+        MONITOR_TURN(63)
         s->g[at + j] = 0.0f;
     }
     s->g[at + n] = 1.0f;
     monitor_border(s, n, s->delta);
-    MONITOR_LOOP(63)
+    MONITOR_LOOP(64)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(63)
+        MONITOR_TURN(64)
         s->t[j] = s->a[n][j];
     }
     s->n = n + 1;
@@ -1186,9 +1213,9 @@ static float monitor_share_of_ridge(const monitor_t *s)
 static inline float monitor_square(const float a[MONITOR_RANK])
 {
     float total = 0.0f;
-    MONITOR_LOOP(64)
+    MONITOR_LOOP(65)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(64)
+        MONITOR_TURN(65)
         total += a[j] * a[j];
     }
     return total;
@@ -1208,9 +1235,9 @@ static float monitor_step_length(const monitor_t *s, float rho)
 static inline float monitor_product(const float a[MONITOR_RANK], const float b[MONITOR_RANK])
 {
     float total = 0.0f;
-    MONITOR_LOOP(65)
+    MONITOR_LOOP(66)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(65)
+        MONITOR_TURN(66)
         total += a[j] * b[j];
     }
     return total;
@@ -1220,13 +1247,13 @@ static inline float monitor_product(const float a[MONITOR_RANK], const float b[M
 static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK])
 {
     int32_t row = 0;
-    MONITOR_LOOP(66)
+    MONITOR_LOOP(67)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(66)
+        MONITOR_TURN(67)
         const float weight = scale * a[i];
-        MONITOR_LOOP(67)
+        MONITOR_LOOP(68)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(67)
+            MONITOR_TURN(68)
             g[row + j] += weight * a[j];
         }
         row = row + i + 1;
@@ -1236,24 +1263,24 @@ static void monitor_add_square(float *g, float scale, const float a[MONITOR_RANK
 /* L = keep L + mu (phi - L q) q'.  Algorithm 2.  O(N r). */
 static void monitor_move_parametric(monitor_t *s, float mu, float keep)
 {
-    MONITOR_LOOP(68)
+    MONITOR_LOOP(69)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(68)
+        MONITOR_TURN(69)
         const float part = mu * monitor_product(s->a[i], s->q);
-        MONITOR_LOOP(69)
+        MONITOR_LOOP(70)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(69)
+            MONITOR_TURN(70)
             s->a[i][j] = (keep * s->a[i][j]) - (part * s->q[j]);
         }
     }
-    MONITOR_LOOP(70)
+    MONITOR_LOOP(71)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(70)
+        MONITOR_TURN(71)
         s->t[j] = mu * s->q[j];
     }
-    MONITOR_LOOP(71)
+    MONITOR_LOOP(72)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(71)
+        MONITOR_TURN(72)
         s->g[i] = keep * keep * s->g[i];
     }
     monitor_add_square(s->g, mu * ((2.0f * keep * MONITOR_SHRINKAGE) + (mu * s->left)), s->q);
@@ -1292,9 +1319,9 @@ static int32_t monitor_least_missed(const monitor_t *s)
     int32_t best = 0;
     float least = 0.0f;
     int32_t at = 0;
-    MONITOR_LOOP(72)
+    MONITOR_LOOP(73)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(72)
+        MONITOR_TURN(73)
         float cost = 1.0f * monitor_square(s->a[i]);
         cost = cost * (1.0f / monitor_own_inverse(s, at, i));
         at = at + i + 2;
@@ -1310,12 +1337,12 @@ static int32_t monitor_least_missed(const monitor_t *s)
 /* Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r). */
 static void monitor_project(monitor_t *s)
 {
-    MONITOR_LOOP(73)
+    MONITOR_LOOP(74)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(73)
-        MONITOR_LOOP(74)
+        MONITOR_TURN(74)
+        MONITOR_LOOP(75)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(74)
+            MONITOR_TURN(75)
             s->a[i][j] = monitor_clipped(s->a[i][j] + (s->b[i] * s->t[j]), -MONITOR_ROW_LIMIT,
                     MONITOR_ROW_LIMIT);
         }
@@ -1327,15 +1354,15 @@ static void monitor_project(monitor_t *s)
 static void monitor_symmetric_clear(float *p, int32_t i, int32_t n)
 {
     int32_t at = monitor_row_of(i);
-    MONITOR_LOOP(75)
+    MONITOR_LOOP(76)
     for (int32_t j = 0; j < (i + 1); j++) {
-        MONITOR_TURN(75)
+        MONITOR_TURN(76)
         p[at + j] = 0.0f;
     }
     at = at + i;
-    MONITOR_LOOP(76)
+    MONITOR_LOOP(77)
     for (int32_t j = i + 1; j < n; j++) {
-        MONITOR_TURN(76)
+        MONITOR_TURN(77)
         at = at + j;
         p[at] = 0.0f;
     }
@@ -1352,32 +1379,32 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     monitor_symmetric_row(s->p, r, s->column, n);
     const float own = monitor_own_inverse(s, monitor_row_of(r) + r, r);
     const float part = s->b[r] * inverse;
-    MONITOR_LOOP(77)
+    MONITOR_LOOP(78)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(77)
+        MONITOR_TURN(78)
         s->column[i] += part * s->b[i];
     }
     s->column[r] = -part;
     const float release = 1.0f / own;
-    MONITOR_LOOP(78)
+    MONITOR_LOOP(79)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(78)
+        MONITOR_TURN(79)
         s->u[j] = s->a[r][j];
     }
-    MONITOR_LOOP(79)
+    MONITOR_LOOP(80)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(79)
+        MONITOR_TURN(80)
         const float share = s->column[i] * release;
         if (i == r) {
-            MONITOR_LOOP(80)
-            for (int32_t j = 0; j < MONITOR_RANK; j++) {
-                MONITOR_TURN(80)
-                s->t[j] = monitor_clipped(s->t[j] - (share * s->u[j]), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
-            }
-        } else {
             MONITOR_LOOP(81)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
                 MONITOR_TURN(81)
+                s->t[j] = monitor_clipped(s->t[j] - (share * s->u[j]), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
+            }
+        } else {
+            MONITOR_LOOP(82)
+            for (int32_t j = 0; j < MONITOR_RANK; j++) {
+                MONITOR_TURN(82)
                 s->a[i][j] = monitor_clipped(s->a[i][j] - (share * s->u[j]), -MONITOR_ROW_LIMIT,
                         MONITOR_ROW_LIMIT);
             }
@@ -1387,14 +1414,14 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     s->b[r] = -1.0f;
     monitor_symmetric_clear(s->p, r, n);
     int32_t row = 0;
-    MONITOR_LOOP(82)
+    MONITOR_LOOP(83)
     for (int32_t i = 0; i < n; i++) {
-        MONITOR_TURN(82)
+        MONITOR_TURN(83)
         const float one = s->b[i] * inverse;
         const float other = s->column[i] * release;
-        MONITOR_LOOP(83)
+        MONITOR_LOOP(84)
         for (int32_t j = 0; j < (i + 1); j++) {
-            MONITOR_TURN(83)
+            MONITOR_TURN(84)
             const float changed = s->p[row + j] + ((one * s->b[j]) - (other * s->column[j]));
             s->p[row + j] = monitor_clipped(changed, -MONITOR_INVERSE_LIMIT, MONITOR_INVERSE_LIMIT);
         }
@@ -1420,9 +1447,9 @@ static void monitor_correct(monitor_t *s)
     monitor_symmetric_times(s->p, s->column, s->b, n);
     float total = 0.0f;
     float worst = 0.0f;
-    MONITOR_LOOP(84)
+    MONITOR_LOOP(85)
     for (int32_t l = 0; l < n; l++) {
-        MONITOR_TURN(84)
+        MONITOR_TURN(85)
         total += s->column[l] * s->b[l];
         const float off = (l == i) ? (s->b[l] - 1.0f) : s->b[l];
         if (monitor_absolute(off) > worst) {
@@ -1435,9 +1462,9 @@ static void monitor_correct(monitor_t *s)
     } else {
         const float inverse = 1.0f / s->column[i];
         int32_t at = monitor_row_of(i);
-        MONITOR_LOOP(85)
+        MONITOR_LOOP(86)
         for (int32_t l = 0; l < n; l++) {
-            MONITOR_TURN(85)
+            MONITOR_TURN(86)
             if (l < i) {
                 s->p[at + l] = monitor_clipped(s->p[at + l] - (s->b[l] * inverse), -MONITOR_INVERSE_LIMIT,
                         MONITOR_INVERSE_LIMIT);
@@ -1513,9 +1540,9 @@ static void monitor_wonder(monitor_t *s)
 /* Element (j, j) of (G + lambda I)^-1; large if the other columns almost express column j.  O(r^2 / 2). */
 static float monitor_redundancy(monitor_t *s, int32_t j)
 {
-    MONITOR_LOOP(86)
+    MONITOR_LOOP(87)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(86)
+        MONITOR_TURN(87)
         s->u[i] = (i == j) ? 1.0f : 0.0f;
     }
     /* column j of C^-1; no element is above 1 / sqrt(lambda) */
@@ -1586,9 +1613,9 @@ static bool monitor_censored(monitor_t *s)
 static int32_t monitor_dead_column(const monitor_t *s)
 {
     int32_t at = 0;
-    MONITOR_LOOP(87)
+    MONITOR_LOOP(88)
     for (int32_t j = 0; j < s->rank; j++) {
-        MONITOR_TURN(87)
+        MONITOR_TURN(88)
         if (!(s->g[at] > MONITOR_DEAD)) {
             return j;
         }
@@ -1602,9 +1629,9 @@ static int32_t monitor_weakest_column(monitor_t *s)
 {
     int32_t best = 0;
     float largest = 0.0f;
-    MONITOR_LOOP(88)
+    MONITOR_LOOP(89)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(88)
+        MONITOR_TURN(89)
         const float total = monitor_redundancy(s, j);
         if (total > largest) {
             best = j;
@@ -1622,9 +1649,9 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     /* the usual squared length: the mean of G's diagonal, or lambda if that is larger */
     float length = 0.0f;
     int32_t at = 0;
-    MONITOR_LOOP(89)
+    MONITOR_LOOP(90)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(89)
+        MONITOR_TURN(90)
         length += s->g[at];
         at = at + j + 2;
     }
@@ -1639,15 +1666,15 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     monitor_symmetric_row(s->g, r, s->h, MONITOR_RANK);
     const float left = s->left + (((2.0f * MONITOR_SHRINKAGE) + s->h[r]) * lost * lost);
     const float scale = monitor_sqrt(length) * (1.0f / monitor_sqrt(left));
-    MONITOR_LOOP(90)
+    MONITOR_LOOP(91)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(90)
+        MONITOR_TURN(91)
         s->a[i][r] = monitor_clipped(-(monitor_product(s->a[i], s->q) * scale), -MONITOR_ROW_LIMIT,
                 MONITOR_ROW_LIMIT);
     }
-    MONITOR_LOOP(91)
+    MONITOR_LOOP(92)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
-        MONITOR_TURN(91)
+        MONITOR_TURN(92)
         s->t[i] = 0.0f;
         const float value = ((MONITOR_SHRINKAGE * s->q[i]) + (s->h[i] * lost)) * scale;
         if (i < r) {
@@ -1774,9 +1801,9 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     monitor_see(s, x);
     monitor_code(s);
     monitor_make_features(s);
-    MONITOR_LOOP(92)
+    MONITOR_LOOP(93)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(92)
+        MONITOR_TURN(93)
         z[j] = s->z[j];
     }
     return MONITOR_DONE;
@@ -1824,28 +1851,28 @@ static void monitor_forget_threshold(monitor_t *s)
 /* Forget the subspace and the alarm level. */
 static void monitor_forget_samples(monitor_t *s)
 {
-    MONITOR_LOOP(93)
+    MONITOR_LOOP(94)
     for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(93)
-        MONITOR_LOOP(94)
+        MONITOR_TURN(94)
+        MONITOR_LOOP(95)
         for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            MONITOR_TURN(94)
+            MONITOR_TURN(95)
             s->v[i][j] = 0.0f;
         }
-        MONITOR_LOOP(95)
+        MONITOR_LOOP(96)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(95)
+            MONITOR_TURN(96)
             s->a[i][j] = 0.0f;
         }
     }
-    MONITOR_LOOP(96)
+    MONITOR_LOOP(97)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(96)
+        MONITOR_TURN(97)
         s->g[i] = 0.0f;
     }
-    MONITOR_LOOP(97)
+    MONITOR_LOOP(98)
     for (int32_t i = 0; i < MONITOR_PACKED; i++) {
-        MONITOR_TURN(97)
+        MONITOR_TURN(98)
         s->p[i] = 0.0f;
     }
     s->censor = 0.0f;
@@ -1885,9 +1912,9 @@ static inline float monitor_strained(float part)
 static inline float monitor_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    MONITOR_LOOP(98)
+    MONITOR_LOOP(99)
     for (int32_t i = 0; i < 16; i++) {
-        MONITOR_TURN(98)
+        MONITOR_TURN(99)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2DCA95EEu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3F1DFAEEu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -426,22 +426,24 @@ static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t 
     }
 }
 
-/* Store the sample as vector r, in a free place or after the last vector.  Mitchinson et al. 2003, eq. 3-6. */
-static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t r)
+/* Store the sample, which is candidate ``newest``, as vector r: after the last one, or in a free place.  O(N + D).
+ *
+ * Mitchinson et al. 2003, eq. 3-6. */
+static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t r, int32_t newest)
 {
-    const int32_t n = s->n;
-    const bool fresh = r == n;
-    int32_t count = n + 1;
-    if (!fresh) {
-        count = n;
+    /* this cannot happen, but GCC does not know that and warns */
+    if (r >= PRESSURE_N_MAX) {
+        return;
     }
     pressure_place(s, x, r);
     PRESSURE_LOOP(9)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
         PRESSURE_TURN(9)
-        s->alpha[r][o] = pressure_settle(pressure_multiplier(s, n, o));
+        s->alpha[r][o] = pressure_settle(pressure_multiplier(s, newest, o));
     }
-    s->n = count;
+    if (r == s->n) {
+        s->n = r + 1;
+    }
 }
 
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
@@ -511,17 +513,15 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     if (full) {
         r = pressure_cheapest(s);
     }
-    int32_t place_at = n;
-    int32_t status = PRESSURE_ADDED;
     if (r == n) {
         return PRESSURE_DISCARDED;
     }
     if (r < n) {
-        place_at = r;
-        status = PRESSURE_REPLACED;
+        pressure_put_in(s, x, r, n);
+        return PRESSURE_REPLACED;
     }
-    pressure_put_in(s, x, place_at);
-    return status;
+    pressure_put_in(s, x, n, n);
+    return PRESSURE_ADDED;
 }
 
 /* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
