@@ -29,6 +29,8 @@ from pykernel.host.model import HostModel
 from pykernel.spec.family import REHEARSAL_LIMIT, affordable
 from pykernel.spec.model import Spec
 
+ACTIONS = ("training", "action")
+"""Kinds of entries that the self-test calls as actions, on the host and in C."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
 """Distances as numbers of halvings.  FAR: from an outlying sample to a usual sample; CLOSE: from a usual sample to one
@@ -190,7 +192,7 @@ class _Run:
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
         self.entries = self.program.entries_for(spec.config)
-        self.actions = [e for e in self.entries if e.kind in ("training", "action") and e.name != "restart"]
+        self.actions = [e for e in self.entries if e.kind in ACTIONS and e.name != "restart"]
         self.found, self.seed, self.last = OFFSET, 1, 1
         self.x = np.zeros(spec.width, spec.real.dtype)
         self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
@@ -260,7 +262,7 @@ class _Run:
                 for entry in self.actions[:0:-1]:
                     self.call(entry, *self.given(entry))
             if n in (0, self.plan.steps // 2, self.plan.steps - 1):
-                self.call_all("training", "action", but="restart")
+                self.call_all(*ACTIONS, but="restart")
                 self.call_all("visit")  # what was trained does not know the sample yet
                 self.call_all("reading")
             for called, samples in between(self.spec).items():
@@ -519,7 +521,7 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "gathers": calls("gather"),
         "labels": calls("label"),
         "updates": calls("update"),
-        "actions": calls("training", "action"),
+        "actions": calls(*ACTIONS),
         "guards": [
             ([call(e) for e in refusing], [c_place(s) for s in counts]) for refusing, counts in guards(spec, layout)
         ],

@@ -65,6 +65,7 @@ FEW_VERIFIED = 50
 BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
 EMULATED_A_SECOND = 30e6
+"""About so many instructions are emulated in a second; slower PCs end later than ``time``."""
 EMULATED = 600_000_000
 """Approximate number of instructions that are emulated to verify a model."""
 

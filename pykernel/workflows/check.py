@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 ON_TARGETS = 1000
 """Random samples on a target or a board, if nobody says how many."""
-HERE = 12_000
-"""The same with this machine's compilers."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +115,9 @@ class Asked:
     def count(self) -> int:
         if self.samples is not None:
             return self.samples
-        return ON_TARGETS if self.target or self.board else HERE
+        from pykernel.gen.check import SAMPLES
+
+        return ON_TARGETS if self.target or self.board else SAMPLES
 
 
 def check(
