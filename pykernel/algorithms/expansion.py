@@ -21,6 +21,7 @@ from pykernel.algorithms.elementary import (
     ROUNDING,
     ROUNDING_EXCESS,
     ROUNDING_OFFSET,
+    bounded,
     clipped,
     exp2_fraction,
     logistic,
@@ -214,7 +215,7 @@ def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
         see(m, x)
         make_values(m, m.x)
         for o in range(len(m.y)):
-            m.y[o] = clipped(m.y[o] - m.trained[o], -m.label_limit, m.label_limit)
+            m.y[o] = bounded(m.y[o] - m.trained[o], m.label_limit)
     return False
 
 
@@ -243,7 +244,7 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
         share = inverse * m.g[i]
         for j in range(i + 1):
             before = real(0) if fresh else m.settled[row + j]
-            m.settled[row + j] = clipped(m.forgetting * (before + share * m.g[j]), -m.settled_limit, m.settled_limit)
+            m.settled[row + j] = bounded(m.forgetting * (before + share * m.g[j]), m.settled_limit)
         row += i + 1
 
 

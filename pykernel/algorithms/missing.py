@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.frame import Status
 from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.stages import Staged, Stages
@@ -84,9 +84,9 @@ def stand_in(m: Staged, j: Index) -> Real:
             return m.latest_input[j]
     if m.standardises:
         # rounding may bring the mean a little beyond the limit
-        return clipped(m.mean[j], -m.input_max_abs, m.input_max_abs)
+        return bounded(m.mean[j], m.input_max_abs)
     if m.rescales:
-        return clipped(m.input_center[j], -m.input_max_abs, m.input_max_abs)
+        return bounded(m.input_center[j], m.input_max_abs)
     return real(0)
 
 
@@ -108,7 +108,7 @@ def complete_by_center(m: CompletingGiven, x: Real[DIM]) -> None:
     for j in range(len(x)):
         m.full[j] = x[j]
         if is_missing(x[j]):
-            m.full[j] = clipped(m.input_center[j], -m.input_max_abs, m.input_max_abs)
+            m.full[j] = bounded(m.input_center[j], m.input_max_abs)
 
 
 @kernel

@@ -4,7 +4,7 @@ Lower triangles and symmetric matrices are stored row by row, up to the diagonal
 row, from the diagonal on.  The first row of an upper triangle has ``width`` places, even if fewer are in use.
 """
 
-from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
 
@@ -83,7 +83,7 @@ def factorise(
             total = g[row + j]
             for k in range(j):
                 total = total - l[row + k] * l[other + k]
-            total = clipped(total * l[other + j], -limit, limit)
+            total = bounded(total * l[other + j], limit)
             l[row + j] = total
             pivot = pivot - total * total
             other = other + j + 1

@@ -16,7 +16,7 @@ The answers of the whole are 2 q - 1, so that the largest belongs to the most li
 the second.
 """
 
-from pykernel.algorithms.elementary import clipped, log2_one_plus, softmax, winner
+from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus, softmax, winner
 from pykernel.algorithms.expert import (
     EXPERT_KNOWN,
     RANDOM_LEAST,
@@ -63,7 +63,7 @@ def sharpness_of_model(m: Advised) -> Real:
 @kernel
 def odds(f: Real, sharp: Real, outputs: Index) -> Real:
     """The logarithm of a class's odds, up to what all classes share.  Two classes have the functions f and -f."""
-    size = sharp * clipped(f, -LOUD, LOUD)
+    size = sharp * bounded(f, LOUD)
     return size + size if outputs == 1 else size
 
 
@@ -157,7 +157,7 @@ def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], r
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
         slope += off * odds(f[o], sharp, len(y))
-    part = real(1) - clipped(rate * slope, -SHARP_STEP, SHARP_STEP)
+    part = real(1) - bounded(rate * slope, SHARP_STEP)
     return clipped(sharp * part, SHARP_LEAST, SHARP_MOST)
 
 

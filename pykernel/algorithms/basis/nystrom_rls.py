@@ -37,7 +37,7 @@ from pykernel.algorithms.basis.reservoir import (
     enlarge,
     least_missed,
 )
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import row_of
@@ -136,8 +136,8 @@ def reduce(m: NystromModel, r: Index) -> None:
             later = later + i
             old = m.l[later + k]
             other = m.l[later + k + 1]
-            m.l[later + k] = clipped(cosine * old + sine * other, -m.turned_limit, m.turned_limit)
-            m.l[later + k + 1] = clipped(cosine * other - sine * old, -m.turned_limit, m.turned_limit)
+            m.l[later + k] = bounded(cosine * old + sine * other, m.turned_limit)
+            m.l[later + k + 1] = bounded(cosine * other - sine * old, m.turned_limit)
         rotate_pair(m.z, k, cosine, sine)
         if m.caches:
             for t in range(m.count[0]):

@@ -11,7 +11,7 @@ from pykernel.algorithms.basis.coordinates import (
     append,
     invert_diagonal,
 )
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.extents import M_MAX, N_MAX
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import substitute_backward, substitute_forward
@@ -175,7 +175,7 @@ def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
         inverse = real(1) / sqrt(m.kappa[0])
         for t in range(m.count[0]):
             over = minus_product(kernel_value(m, x, m.rows[t]), m.coordinates[t], m.z, n)
-            over = clipped(over * inverse, -m.coordinate_limit, m.coordinate_limit)
+            over = bounded(over * inverse, m.coordinate_limit)
             m.coordinates[t, n] = over
             if m.method != Method.STREAM:
                 rest = m.rest[t] - over * over

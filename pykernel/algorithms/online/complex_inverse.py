@@ -4,7 +4,7 @@ Z is bordered and reduced as P is, and far better conditioned than W's own updat
 K has the ridge on its diagonal.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_product
 from pykernel.algorithms.packed import symmetric_close, symmetric_row, symmetric_times
@@ -24,12 +24,12 @@ def express_complex(m: OnlineModel, n: Index) -> None:
     for i in range(n):
         re -= m.t_re[i] * m.k[i]
         im -= m.t_im[i] * m.k[i]
-        m.t_re[i] = clipped(m.t_re[i], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-        m.t_im[i] = clipped(m.t_im[i], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        m.t_re[i] = bounded(m.t_re[i], LARGEST_ELEMENT)
+        m.t_im[i] = bounded(m.t_im[i], LARGEST_ELEMENT)
     # the imaginary part of a Schur complement is at least sqrt(mu); "!(im > ..)" also replaces NaN
     if not (im > m.root_mu):
         im = m.root_mu
-    re = clipped(re, -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    re = bounded(re, LARGEST_ELEMENT)
     im = clipped(im, m.root_mu, LARGEST_ELEMENT)
     scale = real(1) / (re * re + im * im)
     m.s_re[0] = re * scale
@@ -59,8 +59,8 @@ def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
     symmetric_row(m.z_re, r, m.t_re, n)
     symmetric_row(m.z_im, r, m.t_im, n)
     for j in range(n):
-        m.t_re[j] = clipped(m.t_re[j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
-        m.t_im[j] = clipped(m.t_im[j], -LARGEST_ELEMENT, LARGEST_ELEMENT)
+        m.t_re[j] = bounded(m.t_re[j], LARGEST_ELEMENT)
+        m.t_im[j] = bounded(m.t_im[j], LARGEST_ELEMENT)
     square = m.t_re[r] * m.t_re[r] + m.t_im[r] * m.t_im[r]
     # Z_rr is the reciprocal of a Schur complement
     scale = real(1) / (square if square > SMALLEST_SQUARE else SMALLEST_SQUARE)

@@ -1,6 +1,6 @@
 """A step down the gradient of a sample's squared error, in its multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.hooks import share_of_nearest
 from pykernel.algorithms.online.projections import project_klms
@@ -12,7 +12,7 @@ from pykernel.dialect import Bool, Real, absolute, kernel
 def limited(m: OnlineModel, step: Real) -> Real:
     """A gradient step, kept within its limit."""
     if m.limits_step:
-        return clipped(step, -m.step_limit, m.step_limit)
+        return bounded(step, m.step_limit)
     return step
 
 
@@ -21,7 +21,7 @@ def limited_by_norm(m: OnlineModel, step: Real) -> Real:
     """A gradient step in units of sqrt(k(x, x)), limited so that f(x) changes by at most step_limit."""
     if m.limits_step:
         most = m.step_limit / m.norm[0]
-        return clipped(step, -most, most)
+        return bounded(step, most)
     return step
 
 

@@ -13,7 +13,7 @@ because no element of S is above 1.
 """
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
@@ -116,7 +116,7 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
     for o in range(len(m.error)):
         e = m.error[o] * m.label_scale
         if not m.unit:
-            e = clipped(e, -LARGEST_ERROR, LARGEST_ERROR)
+            e = bounded(e, LARGEST_ERROR)
         squares += e * e
     squares = squares * (real(1) / real(len(m.error)))
     power = m.power[0] + (squares * inverse - m.power[0]) * (real(1) / m.weight[0])

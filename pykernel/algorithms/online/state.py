@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, plain_value
@@ -234,7 +234,7 @@ class OnlineModel(Framed):
 @kernel
 def as_element(value: Real) -> Real:
     """An element of P, kept within limits.  Learning never reaches these limits, but a forged snapshot may."""
-    return clipped(value, -LARGEST_ELEMENT, LARGEST_ELEMENT)
+    return bounded(value, LARGEST_ELEMENT)
 
 
 @kernel

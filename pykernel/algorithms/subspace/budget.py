@@ -8,7 +8,7 @@ Drop: row i is left out.  L then changes by k_ii |a_i|^2, which is more, because
 The newest sample is a candidate for removal before it is stored, so neither way needs a row beyond the budget.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.frame import Status
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
@@ -60,10 +60,10 @@ def border(m: SubspaceModel, n: Index, delta: Real) -> None:
     for i in range(n):
         part = m.b[i] * inverse
         for j in range(i + 1):
-            m.p[row + j] = clipped(m.p[row + j] + part * m.b[j], -m.inverse_limit, m.inverse_limit)
+            m.p[row + j] = bounded(m.p[row + j] + part * m.b[j], m.inverse_limit)
         row = row + i + 1
     for j in range(n):
-        m.p[row + j] = clipped(-(m.b[j] * inverse), -m.inverse_limit, m.inverse_limit)
+        m.p[row + j] = bounded(-(m.b[j] * inverse), m.inverse_limit)
     m.p[row + n] = inverse
 
 
@@ -87,7 +87,7 @@ def renew(m: SubspaceModel) -> None:
         # the vectors were independent when they were stored; rounding must not change this
         invert(m.p, m.n[0], SLACK * m.ald_threshold, m.renewal_bound, m.coordinate_limit)
         for i in range(row):
-            m.p[i] = clipped(m.p[i], -m.inverse_limit, m.inverse_limit)
+            m.p[i] = bounded(m.p[i], m.inverse_limit)
 
 
 @kernel
@@ -138,14 +138,14 @@ def correct(m: SubspaceModel) -> None:
         at = row_of(i)
         for l in range(n):
             if l < i:
-                m.p[at + l] = clipped(m.p[at + l] - m.b[l] * inverse, -m.inverse_limit, m.inverse_limit)
+                m.p[at + l] = bounded(m.p[at + l] - m.b[l] * inverse, m.inverse_limit)
             elif l == i:
                 at = at + i
                 changed = m.p[at] + (real(1) + total * inverse - real(2) * m.b[i]) * inverse
-                m.p[at] = clipped(changed, -m.inverse_limit, m.inverse_limit)
+                m.p[at] = bounded(changed, m.inverse_limit)
             else:
                 at = at + l
-                m.p[at] = clipped(m.p[at] - m.b[l] * inverse, -m.inverse_limit, m.inverse_limit)
+                m.p[at] = bounded(m.p[at] - m.b[l] * inverse, m.inverse_limit)
 
 
 # --------------------------------------------------------------------------------------------------- who goes
@@ -186,7 +186,7 @@ def project(m: SubspaceModel) -> None:
     """Replace Phi A + phi t' by Phi (A + b t'): keep the part of the sample that the vectors express.  O(N r)."""
     for i in range(m.n[0]):
         for j in range(len(m.t)):
-            m.a[i, j] = clipped(m.a[i, j] + m.b[i] * m.t[j], -m.row_limit, m.row_limit)
+            m.a[i, j] = bounded(m.a[i, j] + m.b[i] * m.t[j], m.row_limit)
     add_square(m.g, -m.delta[0], m.t)
 
 
@@ -223,10 +223,10 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
         share = m.column[i] * release
         if i == r:
             for j in range(len(m.t)):
-                m.t[j] = clipped(m.t[j] - share * m.u[j], -m.row_limit, m.row_limit)
+                m.t[j] = bounded(m.t[j] - share * m.u[j], m.row_limit)
         else:
             for j in range(len(m.u)):
-                m.a[i, j] = clipped(m.a[i, j] - share * m.u[j], -m.row_limit, m.row_limit)
+                m.a[i, j] = bounded(m.a[i, j] - share * m.u[j], m.row_limit)
     add_square(m.g, -release, m.u)
     m.b[r] = -real(1)
     symmetric_clear(m.p, r, n)
@@ -236,7 +236,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
         other = m.column[i] * release
         for j in range(i + 1):
             changed = m.p[row + j] + (one * m.b[j] - other * m.column[j])
-            m.p[row + j] = clipped(changed, -m.inverse_limit, m.inverse_limit)
+            m.p[row + j] = bounded(changed, m.inverse_limit)
         row = row + i + 1
 
 
@@ -257,7 +257,7 @@ def put(m: SubspaceModel, i: Index) -> None:
     for j in range(len(m.x)):
         m.v[i, j] = m.x[j]
     for j in range(len(m.t)):
-        m.a[i, j] = clipped(m.t[j], -m.row_limit, m.row_limit)
+        m.a[i, j] = bounded(m.t[j], m.row_limit)
     if m.fades:
         m.claim[i] = real(1)
     if keeps_gram(m):

@@ -8,7 +8,7 @@ q = (G + lambda I)^-1 v.  The rest of the sample is |phi(x) - L q|^2 = k(x, x) -
 
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.frame import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
@@ -234,7 +234,7 @@ def code(m: SubspaceModel) -> None:
     factorise(m.g, m.c, rank, m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.factor_limit)
     for j in range(rank):
         # |L'phi|^2 is at most tr G k(x, x)
-        m.inner[j] = clipped(m.inner[j], -m.inner_limit, m.inner_limit)
+        m.inner[j] = bounded(m.inner[j], m.inner_limit)
         m.q[j] = m.inner[j]
     # |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x)
     substitute_forward(m.c, m.q, rank, m.coordinate_limit)
@@ -272,7 +272,7 @@ def make_features(m: SubspaceModel) -> None:
             m.z[i] += m.q[i] * (real(1) / m.f[row + i])
         row = row + i + 1
     for j in range(rank):
-        m.z[j] = clipped(m.z[j], -m.coordinate_limit, m.coordinate_limit)
+        m.z[j] = bounded(m.z[j], m.coordinate_limit)
 
 
 @kernel
@@ -322,7 +322,7 @@ def start_column(m: SubspaceModel, delta: Real) -> None:
     n = m.n[0]
     inverse = real(1) / sqrt(delta)
     for i in range(n):
-        m.a[i, n] = clipped(-(m.b[i] * inverse), -m.row_limit, m.row_limit)
+        m.a[i, n] = bounded(-(m.b[i] * inverse), m.row_limit)
     m.a[n, n] = clipped(inverse, real(0), m.row_limit)
     m.rank[0] = n + 1
 
@@ -387,7 +387,7 @@ def restart_column(m: SubspaceModel, r: Index) -> None:
     left = m.left[0] + (real(2) * m.shrinkage + m.h[r]) * lost * lost
     scale = sqrt(length) * (real(1) / sqrt(left))
     for i in range(m.n[0]):
-        m.a[i, r] = clipped(-(product(m.a[i], m.q) * scale), -m.row_limit, m.row_limit)
+        m.a[i, r] = bounded(-(product(m.a[i], m.q) * scale), m.row_limit)
     for i in range(len(m.q)):
         m.t[i] = real(0)
         value = (m.shrinkage * m.q[i] + m.h[i] * lost) * scale

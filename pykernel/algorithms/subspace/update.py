@@ -4,7 +4,7 @@ Every update begins with the results of ``code``.  It writes the sample's row of
 be stored.  It updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
 """
 
-from pykernel.algorithms.elementary import clipped
+from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.packed import (
     factorise,
     substitute_backward,
@@ -60,7 +60,7 @@ def correlate(m: SubspaceModel, stored: Bool) -> Real:
     largest = last
     for i in range(n):
         # |phi_i'(phi - L q)| is at most sqrt(k(x_i, x_i) k(x, x))
-        m.s[i] = clipped(m.k[i] - m.s[i], -m.value_bound, m.value_bound)
+        m.s[i] = bounded(m.k[i] - m.s[i], m.value_bound)
         symmetric_row(m.gram, i, m.column, n)
         total = absolute(m.k[i]) if stored else real(0)
         for j in range(n):
@@ -71,7 +71,7 @@ def correlate(m: SubspaceModel, stored: Bool) -> Real:
         # only in a forged snapshot
         largest = m.own[0]
     newest = m.own[0] - product(m.inner, m.q) if stored else real(0)
-    m.newest[0] = clipped(newest, -m.value_bound, m.value_bound)
+    m.newest[0] = bounded(newest, m.value_bound)
     return largest
 
 
@@ -98,11 +98,11 @@ def move_hybrid(m: SubspaceModel, step: Real, keep: Real, stored: Bool) -> None:
     length = clipped(mu * (length + m.newest[0] * (mu * last)), real(0), LONGEST)
     most = real(2) * m.inner_limit * step
     for j in range(len(m.h)):
-        m.h[j] = clipped(m.h[j], -most, most)
+        m.h[j] = bounded(m.h[j], most)
     for i in range(n):
         part = mu * m.s[i]
         for j in range(len(m.q)):
-            m.a[i, j] = clipped(keep * m.a[i, j] + part * m.q[j], -m.row_limit, m.row_limit)
+            m.a[i, j] = bounded(keep * m.a[i, j] + part * m.q[j], m.row_limit)
     for j in range(len(m.q)):
         m.t[j] = mu * m.newest[0] * m.q[j]
     multiply(m.g, keep * keep, len(m.g))
@@ -123,7 +123,7 @@ def move_nonparametric(m: SubspaceModel, step: Real, loss: Real, stored: Bool) -
     for i in range(n):
         for j in range(len(m.q)):
             moved = m.a[i, j] + (mu * (m.s[i] * m.q[j]) - fade * m.ka[i, j])
-            m.a[i, j] = clipped(moved, -m.row_limit, m.row_limit)
+            m.a[i, j] = bounded(moved, m.row_limit)
     for j in range(len(m.q)):
         m.t[j] = mu * (m.newest[0] * m.q[j]) - fade * m.inner[j] if stored else real(0)
     zero(m.g, len(m.g))
@@ -175,7 +175,7 @@ def move_rls(m: SubspaceModel) -> None:
     multiply(m.moments, m.memory, len(m.moments))
     add_square(m.moments, real(1), m.q)
     for i in range(len(m.moments)):
-        m.moments[i] = clipped(m.moments[i], -m.moment_limit, m.moment_limit)
+        m.moments[i] = bounded(m.moments[i], m.moment_limit)
     factorise(m.moments, m.c, len(m.q), m.shrinkage, real(0), real(0.5) * m.shrinkage, m.root_bound, m.moment_root)
     copy(m.q, m.t, len(m.t))
     # q'T q is at most 1, and |T q| at most 1 / sqrt(lambda); the limits are twice that, because of rounding
@@ -219,7 +219,7 @@ def move_rls(m: SubspaceModel) -> None:
             total = real(0)
             for k in range(len(m.u)):
                 total += m.a[i, k] * m.m[k, j]
-            m.u[j] = clipped(total, -m.row_limit, m.row_limit)
+            m.u[j] = bounded(total, m.row_limit)
         copy(m.u, m.a[i], len(m.u))
 
 
@@ -246,7 +246,7 @@ def shorten(m: SubspaceModel) -> None:
     No element of G is above its trace, except in a forged snapshot.
     """
     for i in range(len(m.g)):
-        m.g[i] = clipped(m.g[i], -m.element_limit, m.element_limit)
+        m.g[i] = bounded(m.g[i], m.element_limit)
     trace = real(0)
     at = 0
     for j in range(len(m.a[0])):
@@ -254,7 +254,7 @@ def shorten(m: SubspaceModel) -> None:
         at = at + j + 2
     if not (trace <= m.square_limit):
         for i in range(len(m.g)):
-            m.g[i] = clipped(real(0.25) * m.g[i], -m.square_limit, m.square_limit)
+            m.g[i] = bounded(real(0.25) * m.g[i], m.square_limit)
         for i in range(m.n[0]):
             for j in range(len(m.a[0])):
                 m.a[i, j] = real(0.5) * m.a[i, j]
