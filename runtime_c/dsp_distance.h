@@ -16,8 +16,7 @@ static uint32_t pk_narrow_distance(const int16_t a[PK_DIM], const int16_t b[PK_D
         total = __smlad(difference, difference, total);
     }
     if ((PK_DIM % 2) != 0) {
-        const int32_t last = (int32_t)a[PK_DIM - 1] - (int32_t)b[PK_DIM - 1];
-        rest = (uint32_t)last * (uint32_t)last;
+        rest = pk_exact_square((int32_t)a[PK_DIM - 1] - (int32_t)b[PK_DIM - 1]);
     }
     return (uint32_t)total + rest;
 }
