@@ -1,4 +1,4 @@
-/* 2^(d - 127), exactly, for x = 2^23 + d with d from 1 to 254; 0 for smaller d.  FPUs do it by conversions that end at 0. */
+/* 2^(d - 127), exactly, for x = 2^23 + d with d from 1 to 254; 0 for smaller d.  An FPU converts negative numbers to 0. */
 static inline float pk_pow2_rounded(float x)
 {
 #if defined(__GNUC__) && defined(__arm__) && defined(__ARM_ARCH) && (__ARM_ARCH >= 7) && defined(__ARM_FP) \

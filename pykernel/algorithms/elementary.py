@@ -73,8 +73,8 @@ EXP2_POLYNOMIAL = Constant(
 )
 
 
-# adding it rounds to a whole number k, and pow2_rounded of the sum is 2^k / RAISED: zero from -FLOOR_EXPONENT - 1 down.  The
-# polynomial is RAISED times as large, so that no product is subnormal
+# adding it rounds to a whole number k, and pow2_rounded of the sum is 2^k / RAISED: zero if k < -FLOOR_EXPONENT.  The polynomial
+# is RAISED times as large, so that no product is subnormal
 ROUNDING = Constant(float32=2.0**23 + 61, float64=2.0**52 + 61)
 RAISED = Constant(float32=2.0**66, float64=2.0**962)
 EXP2_RAISED = Constant(
@@ -84,7 +84,7 @@ EXP2_RAISED = Constant(
 
 @kernel
 def exp2_rounded(f: Real, rounded: Real) -> Real:
-    """2^(f + k) for |f| <= 1/2 and rounded = ROUNDING + k, within 2 ulp; zero if k < -FLOOR_EXPONENT."""
+    """2^(f + k) for |f| <= 1/2 and rounded = ROUNDING + k, within 2 ulp; zero if k < -60."""
     q = EXP2_RAISED[0]
     for i in range(1, len(EXP2_RAISED)):
         q = q * f + EXP2_RAISED[i]
