@@ -75,6 +75,8 @@ class FixedKernelConfig(Config):
     degree: Index  # polynomial
     odd: bool  # ... whether it is odd
 
+    unseen = frozenset({"narrow"})
+
 
 @with_dsp("dsp_dot.h")
 def dot(a: Int16[DIM], b: Int16[DIM]) -> Index:
