@@ -107,6 +107,8 @@ def contents():
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule in ("klms", "spectrum-softmax"):
         add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
+    # kernel values below one unit of the answer
+    add("frozen int16 narrow kernel", merged(content_of("frozen", "int16", "plain"), "kernel", "sigma", 0.25))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),
