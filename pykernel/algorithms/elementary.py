@@ -1,7 +1,20 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
 from pykernel.algorithms.vectors import copy, multiply
-from pykernel.dialect import CLASSES, OUTPUTS, Constant, Index, Real, absolute, floor_log2, kernel, pow2, pow2_rounded, real, truncate
+from pykernel.dialect import (
+    CLASSES,
+    OUTPUTS,
+    Constant,
+    Index,
+    Real,
+    absolute,
+    floor_log2,
+    kernel,
+    pow2,
+    pow2_rounded,
+    real,
+    truncate,
+)
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -78,7 +91,10 @@ EXP2_POLYNOMIAL = Constant(
 ROUNDING = Constant(float32=2.0**23 + 61, float64=2.0**52 + 61)
 RAISED = Constant(float32=2.0**66, float64=2.0**962)
 EXP2_RAISED = Constant(
-    **{name: tuple(c * RAISED.by_precision[name] for c in table) for name, table in EXP2_POLYNOMIAL.by_precision.items()}
+    **{
+        name: tuple(c * RAISED.by_precision[name] for c in table)
+        for name, table in EXP2_POLYNOMIAL.by_precision.items()
+    }
 )
 
 
