@@ -75,11 +75,11 @@ def test_squared_distances_by_dsp_instructions(dim: int) -> None:
         assert report.ok, report.rows
     widest = int(spec.conversion.reach.max() + np.abs(spec.scales.vectors).max())
     text = build(spec).files["src/flow.c"]
-    assert ("__ssub16" in text) == (widest <= 32767) == (dim > 3)
+    assert ("ssub16" in text) == (widest <= 32767) == (dim > 3)
     # the negative control: the instructions run on this target
     if dim > 3:
         target = find_target("cortex-m4f")
-        image = model_image(build(spec), target, "zig", patch=lambda c: c.replace("__ssub16", "__sadd16"))
+        image = model_image(build(spec), target, "zig", patch=lambda c: c.replace("ssub16", "sadd16"))
         verdict = Reference(build(spec), None, x, np.zeros(len(x)), engine="llvm").verdict(
             UnicornModel(build(spec), image)
         )
