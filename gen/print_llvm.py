@@ -12,7 +12,7 @@ the address of an array, ("number", name) a parameter's value, ("extent", text) 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +114,11 @@ FLOOR_LOG2 = {
         "sub i32 {4}, {bias}",
     ),
 }
-BY_BITS = {"pow2": POW2, "pow2_rounded": POW2_ROUNDED, "floor_log2": FLOOR_LOG2}
+BY_BITS: dict[str, Mapping[int, tuple[str, ...]]] = {
+    "pow2": POW2,
+    "pow2_rounded": POW2_ROUNDED,
+    "floor_log2": FLOOR_LOG2,
+}
 """The instructions of intrinsics that read or set the bits of a real."""
 
 ROWS = "pk.rows"
