@@ -188,6 +188,7 @@ def identity(spec: Spec) -> Identity:
     reached = reached_from(code.functions, [entry.kernel.name for entry in program.entries_for(config)])
     read = {n.name for f in reached.values() for n in walk(f.body) if isinstance(n, Parameter)}
     tunable = frozenset().union(*(each.tunable for each in program.configs))
+    unseen = frozenset().union(*(each.unseen for each in program.configs))
     revisions = {name: revision_of(name) for name in spec.algorithms}
 
     meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
@@ -206,7 +207,7 @@ def identity(spec: Spec) -> Identity:
         for name in set(owner.ranges) - set(drop):
             low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
             rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
-    parameters = _parameters(program, config, read)
+    parameters = {k: told for k, told in _parameters(program, config, read).items() if k not in unseen}
     meaning |= {name: told for name, told in parameters.items() if name not in tunable}
     rest |= {name: told for name, told in parameters.items() if name in tunable}
     return Identity(drop, meaning, rest)

@@ -17,7 +17,16 @@ LEARNED_LOOPS = 12_000
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:
     """Number of a loop's mark -> the largest number of its iterations, for the loops in the files of runtime_c."""
     bits = precision.bits  # of the fraction
-    return {9001: hashed_bytes, 9002: 8, 9003: bits, 9004: bits + 2, 9005: 8, 9006: dim // 2, 9007: ram_bytes}
+    return {
+        9001: hashed_bytes,
+        9002: 8,
+        9003: bits,
+        9004: bits + 2,
+        9005: 8,
+        9006: dim // 2,
+        9007: ram_bytes,
+        9008: dim // 2,
+    }
 
 
 def runtime_text(name: str) -> str:

@@ -12,7 +12,7 @@ the address of an array, ("number", name) a parameter's value, ("extent", text) 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +93,17 @@ POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
     64: ("add i32 {0}, {bias}", "sext i32 {1} to i64", "shl i64 {2}, {fraction}", "bitcast i64 {3} to double"),
 }
+POW2_ROUNDED = {
+    bits: (
+        f"bitcast {real} {{0}} to i{bits}",
+        f"sub i{bits} {{1}}, {(bias + fraction) << fraction}",
+        f"shl i{bits} {{2}}, {fraction}",
+        f"icmp ult i{bits} {{2}}, {2 * bias + 1}",
+        f"select i1 {{4}}, i{bits} {{3}}, i{bits} 0",
+        f"bitcast i{bits} {{5}} to {real}",
+    )
+    for bits, real, bias, fraction in ((32, "float", 127, 23), (64, "double", 1023, 52))
+}
 FLOOR_LOG2 = {
     32: ("bitcast float {0} to i32", "lshr i32 {1}, {fraction}", "and i32 {2}, 255", "sub i32 {3}, {bias}"),
     64: (
@@ -103,7 +114,11 @@ FLOOR_LOG2 = {
         "sub i32 {4}, {bias}",
     ),
 }
-BY_BITS = {"pow2": POW2, "floor_log2": FLOOR_LOG2}
+BY_BITS: dict[str, Mapping[int, tuple[str, ...]]] = {
+    "pow2": POW2,
+    "pow2_rounded": POW2_ROUNDED,
+    "floor_log2": FLOOR_LOG2,
+}
 """The instructions of intrinsics that read or set the bits of a real."""
 
 ROWS = "pk.rows"

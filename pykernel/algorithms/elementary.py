@@ -1,7 +1,20 @@
 """Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
 
 from pykernel.algorithms.vectors import copy, multiply
-from pykernel.dialect import CLASSES, OUTPUTS, Constant, Index, Real, absolute, floor_log2, kernel, pow2, real, truncate
+from pykernel.dialect import (
+    CLASSES,
+    OUTPUTS,
+    Constant,
+    Index,
+    Real,
+    absolute,
+    floor_log2,
+    kernel,
+    pow2,
+    pow2_rounded,
+    real,
+    truncate,
+)
 
 FLOOR_EXPONENT = 60
 """Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
@@ -73,20 +86,25 @@ EXP2_POLYNOMIAL = Constant(
 )
 
 
-# adding it rounds to a whole number k; what is then to be taken off leaves k + ROUNDING_OFFSET, a number within int32,
-# of whose bits pow2 needs the last ones only: compilers see that the offset and the exponent's bias are nothing there
-ROUNDING = Constant(float32=2.0**23 + 127, float64=2.0**52 + 2.0**51)
-ROUNDING_EXCESS = Constant(float32=0.0, float64=2.0**52 + 2.0**51 - (2.0**23 + 127))
-ROUNDING_OFFSET = 8388735  # 2^23 + 127
+# adding it rounds to a whole number k, and pow2_rounded of the sum is 2^k / RAISED: zero if k < -FLOOR_EXPONENT.  The polynomial
+# is RAISED times as large, so that no product is subnormal
+ROUNDING = Constant(float32=2.0**23 + 61, float64=2.0**52 + 61)
+RAISED = Constant(float32=2.0**66, float64=2.0**962)
+EXP2_RAISED = Constant(
+    **{
+        name: tuple(c * RAISED.by_precision[name] for c in table)
+        for name, table in EXP2_POLYNOMIAL.by_precision.items()
+    }
+)
 
 
 @kernel
-def exp2_fraction(f: Real) -> Real:
-    """2^f for |f| <= 1/2, within 2 ulp."""
-    q = EXP2_POLYNOMIAL[0]
-    for i in range(1, len(EXP2_POLYNOMIAL)):
-        q = q * f + EXP2_POLYNOMIAL[i]
-    return real(1) + q * f
+def exp2_rounded(f: Real, rounded: Real) -> Real:
+    """2^(f + k) for |f| <= 1/2 and rounded = ROUNDING + k, within 2 ulp; zero if k < -60."""
+    q = EXP2_RAISED[0]
+    for i in range(1, len(EXP2_RAISED)):
+        q = q * f + EXP2_RAISED[i]
+    return (RAISED + q * f) * pow2_rounded(rounded)
 
 
 @kernel
@@ -100,8 +118,7 @@ def exp2_negative(t: Real) -> Real:
         return real(0)
     # t = k + f with |f| <= 1/2
     rounded = t + ROUNDING
-    k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
-    return exp2_fraction(t - (rounded - ROUNDING)) * pow2(k)
+    return exp2_rounded(t - (rounded - ROUNDING), rounded)
 
 
 TANH_EDGE = Constant(0.625)

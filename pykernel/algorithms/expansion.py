@@ -17,13 +17,10 @@ model has a ``respond`` of its own, in place of the frame's.
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import (
-    FLOOR_EXPONENT,
     ROUNDING,
-    ROUNDING_EXCESS,
-    ROUNDING_OFFSET,
     bounded,
     clipped,
-    exp2_fraction,
+    exp2_rounded,
     logistic,
 )
 from pykernel.algorithms.expert import mix
@@ -56,7 +53,6 @@ from pykernel.dialect import (
     Struct,
     between,
     kernel,
-    pow2,
     real,
     truncate,
     unroll,
@@ -135,11 +131,8 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
         for j in unroll(len(x)):
             t += m.folded[i, 1 + j] * x[j]
         rounded = t + offset
-        k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
-        m.phi[i] = real(0)
-        if k >= -FLOOR_EXPONENT:
-            m.phi[i] = exp2_fraction(t - (rounded - offset)) * pow2(k)
-    return exp2_fraction(whole - square)
+        m.phi[i] = exp2_rounded(t - (rounded - offset), rounded)
+    return exp2_rounded(whole - square, ROUNDING)
 
 
 @kernel

@@ -8,12 +8,9 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import (
-    FLOOR_EXPONENT,
     ROUNDING,
-    ROUNDING_EXCESS,
-    ROUNDING_OFFSET,
     clipped,
-    exp2_fraction,
+    exp2_rounded,
     logistic,
     winner,
 )
@@ -34,7 +31,6 @@ from pykernel.dialect import (
     Struct,
     absolute,
     kernel,
-    pow2,
     real,
     truncate,
     unroll,
@@ -131,13 +127,9 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
                 t += m.rows[i, 1 + j] * x[j]
                 u += m.rows[i + 1, 1 + j] * x[j]
             rounded = t + shift
-            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
-            if k >= -FLOOR_EXPONENT:
-                total += m.rows[i, 1 + len(x)] * (exp2_fraction(t - (rounded - shift)) * pow2(k))
+            total += m.rows[i, 1 + len(x)] * exp2_rounded(t - (rounded - shift), rounded)
             rounded = u + shift
-            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
-            if k >= -FLOOR_EXPONENT:
-                total += m.rows[i + 1, 1 + len(x)] * (exp2_fraction(u - (rounded - shift)) * pow2(k))
+            total += m.rows[i + 1, 1 + len(x)] * exp2_rounded(u - (rounded - shift), rounded)
         m.f[0] = total
     else:
         for i in range(len(m.vectors)):
@@ -145,9 +137,7 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
             for j in unroll(len(x)):
                 t += m.rows[i, 1 + j] * x[j]
             rounded = t + shift
-            k = truncate(rounded - ROUNDING_EXCESS) - ROUNDING_OFFSET
-            if k >= -FLOOR_EXPONENT:
-                share(m, i, exp2_fraction(t - (rounded - shift)) * pow2(k), 0)
+            share(m, i, exp2_rounded(t - (rounded - shift), rounded), 0)
 
 
 @kernel
@@ -160,7 +150,7 @@ def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
         # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
-        rest = exp2_fraction(whole - square)
+        rest = exp2_rounded(whole - square, ROUNDING)
         multiply(m.f, rest, len(m.f))
     for o in range(len(m.f)):
         m.f[o] += m.bias[o]

@@ -28,6 +28,7 @@ RAISED: dict[str, Revision] = {
         ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
         Revision(bits=2),
     ),
+    "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }

@@ -31,6 +31,26 @@ def _pow2(precision: Precision, jit: bool) -> Callable:
     return plain
 
 
+def _pow2_rounded(precision: Precision, jit: bool) -> Callable:
+    integer, number, bias, bits = precision.integer, precision.real, precision.bias, precision.bits
+    if jit:
+        start = int(number(2.0**bits).view(integer))
+
+        def taken(x: float) -> np.floating:
+            d = np.int64(number(x).view(integer)) - start
+            return integer(d << bits if 0 < d <= 2 * bias else 0).view(number)
+
+        return _jit(taken)
+
+    def plain(x: np.floating) -> np.floating:
+        d = float(x) - 2.0**bits
+        if not d <= 2 * bias:
+            raise OverflowError(f"pow2_rounded({x}) is not a normal {precision} number")
+        return np.ldexp(number(1), int(d) - bias) if d >= 1 else number(0)
+
+    return plain
+
+
 def _floor_log2(precision: Precision, jit: bool) -> Callable:
     integer, number, bias, bits = precision.integer, precision.real, precision.bias, precision.bits
     exponents = 2 * bias + 1
@@ -57,6 +77,14 @@ def truncate(x: Real) -> Index:  # type: ignore[valid-type]
 @intrinsic(_pow2)
 def pow2(k: Index) -> Real:  # type: ignore[valid-type]
     """Two to the power k, exactly; k within the exponents of normal numbers."""
+
+
+@intrinsic(_pow2_rounded)
+def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
+    """Two to the power d - bias for x = 2^fraction + d, exactly; zero if d < 1; d at most 2 bias, and x not NaN (undefined otherwise).
+
+    fraction, bias: 23, 127; float64: 52, 1023.  A sum that was rounded to a whole number becomes a power of two, without a branch.
+    """
 
 
 @intrinsic(_floor_log2)

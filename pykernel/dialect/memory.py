@@ -97,16 +97,19 @@ class Config:
 
     tunable: parameters that control learning and answers, but do not change what the numbers in memory mean.  A state
     stays valid when a tunable parameter changes.
+    unseen: parameters that change no bit, but the C and its time.
     """
 
     fields: dict[str, Any]
     tunable: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
     views: type
 
     def __init_subclass__(cls) -> None:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
-        if strange := sorted(set(cls.tunable) - set(cls.fields)):
-            raise TypeError(f"{cls.__name__}: {strange[0]} is tunable, but is none of its parameters")
+        for what in ("tunable", "unseen"):
+            if strange := sorted(set(getattr(cls, what)) - set(cls.fields)):
+                raise TypeError(f"{cls.__name__}: {strange[0]} is {what}, but is none of its parameters")
         for name, kind in cls.fields.items():
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:

@@ -134,7 +134,14 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
 # --------------------------------------------------------------------------------------------------- values
 
 
-RADIAL = {"function": kernels.FixedFunction.GAUSSIAN, "rooted": False, "rises": False, "stretch": 1, "lift": 0} | {
+RADIAL = {
+    "function": kernels.FixedFunction.GAUSSIAN,
+    "narrow": True,
+    "rooted": False,
+    "rises": False,
+    "stretch": 1,
+    "lift": 0,
+} | {
     "coef0": 0,
     "degree": 1,
     "odd": True,

@@ -42,6 +42,7 @@ from pykernel.dialect import (
     floor_log2,
     kernel,
     pow2,
+    pow2_rounded,
     sqrt,
     truncate,
 )
@@ -664,6 +665,21 @@ def test_pow2_over_all_normal_exponents(precision: Precision) -> None:
     for beyond in (-precision.bias, precision.bias + 1):
         with pytest.raises(OverflowError):
             bind(pow2, precision)(beyond)
+
+
+@BOTH
+def test_pow2_rounded_over_all_normal_exponents(precision: Precision) -> None:
+    """Also of smaller numbers, whole or not: they give zero."""
+    d = np.arange(1, 2 * precision.bias + 1)
+    start = precision.real(2.0**precision.bits)
+    below = np.array([start, start - 0.5, start / 2, 1.5, 0.0, -0.0, -1.0, -start, -1e30, -np.inf], precision.dtype)
+    x = np.append(start + d.astype(precision.dtype), below)
+    expected = np.append(np.ldexp(precision.real(1), d - precision.bias), np.zeros(len(below), precision.dtype))
+    assert same_bits(over(numba_function(pow2_rounded, precision), x, precision.dtype), expected)
+    assert same_bits(plainly(pow2_rounded, precision, x, precision.dtype), expected)
+    for beyond in (start + 2 * precision.bias + 1, precision.real(np.nan)):
+        with pytest.raises(OverflowError):
+            bind(pow2_rounded, precision)(beyond)
 
 
 @BOTH

@@ -79,7 +79,7 @@ def judged(model: HostModel) -> bool:
 
 EDGES = """
 from pykernel.algorithms.extents import N_MAX
-from pykernel.dialect import Bool, Index, Real, absolute, floor_log2, kernel, pow2, real, sqrt, truncate
+from pykernel.dialect import Bool, Index, Real, absolute, floor_log2, kernel, pow2, pow2_rounded, real, sqrt, truncate
 from tests.support.dialect_cases import Box
 
 @kernel
@@ -173,6 +173,10 @@ def power(s: Box, a: Index, b: Index) -> Real:
     return pow2(a)
 
 @kernel
+def rounded_power(s: Box, x: Real, y: Real) -> Real:
+    return pow2_rounded(x)
+
+@kernel
 def exponent(s: Box, x: Real, y: Real) -> Index:
     return floor_log2(x)
 """
@@ -248,6 +252,10 @@ def test_reals_are_those_of_ieee_754(edges: Any, precision: Precision) -> None:
             assert machine.call(edges.exponent, x, x) == (k if np.abs(x) <= info.max else precision.bias + 1)
     for k in (1 - precision.bias, -60, -1, 0, 1, 60, precision.bias):
         assert machine.call(edges.power, k, 0) == np.ldexp(precision.real(1), k)
+        x = precision.real(2.0**precision.bits + precision.bias + k)
+        assert machine.call(edges.rounded_power, x, x) == np.ldexp(precision.real(1), k)
+    for x in np.array([2.0**precision.bits, 2.0**precision.bits - 0.5, 1, 0, -1, -(2.0**60), -np.inf], precision.dtype):
+        assert machine.call(edges.rounded_power, x, x) == 0
 
 
 # ------------------------------------------------------------------------------------------- what is compiled

@@ -107,6 +107,8 @@ def contents():
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule in ("klms", "spectrum-softmax"):
         add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
+    # kernel values below one unit of the answer
+    add("frozen int16 narrow kernel", merged(content_of("frozen", "int16", "plain"), "kernel", "sigma", 0.25))
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),
@@ -280,6 +282,8 @@ def test_the_source_s_text_does_not_count(tmp_path, monkeypatch):
 def test_every_tunable_parameter_is_one():
     with pytest.raises(TypeError, match="speed is tunable, but is none of its parameters"):
         type("Wrong", (Config,), {"__annotations__": {}, "tunable": frozenset({"speed"})})
+    with pytest.raises(TypeError, match="speed is unseen, but is none of its parameters"):
+        type("Wrong", (Config,), {"__annotations__": {}, "unseen": frozenset({"speed"})})
 
 
 ABSENT = {

@@ -11,9 +11,11 @@ import pytest
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.project import Project, build
 from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.build import model_image
 from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
+from pykernel.targets.unicorn_runner import UnicornModel
 from tests.algorithms.test_fixed import ONLINE, frozen, online
 from tests.algorithms.test_spectrum_whole import spec_of as waves
 from tests.support.random_specs import WHOLE_RULES, random_spec
@@ -51,6 +53,37 @@ def test_the_same_bytes_on_each_target(target: str, model: str) -> None:
     for chain in ("zig", "gcc") if shutil.which("arm-none-eabi-gcc") and target.startswith("cortex") else ("zig",):
         report = check_targets(MODELS[model], [target], samples=100, chain=chain, tries=0)
         assert report.ok, report.rows
+
+
+def corners(dim: int) -> tuple[Spec, np.ndarray]:
+    """Vectors at the ends of the inputs' range, and samples there: differences of up to 16 bits, sums of squares of up to 32."""
+    rng = np.random.default_rng(dim)
+    vectors = rng.choice([-1.0, 1.0, 0.3], (6, dim))
+    content = {"name": "flow", "precision": "int16", "input": {"dim": dim, "max_abs": 1.0}, "kernel": {"gamma": 0.5}}
+    expansion = {"vectors": vectors.tolist(), "weights": rng.normal(size=(6, 1)).tolist(), "bias": [0.1]}
+    spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
+    return spec, np.concatenate([vectors, -vectors, rng.uniform(-1, 1, (20, dim))])
+
+
+@pytest.mark.parametrize("dim", [2, 4, 5, *map(rarely, (1, 3, 6, 7, 8, 9))])
+def test_squared_distances_by_dsp_instructions(dim: int) -> None:
+    """Two differences in an instruction; where one would leave 16 bits, the C has no such instruction."""
+    spec, x = corners(dim)
+    chains = ("zig", "gcc") if shutil.which("arm-none-eabi-gcc") else ("zig",)
+    for chain in chains:
+        report = check_targets(spec, ["cortex-m4f"], chain=chain, tries=0, stream=(x, np.zeros(len(x))))
+        assert report.ok, report.rows
+    widest = int(spec.conversion.reach.max() + np.abs(spec.scales.vectors).max())
+    text = build(spec).files["src/flow.c"]
+    assert ("ssub16" in text) == (widest <= 32767) == (dim > 3)
+    # the negative control: the instructions run on this target
+    if dim > 3:
+        target = find_target("cortex-m4f")
+        image = model_image(build(spec), target, "zig", patch=lambda c: c.replace("ssub16", "sadd16"))
+        verdict = Reference(build(spec), None, x, np.zeros(len(x)), engine="llvm").verdict(
+            UnicornModel(build(spec), image)
+        )
+        assert not verdict["equal"]
 
 
 @pytest.mark.exhaustive

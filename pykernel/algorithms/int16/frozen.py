@@ -107,9 +107,9 @@ def sum_single(m: FixedFrozenModel) -> None:
         if m.rises:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
-            n = index(u >> 16) + m.weight_shift
-            if n < 32:
-                total += floor_shift(m.weights[i, 0] * power(u), n)
+            n = index(u >> 16)
+            # two shifts in turn: a sum of both could be above 31
+            total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 
 
@@ -156,8 +156,7 @@ def evaluate(m: FixedFrozenModel, x: Int16[DIM]) -> None:
                     share(m, i, value_at(m, u), m.weight_shift)
                 else:
                     n = index(u >> 16) + m.weight_shift
-                    if n < 32:
-                        share(m, i, power(u), n)
+                    share(m, i, power(u), n if n < 31 else 31)
 
 
 @kernel

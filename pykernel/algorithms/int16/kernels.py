@@ -65,6 +65,7 @@ class FixedKernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
 
     function: FixedFunction
+    narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
     rooted: bool  # whether the kernel is of |a - b|, not of its square: Matern
     rises: bool  # whether e^-r has a factor of 1 + r or more: Matern 3/2 and 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
@@ -73,6 +74,8 @@ class FixedKernelConfig(Config):
     coef0: Index  # polynomial, in the unit of a'b
     degree: Index  # polynomial
     odd: bool  # ... whether it is odd
+
+    unseen = frozenset({"narrow"})
 
 
 @with_dsp("dsp_dot.h")
@@ -96,6 +99,15 @@ def square_norm(a: Int16[DIM]) -> Word:
 @kernel
 def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
     """|a - b|^2, modulo 2^32.  O(D)."""
+    total = word(0)
+    for j in unroll(len(a)):
+        total += exact_square(a[j] - b[j])
+    return total
+
+
+@with_dsp("dsp_distance.h")
+def narrow_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
+    """|a - b|^2, modulo 2^32, where no difference leaves 16 bits.  O(D)."""
     total = word(0)
     for j in unroll(len(a)):
         total += exact_square(a[j] - b[j])
@@ -142,6 +154,8 @@ def distance(q: FixedKernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
     """What the kernel value depends on: |a - b|^2, or |a - b|_1 of a Laplacian kernel.  O(D)."""
     if q.function == FixedFunction.LAPLACIAN:
         return absolute_distance(a, b) * word(q.stretch)
+    if q.narrow:
+        return narrow_distance(a, b)
     return squared_distance(a, b)
 
 

@@ -375,6 +375,7 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
         linear, count, one = spec.kernel.function == "linear", len(spec.expansion.vectors), 2.0**spec.label_shift
         return {
             **kernel_parameters(spec, scales.octave),
+            "narrow": bool(scales.conversion.reach.max() + np.abs(scales.vectors).max() <= COUNTS),
             "decision": DECISIONS[expansion.decision],
             "single": functions == 1,
             "breaks_ties": expansion.break_ties,

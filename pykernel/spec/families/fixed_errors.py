@@ -40,10 +40,10 @@ class FrozenErrors:
         # integers below 2^53 are exact in float64, whatever the order of the sum
         square = (z * z).sum(1)[:, None] + (v * v).sum(1) - 2 * z @ v.T
         octaves = square.astype(np.int64) >> max(0, scales.octave - 16)
-        values, places = powers(octaves), np.minimum((octaves >> 16) + scales.weight_shift, 32)
+        values, places = powers(octaves), np.minimum((octaves >> 16) + scales.weight_shift, 31)
         total = np.tile(scales.bias, (len(z), 1))
         for value, place, weights in zip(values.T[:, :, None], places.T[:, :, None], scales.weights, strict=True):
-            total += np.where(place < 32, (value * weights) >> place, 0)
+            total += (value * weights) >> place
         return np.where((np.abs(counts) <= made.most).all(1)[:, None], total * 2.0**-scales.label_shift, np.nan)
 
     def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:

@@ -259,6 +259,7 @@ class FixedOnlineModels(Models):
             **spec.conversion.parameters(),
             **frame_parameters(spec, int(spec.conversion.reach.max()), unit**2),
             **kernel_parameters(spec, octave),
+            "narrow": bool(2 * spec.conversion.reach.max() <= COUNTS),
             "quantises": learning.rule == "qklms",
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)].number,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x589B8368u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9EF6F3Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -128,9 +128,9 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_WINDOW 1000 /* number of latest samples in averages; an update applies 1 / window of the ridge */
 
 /* Constants of the algorithms. */
+#define MONITOR_RAISED 7.378698e+19f
 #define MONITOR_EXP2_LOWEST (-60.0f)
-#define MONITOR_ROUNDING 8.388735e+06f
-#define MONITOR_ROUNDING_EXCESS 0.0f
+#define MONITOR_ROUNDING 8.388669e+06f
 #define MONITOR_SMALLEST_SQUARE 8.077936e-28f
 #define MONITOR_FLAT 1.5258789e-05f
 #define MONITOR_LEVEL_MOST 64.0f
@@ -194,13 +194,28 @@ static float monitor_absolute(float x)
 #endif
 }
 
-/* 2^k, exactly, for -126 <= k <= 127.  Sets the bits of the exponent. */
-static float monitor_pow2(int32_t k)
+/* 2^(d - 127), exactly, for x = 2^23 + d with d from 1 to 254; 0 for smaller d.  An FPU converts negative numbers to 0.
+ * */
+static inline float monitor_pow2_rounded(float x)
 {
+#if defined(__GNUC__) && defined(__arm__) && defined(__ARM_ARCH) && (__ARM_ARCH >= 7) && defined(__ARM_FP) \
+    && ((__ARM_FP & 4) != 0) && !defined(__SOFTFP__) && !defined(MONITOR_NO_FPU)
+    float power = x - 8388608.0f;
+    __asm__ ("vcvt.u32.f32 %0, %0, #23" : "+t" (power));
+    return power;
+#else
     union { float value; uint32_t bits; } both;
-    const int32_t biased = k + 127;
-    both.bits = (uint32_t)biased << 23;
+    uint32_t d;
+#if defined(__GNUC__) && defined(__riscv_flen) && (__riscv_flen >= 32) && !defined(MONITOR_NO_FPU)
+    __asm__ ("fcvt.wu.s %0, %1, rtz" : "=r" (d) : "f" (x - 8388608.0f));
+    both.bits = d << 23;
+#else
+    both.value = x;
+    d = both.bits - 0x4B000000u;
+    both.bits = (d < 255u) ? (d << 23) : 0u;
+#endif
     return both.value;
+#endif
 }
 
 /* The square root of x >= 0, correctly rounded.  Uses the FPU's instruction.  Without an FPU, computes bit by bit.
@@ -426,15 +441,15 @@ static void monitor_see(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* 2^f for |f| <= 1/2, within 2 ulp. */
-static inline float monitor_exp2_fraction(float f)
+/* 2^(f + k) for |f| <= 1/2 and rounded = ROUNDING + k, within 2 ulp; zero if k < -60. */
+static inline float monitor_exp2_rounded(float f, float rounded)
 {
-    float q = 0.0013167657f;
-    q = (q * f) + 0.009671748f;
-    q = (q * f) + 0.055510778f;
-    q = (q * f) + 0.24022238f;
-    q = (q * f) + 0.6931467f;
-    return 1.0f + (q * f);
+    float q = 9.716016e+16f;
+    q = (q * f) + 7.13649e+17f;
+    q = (q * f) + 4.0959725e+18f;
+    q = (q * f) + 1.7725283e+19f;
+    q = (q * f) + 5.11452e+19f;
+    return (MONITOR_RAISED + (q * f)) * monitor_pow2_rounded(rounded);
 }
 
 /* 2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
@@ -448,8 +463,7 @@ static inline float monitor_exp2_negative(float t)
     }
     /* t = k + f with |f| <= 1/2 */
     const float rounded = t + MONITOR_ROUNDING;
-    const int32_t k = (int32_t)(rounded - MONITOR_ROUNDING_EXCESS) - 8388735;
-    return monitor_exp2_fraction(t - (rounded - MONITOR_ROUNDING)) * monitor_pow2(k);
+    return monitor_exp2_rounded(t - (rounded - MONITOR_ROUNDING), rounded);
 }
 
 /* |a - b|^2.  O(D). */
