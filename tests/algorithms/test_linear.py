@@ -34,7 +34,7 @@ LinearStatus = LINEAR["real"].status
 BOTH = pytest.mark.parametrize("precision", ["float32", "float64"])
 EACH = pytest.mark.parametrize("rule", RULES)
 KINDS: dict[str, dict[str, Any]] = {"real": {}, "reals": {"outputs": 3}, "class": {"classes": ["a", "b", "c"]}}
-PERSISTENT = ["weights", "root", "started", "frozen", "mean", "variance", "scale", "observed"]
+PERSISTENT = ["weights", "root", "origin", "started", "frozen", "mean", "variance", "scale", "observed"]
 
 
 def spec_of(rule: str, precision: str = "float64", dim: int = 3, learning: Any = None, **sections: Any) -> Spec:
@@ -89,11 +89,14 @@ class Twin:
         count = spec.capacities["FEATURES"]
         self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.prior_variance * np.eye(count)
         self.mean, self.variance = np.zeros(spec.dim), np.zeros(spec.dim)
+        self.origin: np.ndarray | None = None
 
     def features(self, x: np.ndarray) -> np.ndarray:
         if self.spec.input.standardise:
             clip = self.spec.input.clip
             x = np.clip((x - self.mean) / np.sqrt(self.variance + 2.0**-80), -clip, clip) if self.seen else 0 * x
+        elif self.spec.learning.rule in ("rls", "quadratic-rls"):
+            x = x - (x if self.origin is None else self.origin)
         return features(self.spec, x[None])[0]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
@@ -125,6 +128,8 @@ class Twin:
             widest = int(self.p.diagonal().argmax())
             winds_up = part < 1 and np.trace(self.p) > limit
             part = 1.0 if winds_up else part
+            if self.origin is None:
+                self.origin = x
             self.weights = self.weights + np.outer(error, direction / (part + spread))
             self.p = (self.p - np.outer(direction, direction) / (part + spread)) / part
             if winds_up and self.p[widest, widest] > learning.prior_variance:
@@ -149,7 +154,7 @@ def test_recursive_is_batch_least_squares(rule, dim, outputs, samples, forgettin
     x, y = rng.normal(size=(samples, dim)), rng.normal(size=(samples, outputs))
     learning = {"forgetting": forgetting, "prior_variance": prior_variance}
     model = model_of(rule, "float64", dim, learning, label={"outputs": outputs})
-    phi = features(model.spec, x)
+    phi = features(model.spec, x - x[0] if rule != "rff-rls" else x)
     predictions, statuses = model.prequential(x, y[:, 0] if outputs == 1 else y)
     assert (statuses == LinearStatus.DONE).all()
     weights = least_squares(phi, y, 1 / prior_variance, forgetting)

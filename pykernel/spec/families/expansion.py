@@ -148,6 +148,7 @@ class ExpansionModels(FrozenModels):
                 "weight_limit": limit,
                 # of other linear models
                 "forgets": False,
+                "centres": False,
                 "start": 0.0,
                 "trace_limit": 0.0,
                 "root_limit": 0.0,
