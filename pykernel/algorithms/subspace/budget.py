@@ -99,7 +99,7 @@ def compare(m: SubspaceModel) -> None:
 
 @kernel
 def renew(m: SubspaceModel) -> None:
-    """Compute G and T again, from A and the expansion vectors.  O(N^2 (D + r) + 2 N^3 / 3)."""
+    """Compute G and T again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
     for i in range(len(m.g)):
         m.g[i] = real(0)
     for i in range(m.n[0]):

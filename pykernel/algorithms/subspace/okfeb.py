@@ -420,7 +420,7 @@ def took(m: OkfebModel, status: Index) -> Bool:
 def refresh(m: OkfebModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
+    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 3).
     Returns DONE, or REFUSED_STATE.
     """
     if not intact(m):
