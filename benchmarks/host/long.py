@@ -134,7 +134,8 @@ Stream = tuple[np.ndarray, np.ndarray]
 
 def lorenz(count: int, seed: int = 0) -> Stream:
     states = np.empty((count + 1, 3))
-    a, b, c = (*np.random.default_rng(seed).uniform(1, 10, 2).tolist(), 20.0)
+    a, b = map(float, np.random.default_rng(seed).uniform(1, 10, 2))
+    c = 20.0
     for row in states:
         for _ in range(5):
             a, b, c = a + 0.1 * (b - a), b + 0.01 * (a * (28 - c) - b), c + 0.01 * (a * b - 8 / 3 * c)

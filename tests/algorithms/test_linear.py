@@ -478,7 +478,7 @@ def test_float32_has_digits_for_inputs_far_from_zero(rule):
     rng = np.random.default_rng(0)
     off = rng.normal(size=(20_000, 2))
     clean = off @ [1.0, -0.5] + (0.4 * off[:, 0] * off[:, 1] if rule == "quadratic-rls" else 0)
-    x = (off + [1013, 300]).astype(np.float32)
+    x = (off + np.array([1013, 300])).astype(np.float32)
     model = model_of(rule, "float32", 2, {"forgetting": 0.999}, input={"max_abs": 2000.0})
     forecasts, statuses = model.prequential(x, clean + 0.05 * rng.normal(size=len(x)))
     assert (statuses == LinearStatus.DONE).all()
