@@ -124,7 +124,7 @@ def renew(m: SubspaceModel) -> None:
 def own_inverse(m: SubspaceModel, i: Index) -> Real:
     """Diagonal element i of the inverse Gram matrix with the sample; without, it is in m.column."""
     value = m.column[i] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
-    return value if value > m.inverse_least else m.inverse_least
+    return clipped(value, m.inverse_least, m.inverse_limit)
 
 
 @kernel
@@ -179,10 +179,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
     n = m.n[0]
     border(m, n, m.delta[0])
     lower_column(m.root, r, m.column, n + 1)
-    own = m.column[r]
-    if not (own > m.inverse_least):
-        own = m.inverse_least
-    release = real(1) / own
+    release = real(1) / clipped(m.column[r], m.inverse_least, m.inverse_limit)
     for j in range(len(m.u)):
         m.u[j] = m.a[r, j]
     for i in range(n):
