@@ -275,7 +275,10 @@ def test_a_changed_rule_is_caught_and_the_place_is_named():
     project = build(spec_of("mklms"))
     reference = Reference(project, None, *mixed_stream(project.spec, 4000))
     c = find_compilers()[0]
-    for old, new in (("0.16666578f", "0.16666582f"), ("kappa -= s->l[j] * s->l[j]", "kappa -= 2.0f * s->l[j] * s->l[j]")):
+    for old, new in (
+        ("0.16666578f", "0.16666582f"),
+        ("kappa -= s->l[j] * s->l[j]", "kappa -= 2.0f * s->l[j] * s->l[j]"),
+    ):
         assert old in project.files["src/flow.c"]
         row = reference.compare(c, "-O1", patch=lambda text, old=old, new=new: text.replace(old, new))
         assert not row["equal"], old

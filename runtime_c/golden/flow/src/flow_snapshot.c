@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x8B201849u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x11F69B7Au)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -195,27 +195,23 @@ static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
     return true;
 }
 
-/* The place where row i starts: i (i + 1) / 2. */
-static int32_t flow_snapshot_row_of(int32_t i)
-{
-    int32_t start = 0;
-    for (int32_t j = 0; j < i; j++) {
-        start = start + j + 1;
-    }
-    return start;
-}
-
 /* Whether matrices are zero in unused places.  O(N^2).
  *
  * The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
  * refresh() computes T again. */
 static bool flow_snapshot_valid_matrices(flow_stored_t *stored)
 {
-    const int32_t first = flow_snapshot_row_of(flow_stored_count(stored, FLOW_PLACE(n), 0));
-    const int32_t end = flow_snapshot_row_of(FLOW_N_MAX + 1);
-    for (int32_t at = first; at < end; at++) {
-        if (flow_stored_real(stored, FLOW_PLACE(t), at) != 0.0f) {
-            return false;
+    const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
+    int32_t at = 0;
+    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
+        /* not a loop from n on: a storage may answer otherwise the second time, and turns are bounded all the same */
+        for (int32_t j = 0; j < (i + 1); j++) {
+            if (i >= n) {
+                if (flow_stored_real(stored, FLOW_PLACE(t), at) != 0.0f) {
+                    return false;
+                }
+            }
+            at = at + 1;
         }
     }
     return true;
