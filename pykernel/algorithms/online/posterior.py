@@ -114,7 +114,8 @@ def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
 @kernel
 def keeps_mean(m: FactorModel) -> Bool:
     """Whether learning could have led to this state, as keeps(): the mean is zero in unused places, too."""
-    for i in range(m.n[0], len(m.expected)):
-        if not empty_from(m.expected[i], 0, len(m.expected[0])):
+    n = m.n[0]
+    for i in range(len(m.expected)):
+        if i >= n and not empty_from(m.expected[i], 0, len(m.expected[0])):
             return False
     return keeps(m)
