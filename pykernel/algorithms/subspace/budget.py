@@ -36,8 +36,6 @@ from pykernel.algorithms.subspace.update import add_rows, row_times, shorten
 from pykernel.algorithms.vectors import add_multiple, copy
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
-LEAST_LENGTH = Constant(2.0**-50)
-"""Shorter columns of T, far below any of an inverse, count as zero: their squares would leave the range of float32."""
 FAINT = Constant(2.0**-60)
 """Claims fade down to this."""
 
@@ -191,7 +189,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
     for j in range(len(m.t)):
         m.t[j] = clipped(m.t[j] - share * m.u[j], -m.row_limit, m.row_limit)
     add_square(m.g, -release, m.u)
-    release_vector(m.root, m.column, m.l, m.b, r, n + 1, LEAST_LENGTH)
+    release_vector(m.root, m.column, m.l, m.b, r, n + 1, m.length_least)
 
 
 @kernel

@@ -183,6 +183,7 @@ class SubspaceConfig(Config):
         Real  # smallest part of a vector that those before it cannot express; only rounding could give a smaller one
     )
     inverse_root_limit: Real  # limit above every element of T, and of P k
+    length_least: Real  # shorter columns of T, far below any of an inverse, count as zero
     inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T
     inverse_least: Real  # limit below every diagonal element of P
     coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v

@@ -406,6 +406,7 @@ class SubspaceModels(Models):
                 "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
                 "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
                 "inverse_root_limit": (1e6 if narrow else 1e30) / math.sqrt(min(1.0, value)),
+                "length_least": 2.0**-50 / math.sqrt(max(1.0, value)),
                 "inverse_limit": (1e12 if narrow else 1e60) * (n_max + 1) / min(1.0, value),
                 "inverse_least": 0.5 / value,
                 "coordinate_limit": 1.01 * math.sqrt(value),

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xCA66549Cu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xACA9AF95u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -108,7 +108,9 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_INPUT_MAX_ABS 10.0f /* largest |x_j| that is accepted */
 #define MONITOR_INSIDE 0.99f /* 1 - alarm_rate / p */
 #define MONITOR_INVERSE_LEAST 0.5f /* limit below every diagonal element of P */
+#define MONITOR_INVERSE_LIMIT 3.3e+13f /* limit above every diagonal element of P, a sum of squares of T */
 #define MONITOR_INVERSE_ROOT_LIMIT 1e+06f /* limit above every element of T, and of P k */
+#define MONITOR_LENGTH_LEAST 8.881784e-16f /* shorter columns of T, far below any of an inverse, count as zero */
 #define MONITOR_LESS_CENSORING 0.99501246f /* factor of the censoring threshold's odds after a censored sample */
 #define MONITOR_LEVEL_END 1.0f /* largest level */
 /* factor of the censoring threshold's odds after a sample that is not censored */
@@ -140,7 +142,6 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_LIMIT_MOST 16384.0f
 #define MONITOR_REACH 1.99f
 #define MONITOR_MOST_FORGOTTEN 0.5f
-#define MONITOR_LEAST_LENGTH 8.881784e-16f
 #define MONITOR_STRANGE 0.95f
 #define MONITOR_KNOWN 0.2f
 #define MONITOR_IDLE 0.25f
@@ -1184,7 +1185,7 @@ static void monitor_lower_column_norms(const float *l, float *out, int32_t n)
 static float monitor_own_inverse(const monitor_t *s, int32_t i)
 {
     const float value = s->column[i] + (s->b[i] * s->b[i] * (1.0f / s->delta));
-    return (value > MONITOR_INVERSE_LEAST) ? value : MONITOR_INVERSE_LEAST;
+    return monitor_clipped(value, MONITOR_INVERSE_LEAST, MONITOR_INVERSE_LIMIT);
 }
 
 /* The vector whose removal changes the subspace least; n is the sample.  O(N^2 / 2 + N r), with budget drop O(N r). */
@@ -1266,7 +1267,7 @@ static void monitor_lower_column(const float *l, int32_t r, float *out, int32_t 
 static inline float monitor_length_of(float x, float y)
 {
     const float length = monitor_sqrt((x * x) + (y * y));
-    if (length > MONITOR_LEAST_LENGTH) {
+    if (length > MONITOR_LENGTH_LEAST) {
         return length;
     }
     return 0.0f;
@@ -1376,11 +1377,7 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     const int32_t n = s->n;
     monitor_border(s, n, s->delta);
     monitor_lower_column(s->root, r, s->column, n + 1);
-    float own = s->column[r];
-    if (!(own > MONITOR_INVERSE_LEAST)) {
-        own = MONITOR_INVERSE_LEAST;
-    }
-    const float release = 1.0f / own;
+    const float release = 1.0f / monitor_clipped(s->column[r], MONITOR_INVERSE_LEAST, MONITOR_INVERSE_LIMIT);
     MONITOR_LOOP(70)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         MONITOR_TURN(70)
