@@ -63,7 +63,7 @@ class Linear(Struct):
     # L of the inverse correlation matrix P = L L', packed
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
     # inputs of the first sample that was learned: features are made of what inputs differ from these
-    origin: between(Real[DIM], "-input_max_abs", "input_max_abs")
+    origin: between(Real[DIM], "-origin_limit", "origin_limit")
     # 0: nothing was learned, P is prior_variance I, root and origin are zero; 1: a sample was learned
     started: between(Index, 0, 1)
 
@@ -86,6 +86,7 @@ class LinearConfig(Config):
     feature_kind: FeatureKind
     forgets: bool  # whether forgetting < 1
     centres: bool  # whether features are made of the inputs less those of the first sample
+    origin_limit: Real  # largest |input| that the rule sees
     eta: Real  # learning rate
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
@@ -96,7 +97,7 @@ class LinearConfig(Config):
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
-    tunable = frozenset("eta forgets forgetting start trace_limit root_limit weight_limit".split())
+    tunable = frozenset("eta forgets forgetting origin_limit start trace_limit root_limit weight_limit".split())
 
 
 class LinearModel(Framed):

@@ -90,12 +90,14 @@ class Twin:
         self.weights, self.p = np.zeros((spec.outputs, count)), spec.learning.prior_variance * np.eye(count)
         self.mean, self.variance = np.zeros(spec.dim), np.zeros(spec.dim)
         self.origin: np.ndarray | None = None
+        self.seen_last = np.zeros(spec.dim)
 
     def features(self, x: np.ndarray) -> np.ndarray:
         if self.spec.input.standardise:
             clip = self.spec.input.clip
             x = np.clip((x - self.mean) / np.sqrt(self.variance + 2.0**-80), -clip, clip) if self.seen else 0 * x
-        elif self.spec.learning.rule in ("rls", "quadratic-rls"):
+        if self.spec.learning.rule in ("rls", "quadratic-rls"):
+            self.seen_last = x
             x = x - (x if self.origin is None else self.origin)
         return features(self.spec, x[None])[0]
 
@@ -128,8 +130,8 @@ class Twin:
             widest = int(self.p.diagonal().argmax())
             winds_up = part < 1 and np.trace(self.p) > limit
             part = 1.0 if winds_up else part
-            if self.origin is None:
-                self.origin = x
+            if self.origin is None and learning.rule in ("rls", "quadratic-rls"):
+                self.origin = self.seen_last
             self.weights = self.weights + np.outer(error, direction / (part + spread))
             self.p = (self.p - np.outer(direction, direction) / (part + spread)) / part
             if winds_up and self.p[widest, widest] > learning.prior_variance:

@@ -149,6 +149,7 @@ class ExpansionModels(FrozenModels):
                 # of other linear models
                 "forgets": False,
                 "centres": False,
+                "origin_limit": 0.0,
                 "start": 0.0,
                 "trace_limit": 0.0,
                 "root_limit": 0.0,

@@ -247,6 +247,7 @@ class LinearModels(Models):
             "feature_kind": kind,
             "forgets": learning.forgetting < 1,
             "centres": _centres(spec),
+            "origin_limit": spec.input.clip if spec.input.standardise else spec.input.max_abs,
             "eta": learning.eta,
             "forgetting": learning.forgetting,
             "start": start,
@@ -264,7 +265,7 @@ class LinearModels(Models):
 def _centres(spec: LinearSpec) -> bool:
     """Whether features are made of the inputs less those of the first sample."""
     gain, kind = RULES[spec.learning.rule]
-    return gain is Gain.RLS and kind is not FeatureKind.FOURIER and not spec.input.standardise
+    return gain is Gain.RLS and kind is not FeatureKind.FOURIER
 
 
 def _reach(spec: LinearSpec) -> float:
