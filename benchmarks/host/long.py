@@ -19,7 +19,7 @@ Rules are at their defaults for the given sigma and budget, and at limits of the
 widths, the budgets, and how many samples the five seeds have.  Rules in ``LONG`` learn a million samples of each stream, too.  No default depends on the precision.
 
 An error is the root mean square of f(x) - y, for y without noise, in a tenth of the stream.  Of models without labels it is that of the
-answer, the novelty.  "e1" to "e10" are medians over the seeds: of float64's errors, and of float32's in parts of float64's with the
+answer, the novelty; a smaller one is as wrong as a larger one, and the ratio is that of the larger to the smaller.  "e1" to "e10" are medians over the seeds: of float64's errors, and of float32's in parts of float64's with the
 same seed.  "refused": updates, over all seeds.  "unsound": models that are not ``valid`` at the end, or hold a number that is not
 finite.
 
@@ -262,7 +262,10 @@ def rows_of(tasks: list[dict[str, Any]], found: list[dict[str, Any]]) -> Iterato
         )
     for (rule, stream, sigma, n_max, samples), seeds in settings.items():
         wide, narrow = (np.array([each[p]["errors"] for each in seeds]) for p in ("float64", "float32"))
-        shown = {"float64": np.median(wide, 0), "float32": np.median(narrow / np.maximum(wide, 1e-12), 0)}
+        ratios = np.maximum(narrow, 1e-12) / np.maximum(wide, 1e-12)
+        if rule in LABELLESS:
+            ratios = np.maximum(ratios, 1 / ratios)
+        shown = {"float64": np.median(wide, 0), "float32": np.median(ratios, 0)}
         for precision, errors in shown.items():
             yield {
                 **{"rule": rule, "stream": stream, "sigma": f"{sigma:g}", "n_max": n_max, "samples": samples},

@@ -138,7 +138,7 @@ def drift_in_words(rows: Rows) -> str:
     main = [row for row in rows if row["update"] == "parametric" and row["refresh"] == "0"]
     drop = [row for row in main if row["budget"] == "drop"]
     exact = [row for row in main if row["budget"] == "exact" and row["defaults"] == "1"]
-    below = [row for row in main if row["ald_threshold"] == "0.0001"]
+    below = [row for row in main if row["ald_threshold"] == "0.001"]
 
     def worst(some: Rows, key: str) -> str:
         return subspace_drift.short(subspace_drift.worst(some, lambda row: subspace_drift.number(row, key)))
@@ -151,7 +151,7 @@ def drift_in_words(rows: Rows) -> str:
         f"Exact in float32, default ald_threshold {float(exact[0]['ald_threshold']):g}, the least that a spec may say: after {int(exact[0]['samples']):,} "
         f"samples without any refresh G is off by at most {worst(exact, 'drift_g_float32')}, PK − I by "
         f"{worst(exact, 'drift_p_float32')}, a score by {off(exact)}.",
-        f"With 1e-4, which is refused: {worst(below, 'drift_g_float32')}, {worst(below, 'drift_p_float32')}, {off(below)}.",
+        f"With 0.001, which is refused: {worst(below, 'drift_g_float32')}, {worst(below, 'drift_p_float32')}, {off(below)}.",
         "The hardest kernel is the one where the budget just fills. With wider ones next to nothing passes the ald_threshold.",
         f"Drop in float32: G by {worst(drop, 'drift_g_float32')}. Exact in float64: PK − I by "
         f"{worst(exact, 'drift_p_float64')}, G by {worst(exact, 'drift_g_float64')}.",

@@ -59,9 +59,9 @@ STEPS = {
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
-DEFAULT_ALD_THRESHOLD = 1e-3
+DEFAULT_ALD_THRESHOLD = 1e-2
 """The same in both precisions, so that a model of float64 shows what one of float32 will do."""
-LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
+LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
 errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
@@ -125,7 +125,7 @@ class SubspaceReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 1e-3 if not given, at least 1e-3 (float64: 1e-9)",
+        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
     )
     force: bool = Field(False, description='allow `update = "rls"` with `budget = "drop"`')
 
