@@ -227,7 +227,7 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
     if m.fades:
         m.claim[r] = FRESH
     if m.keeps_complex:
-        for _ in range(2):
+        for turn in range(2):
             correct_complex(m)
 
 
