@@ -1,6 +1,6 @@
 """The gate of numerics: whether every rule in float32 stays what it is in float64; writes docs/data/long.csv.
 
-    python -m benchmarks.host.long [--only RULE …] [--jobs 2] [--part 1] [--show]
+    python -m benchmarks.host.long [--only RULE …] [--million] [--jobs 2] [--part 1] [--show]
 
 On a smooth stream the samples repeat what is known, so that rounding errors have time to add up:
 
@@ -350,15 +350,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="*", default=list(RULES), choices=list(RULES), metavar="RULE")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--million", action="store_true", help="only the seed that learns a million samples")
     parser.add_argument("--part", type=float, default=1.0, help="learn this part of the samples, and write nothing")
     parser.add_argument("--show", action="store_true", help="only fill the page from the file")
     given = parser.parse_args()
     if not given.show:
         with Workers(both, jobs=given.jobs, title="gate") as workers:
-            for rule, million in [
-                *((rule, False) for rule in given.only),
-                *((rule, True) for rule in given.only if rule in LONG),
-            ]:
+            seeds = [] if given.million else [(rule, False) for rule in given.only]
+            for rule, million in [*seeds, *((rule, True) for rule in given.only if rule in LONG)]:
                 tasks = list(tasks_of(rule, million))
                 for task in tasks:
                     task["samples"] = int(task["samples"] * given.part)
