@@ -210,7 +210,9 @@ def test_digits_that_float32_has_not_are_told_with_what_helps(mean: float, devia
     assert "too few digits" not in told_of(x, PRODUCTS, standardised)
 
 
-@pytest.mark.parametrize("rule", ["nlms", "rls", "quadratic-rls", "rff-rls", "klms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls"])
+@pytest.mark.parametrize(
+    "rule", ["nlms", "rls", "quadratic-rls", "rff-rls", "klms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls"]
+)
 def test_rules_that_keep_their_digits_are_not_blamed(rule: str) -> None:
     x = 1013 + 0.3 * DRAWN[:, :3]
     kernel = {} if rule in ("nlms", "rls", "quadratic-rls") else {"kernel": {"function": "gaussian", "sigma": 0.6}}

@@ -197,9 +197,7 @@ class Twin:
         self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
         self.eta = ETA[self.step] if s.eta is None else float(s.eta)
         self.ald_threshold = (
-            1e-2
-            if spec.reduction.ald_threshold is None or s.budget == "drop"
-            else float(spec.reduction.ald_threshold)
+            1e-2 if spec.reduction.ald_threshold is None or s.budget == "drop" else float(spec.reduction.ald_threshold)
         )
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
