@@ -361,7 +361,12 @@ RESULTS: dict[str, Result] = {
     ),
     "kernel-costs": Result("-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), "seconds", ("kernels",)),
     "limits": Result("-m benchmarks.device.limits", ("limits.csv",), "seconds", ("techniques", "recursive")),
-    "long": Result("-m benchmarks.host.long", ("long.csv",), "minutes", ("techniques", "recursive")),
+    "long": Result(
+        "-m benchmarks.host.long",
+        ("long.csv",),
+        "hours",
+        ("techniques", "recursive", "linear", "waves", "expansions", "streaming", "subspaces", "default", "monitor"),
+    ),
     "loo-digits": Result("-m benchmarks.host.loo_digits", ("loo-digits.csv",), "minutes", (), (CLOSED_FORM,)),
     "loo-speed": Result("-m benchmarks.host.loo_speed", ("loo-speed.*",), "minutes", (), (CLOSED_FORM,)),
     "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),

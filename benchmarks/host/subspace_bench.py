@@ -82,11 +82,14 @@ class Held:
         field = model.memory.field
         n, rank = int(field("n")[0]), int(field("rank")[0])
         exact = model.spec.subspace.budget == "exact"
+        root = np.zeros((n, n))
+        if exact:
+            root[np.tril_indices(n)] = field("root")[: n * (n + 1) // 2].astype(float)
         return cls(
             field("v")[:n].astype(float),
             field("a")[:n, :rank].astype(float),
             triangle(field("g").astype(float), rank),
-            triangle(field("p").astype(float), n) if exact else None,
+            root.T @ root if exact else None,
             MercerKernel("gaussian", model.spec.kernel.gamma),
         )
 

@@ -2,7 +2,9 @@
 
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
-least mean squares, or by recursive least squares, which minimises, sample by sample,
+least mean squares, or by recursive least squares.  These take the inputs less those of the first sample: a pressure of
+1013 hPa that varies by 1 is else nearly the same feature as the constant, of which float32 has no digits left for their difference,
+and less for that of their products.  The functions f are the same ones.  Recursive least squares minimises, sample by sample,
 sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
 kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
 Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
@@ -60,7 +62,9 @@ class Linear(Struct):
     weights: between(Real[OUTPUTS, FEATURES], "-weight_limit", "weight_limit")
     # L of the inverse correlation matrix P = L L', packed
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
-    # 0: nothing was learned, P is prior_variance I and root is zero; 1: a sample was learned
+    # inputs of the first sample that was learned: features are made of what inputs differ from these
+    origin: between(Real[DIM], "-origin_limit", "origin_limit")
+    # 0: nothing was learned, P is prior_variance I, root and origin are zero; 1: a sample was learned
     started: between(Index, 0, 1)
 
 
@@ -81,6 +85,8 @@ class LinearConfig(Config):
     gain: Gain
     feature_kind: FeatureKind
     forgets: bool  # whether forgetting < 1
+    centres: bool  # whether features are made of the inputs less those of the first sample
+    origin_limit: Real  # largest |input| that the rule sees
     eta: Real  # learning rate
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
@@ -91,7 +97,7 @@ class LinearConfig(Config):
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
-    tunable = frozenset("eta forgets forgetting start trace_limit root_limit weight_limit".split())
+    tunable = frozenset("eta forgets forgetting origin_limit start trace_limit root_limit weight_limit".split())
 
 
 class LinearModel(Framed):
@@ -108,18 +114,29 @@ def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
 
 
 @kernel
+def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
+    """Input j as the features see it.  The first sample is its own origin."""
+    if not m.centres:
+        return x[j]
+    if m.started[0] == 0:
+        return real(0)
+    return x[j] - m.origin[j]
+
+
+@kernel
 def make_features(m: LinearModel, x: Real[DIM]) -> None:
     """Compute all features.  O(F), or O(F D) for random features."""
     if m.feature_kind == FeatureKind.FOURIER:
         for i in range(len(m.phases)):
             m.phi[i] = wave(m, i, x)
     else:
-        copy(x, m.phi, len(x))
+        for j in range(len(x)):
+            m.phi[j] = input_of(m, x, j)
     if m.feature_kind == FeatureKind.PRODUCTS:
         k = len(x)
         for i in range(len(x)):
             for j in range(i, len(x)):
-                m.phi[k] = x[i] * x[j]
+                m.phi[k] = m.phi[i] * m.phi[j]
                 k += 1
     m.phi[len(m.phi) - 1] = real(1)
 
@@ -131,12 +148,13 @@ def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         total = m.weights[o, len(m.weights[0]) - 1]
         if m.feature_kind != FeatureKind.FOURIER:
             for j in range(len(x)):
-                total += m.weights[o, j] * x[j]
+                total += m.weights[o, j] * input_of(m, x, j)
         if m.feature_kind == FeatureKind.PRODUCTS:
             k = len(x)
             for i in range(len(x)):
+                one = input_of(m, x, i)
                 for j in range(i, len(x)):
-                    total += m.weights[o, k] * (x[i] * x[j])
+                    total += m.weights[o, k] * (one * input_of(m, x, j))
                     k += 1
         y[o] = total
     if m.feature_kind == FeatureKind.FOURIER:
@@ -243,7 +261,7 @@ def bring_back(m: LinearModel) -> None:
 
 
 @kernel
-def learn_by_least_squares(m: LinearModel) -> Bool:
+def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Bool:
     """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
     remembered = real(1)
@@ -258,6 +276,8 @@ def learn_by_least_squares(m: LinearModel) -> Bool:
     total = remembered + spread
     taken = shift(m, real(1) / total)
     if taken:
+        if m.centres and m.started[0] == 0:
+            copy(x, m.origin, len(x))
         narrow(m, remembered, growth)
         # forgetting also affects directions without inputs, where P would grow without limit
         if m.forgets and trace > m.trace_limit:
@@ -280,7 +300,7 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
     if m.gain == Gain.NLMS:
         taken = learn_by_gradient(m)
     else:
-        taken = learn_by_least_squares(m)
+        taken = learn_by_least_squares(m, x)
     if not taken:
         return LinearStatus.REFUSED_WEIGHT
     return Status.DONE
@@ -291,8 +311,12 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def valid_root(m: LinearModel) -> Bool:
-    """Whether L is zero before the first sample.  O(F^2)."""
-    return m.started[0] != 0 or empty_from(m.root, 0, len(m.root))
+    """Whether L and the origin are zero before the first sample.  O(F^2)."""
+    if m.started[0] != 0:
+        return True
+    if m.centres and not empty_from(m.origin, 0, len(m.origin)):
+        return False
+    return empty_from(m.root, 0, len(m.root))
 
 
 @kernel

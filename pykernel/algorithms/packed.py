@@ -92,39 +92,6 @@ def factorise(
 
 
 @kernel
-def invert(p: Real[...], n: Index, part: Real, instead: Real, limit: Real) -> None:
-    """Replace a symmetric P by P^-1 = L'^-1 L^-1, where L is its factor.  O(n^3 / 2).
-
-    If a pivot is at most part P_ii, ``instead`` is used as its reciprocal.  No element of L exceeds the limit.
-    """
-    factorise(p, p, n, real(0), part, real(0), instead, limit)
-    # L^-1, row by row from above, each row from the left
-    row = 0
-    for i in range(n):
-        start = 0
-        for j in range(i):
-            total = real(0)
-            at = start + j
-            for k in range(j, i):
-                total += p[row + k] * p[at]
-                at = at + k + 1
-            p[row + j] = -(total * p[row + i])
-            start = start + j + 1
-        row = row + i + 1
-    row = 0
-    for i in range(n):
-        # the diagonal element last, because the others need it
-        for j in range(i + 1):
-            total = real(0)
-            at = row
-            for k in range(i, n):
-                total += p[at + i] * p[at + j]
-                at = at + k + 1
-            p[row + j] = total
-        row = row + i + 1
-
-
-@kernel
 def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
     """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2).
 

@@ -19,11 +19,12 @@ class Revision:
 
 RAISED: dict[str, Revision] = {
     # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
-    # which a surprise in the warm-up does not spoil
+    # which a surprise in the warm-up does not spoil; then a triangle in place of P
     "okfeb": Revision(bits=5, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do
     "gmm": Revision(bits=2, meaning=2),
-    # triangles, with vectors in the order in which they came; covariances of krls-t and ald-krls where the prior is I
+    # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
+    # quadratic-rls from the first sample on
     **dict.fromkeys(
         ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
         Revision(bits=2),

@@ -342,7 +342,7 @@ def _soft(content: Mapping[str, Any]) -> bool:
 def ram_bytes(n: int, d: int, o: int, size: int = 4, classes: bool = False) -> int:
     """Bytes of RAM of krls-t with its stages, for n vectors, d inputs, o functions and numbers of ``size`` bytes."""
     stages = 0 if classes else d * o + 8 * o + 5
-    return size * ((n + 1) * (n + 2) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
+    return size * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
 
 
 def update_instructions(n: int, soft: bool) -> int:

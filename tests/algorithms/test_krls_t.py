@@ -286,28 +286,3 @@ def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
         assert (triangle_of(model, "root").diagonal() > 0).all()
         errors.append(np.sqrt(np.mean((forecasts[1_000:].reshape(-1) - clean[1_000:]) ** 2)))
     assert errors[0] < 1.2 * errors[1] < 0.05
-
-
-# C of ald-krls is a difference, too: errors of float32 grow, to 46 times those of float64 after a million samples
-WORSE = {("ald-krls, least ridge", stream) for stream in ("lorenz", "mackey", "sines")}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("rule", "stream"),
-    [
-        pytest.param(rule, stream, marks=[pytest.mark.xfail(strict=True)] if (rule, stream) in WORSE else [])
-        for rule in long.RULES
-        for stream in long.STREAMS
-    ],
-)
-def test_float32_stays_what_float64_is_for_long(rule: str, stream: str) -> None:
-    """300,000 samples at the defaults, and at limits of keys: nothing is refused, and the errors are alike."""
-    x, clean = long.STREAMS[stream](300_000)
-    for sigma, n_max in long.SIZES:
-        narrow, wide = (
-            long.run(long.spec_of(rule, x.shape[1], sigma, n_max, precision), x, clean)
-            for precision in ("float32", "float64")
-        )
-        assert narrow.refused == wide.refused == 0
-        assert narrow.error < long.MOST_WORSE * max(wide.error, long.FINE), f"sigma {sigma:g}, {n_max} vectors"

@@ -216,7 +216,7 @@ def test_refresh_mends_a_factor_gone_wrong(precision):
 @pytest.mark.parametrize("program", [p for family in (*KERNEL_MODELS, LINEAR_MODELS) for p in family.programs.values()])
 def test_every_loop_is_bounded_at_compile_time(program):
     """A bound is a length, a number (literal, removals, samples of the self-test, or a degree), the count of vectors in use, which is never above N_MAX,
-    such a count and the newest sample, or the nearest vector, whose range the field declares; or a loop within."""
+    such a count and the newest sample, or the nearest vector or the one whose turn it is, whose range the field declares; or a loop within."""
     functions = checked_functions(tuple(entry.kernel for entry in program.entries))
     received = {}  # what parameters are given, over all calls
     for name, function in functions.items():
@@ -233,6 +233,7 @@ def test_every_loop_is_bounded_at_compile_time(program):
         if isinstance(e, Element):
             return isinstance(e.array, Field) and (e.array.struct, e.array.name) in (
                 (Expansion, "n"),
+                (Expansion, "probe"),
                 (Work, "newest"),
                 (Work, "searches"),
                 (Work, "nearest"),

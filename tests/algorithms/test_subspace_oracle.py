@@ -276,9 +276,9 @@ def test_exact_removal_distorts_less_than_dropping() -> None:
     drop.update(x)
     v, a, _ = state(exact)
     k, n = gram(v, v), len(v)
-    packed, inverse = exact.memory.field("p"), np.zeros((n, n))
-    rows, columns = np.tril_indices(n)
-    inverse[rows, columns] = inverse[columns, rows] = packed[: len(rows)]
+    root = np.zeros((n, n))
+    root[np.tril_indices(n)] = exact.memory.field("root")[: n * (n + 1) // 2]
+    inverse = root.T @ root
     for i in range(n):
         others = np.arange(n) != i
         left = a[others] + np.linalg.solve(k[np.ix_(others, others)], k[others, i])[:, None] * a[i]

@@ -196,11 +196,8 @@ class Twin:
         self.step = s.step or ("normalised" if s.update in ("nonparametric", "hybrid") else "constant")
         self.unit = bool(spec.kernel.normalise or spec.kernel.function not in ("polynomial", "linear"))
         self.eta = ETA[self.step] if s.eta is None else float(s.eta)
-        default = 1e-6 if spec.precision == "float64" else 3e-2
         self.ald_threshold = (
-            default
-            if spec.reduction.ald_threshold is None or s.budget == "drop"
-            else float(spec.reduction.ald_threshold)
+            1e-2 if spec.reduction.ald_threshold is None or s.budget == "drop" else float(spec.reduction.ald_threshold)
         )
         self.classes = len(spec.label.classes or ()) if spec.label_kind != "none" else 0
         self.outputs = spec.outputs
@@ -376,7 +373,10 @@ class Twin:
         if least == m:
             self.a = a[:m]
             return DONE
-        rows = [j if j != least else m for j in range(m)]
+        if s.budget == "exact":  # in the order in which they came
+            rows = [*(j for j in range(m) if j != least), m]
+        else:
+            rows = [j if j != least else m for j in range(m)]
         self.v, self.a, self.claim = vectors[rows], a[rows], claims[rows]
         return REPLACED
 

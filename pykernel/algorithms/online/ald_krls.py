@@ -4,16 +4,27 @@ Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004
 approximately linearly dependent on those before.  C, their P, is the covariance of the labels at the dictionary, in units of
 the noise's.
 
-The model keeps a factor of it in the coordinates of posterior.py, T C T' = L L'.
+The model keeps a factor of it in the coordinates of posterior.py, T C T' = L L', and the mean.
 """
 
+from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted
 from pykernel.algorithms.online.hooks import absorbed
 from pykernel.algorithms.online.interpolation import propose_interpolation
 from pykernel.algorithms.online.inverse_gram import combination
-from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
+from pykernel.algorithms.online.posterior import (
+    CovarianceFactor,
+    Expectation,
+    FactorModel,
+    draft_mean,
+    enter_mean,
+    foresee_by_factor,
+    keeps_mean,
+    learn_factor,
+    learn_mean,
+)
 from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineStatus
 from pykernel.algorithms.packed import lower_transposed_times, row_of
 from pykernel.dialect import Bool, Index, Real, kernel, real, sqrt
@@ -29,18 +40,19 @@ def noise_of(m: FactorModel) -> Real:
 
 @kernel
 def absorb_by_dictionary(m: FactorModel) -> None:
-    """Propose multipliers by recursive least squares: alpha + P h e / (1 + u'h), where h = C u.  O(N^2).
+    """Propose multipliers by recursive least squares: T' (expected + h e / (noise + l'h)).  O(N^2), and O(N^2 / 2) for each output.
 
     Engel et al. 2004, eq. 3.12-3.14; C is their P.
     """
     n = m.n[0]
     known = foresee_by_factor(m)
-    inverse = real(1) / (noise_of(m) + known)
-    lower_transposed_times(m.t, m.h, m.ph, n)
+    m.spread[0] = noise_of(m) + known
+    inverse = real(1) / m.spread[0]
     for o in range(len(m.error)):
-        g = m.error[o] * inverse
+        draft_mean(m, o, real(1), m.error[o] * inverse)
+        lower_transposed_times(m.t, m.ph, m.ph, n)
         for i in range(n):
-            m.beta[i, o] = m.alpha[i, o] + m.ph[i] * g
+            m.beta[i, o] = m.ph[i]
 
 
 @kernel
@@ -61,18 +73,20 @@ def adapt(m: FactorModel, close: Bool) -> Bool:
 def assimilate(m: FactorModel, stored: Bool) -> None:
     """A sample that is stored begins with a variance of its own; others narrow the dictionary's.  Engel et al. 2004, eq. 3.13."""
     if not stored:
+        learn_mean(m, real(1), real(1) / m.spread[0])
         learn_factor(m, noise_of(m), real(0))
 
 
 @kernel
 def enter(m: FactorModel, n: Index) -> None:
-    """C gets a row of zeros with a 1 on the diagonal.  O(N^2).  Engel et al. 2004, eq. 3.15."""
+    """C gets a row of zeros with a 1 on the diagonal, and the mean what f(x) = y takes.  O(N^2).  Engel et al. 2004, eq. 3.15."""
     row = row_of(n)
     scale = real(1) / sqrt(m.kappa[0])
     lower_transposed_times(m.root, m.l, m.loading, n)
     for j in range(n):
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else scale / m.norm[0]
+    enter_mean(m, n, scale)
 
 
 @kernel
@@ -101,7 +115,8 @@ ALD_KRLS = budgeted(
         hooks.fills: hooks.always,
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
+        frame.keeps: keeps_mean,
     },
     FactorModel,
-    (CovarianceFactor,),
+    (CovarianceFactor, Expectation),
 )

@@ -1,14 +1,20 @@
 """LSRIDGE: W = (K^2 + mu I)^-1 through the complex symmetric Z = (K + i sqrt(mu) I)^-1, W = -Im Z / sqrt(mu).
 
 Z is bordered and reduced as P is, and far better conditioned than W's own update: no pivot is below sqrt(mu).
-K has the ridge on its diagonal.
+K has the ridge on its diagonal.  Roundings would add up, and now and then grow to where updates are refused: so each stored sample
+corrects two columns of Z, in turn.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.algorithms.kernel_choice import KernelFunction
+from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.candidates import candidates
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, as_product
-from pykernel.algorithms.packed import symmetric_close, symmetric_row, symmetric_times
-from pykernel.dialect import Constant, Index, kernel, real
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, alike, as_product
+from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, symmetric_times
+from pykernel.dialect import Constant, Index, absolute, kernel, real
+
+MOST_WRONG = Constant(0.5)
+"""A column that is farther off is none of an inverse any more: then nothing is corrected."""
 
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
@@ -160,3 +166,63 @@ def project_lsridge(m: OnlineModel, r: Index) -> None:
         g = m.shrunk[r, o] * scale
         for i in range(count):
             m.beta[i, o] = m.shrunk[i, o] - m.q[i] * g
+
+
+@kernel
+def correct_complex(m: OnlineModel) -> None:
+    """Correct the next column of Z, so that Z y = e_i for y = (K + i sqrt(mu) I) e_i.  O(N^2 + N D).
+
+    Z - (d e_i' + e_i d') / y_i + e_i e_i' y'd / y_i^2, where d = Z y - e_i: the formula of BFGS for a complex symmetric matrix.
+    """
+    n = m.n[0]
+    i = m.probe[0]
+    if i < 0 or i >= n:
+        i = 0
+    m.probe[0] = i + 1
+    for j in range(n):
+        m.row[j] = (
+            gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
+            if m.function == KernelFunction.GAUSSIAN
+            else alike(m, i, m.v[j], m.diagonal[j])
+        )
+    m.row[i] = m.ridge_diagonal
+    symmetric_times(m.z_re, m.row, m.t_re, n)
+    symmetric_times(m.z_im, m.row, m.t_im, n)
+    symmetric_row(m.z_re, i, m.q, n)
+    symmetric_row(m.z_im, i, m.p, n)
+    worst = real(0)
+    for j in range(n):
+        m.t_re[j] -= m.root_mu * m.p[j]
+        m.t_im[j] += m.root_mu * m.q[j]
+        if j == i:
+            m.t_re[j] -= real(1)
+        if not (absolute(m.t_re[j]) <= worst):
+            worst = absolute(m.t_re[j])
+        if not (absolute(m.t_im[j]) <= worst):
+            worst = absolute(m.t_im[j])
+    if worst <= MOST_WRONG:
+        # 1 / y_i, and y'd
+        scale = real(1) / (m.ridge_diagonal * m.ridge_diagonal + m.root_mu * m.root_mu)
+        re = m.ridge_diagonal * scale
+        im = -(m.root_mu * scale)
+        total_re = -(m.root_mu * m.t_im[i])
+        total_im = m.root_mu * m.t_re[i]
+        for j in range(n):
+            total_re += m.row[j] * m.t_re[j]
+            total_im += m.row[j] * m.t_im[j]
+        at = row_of(i)
+        for j in range(n):
+            if j > i:
+                at = at + j
+            to = at if j > i else at + j
+            part_re = m.t_re[j] * re - m.t_im[j] * im
+            part_im = m.t_re[j] * im + m.t_im[j] * re
+            if j == i:
+                # what d_i takes off twice, less y'd / y_i
+                twice_re = real(2) * m.t_re[i] - (total_re * re - total_im * im)
+                twice_im = real(2) * m.t_im[i] - (total_re * im + total_im * re)
+                part_re = twice_re * re - twice_im * im
+                part_im = twice_re * im + twice_im * re
+                at = at + i
+            m.z_re[to] = as_product(m.z_re[to] - part_re)
+            m.z_im[to] = as_product(m.z_im[to] - part_im)

@@ -20,9 +20,21 @@ from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import largest_step
 from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH, limit_combination
-from pykernel.algorithms.online.posterior import CovarianceFactor, FactorModel, foresee_by_factor, learn_factor
+from pykernel.algorithms.online.posterior import (
+    CovarianceFactor,
+    Expectation,
+    FactorModel,
+    draft_mean,
+    enter_mean,
+    foresee_by_factor,
+    keeps_mean,
+    learn_factor,
+    learn_mean,
+    leave_mean,
+)
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.packed import (
+    lower_transposed_times,
     lower_transposed_twice,
     release_coordinate,
     release_coordinate_of,
@@ -51,7 +63,7 @@ class Posterior(Struct):
 
 
 class KrlsTModel(FactorModel):
-    parts = CovarianceFactor, Posterior
+    parts = (Posterior,)
 
 
 @kernel
@@ -88,23 +100,25 @@ def foresee(m: KrlsTModel) -> None:
 
 @kernel
 def propose_posterior(m: KrlsTModel) -> None:
-    """Propose the posterior mean: [sqrt(lambda) alpha - g (u - T'h); g], where g = e / s_y^2.  O(N^2).
+    """Propose the posterior mean: [T' (sqrt(lambda) expected + g h) - g u; g], where g = e / s_y^2.
 
-    s_y^2 = noise + the variance of foresee().  Van Vaerenbergh et al. 2012, algorithm 1.
+    s_y^2 = noise + the variance of foresee().  O(N^2), and O(N^2 / 2) for each further output.
+    Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
     foresee(m)
-    lower_transposed_twice(m.t, m.l, m.h, m.u, m.ph, n)
-    limit_combination(m, n)
     inverse = real(1) / (noise_at(m) + m.spread[0])
     for o in range(len(m.error)):
         g = m.error[o] * inverse
+        draft_mean(m, o, m.root_forgetting, g)
+        if o == 0:
+            lower_transposed_twice(m.t, m.l, m.ph, m.u, m.ph, n)
+            limit_combination(m, n)
+        else:
+            lower_transposed_times(m.t, m.ph, m.ph, n)
         m.beta[n, o] = g
         for i in range(n):
-            a = m.alpha[i, o]
-            if m.forgets:
-                a = m.root_forgetting * a
-            m.beta[i, o] = a - g * (m.u[i] - m.ph[i])
+            m.beta[i, o] = m.ph[i] - g * m.u[i]
 
 
 @kernel
@@ -157,6 +171,7 @@ def assimilate(m: KrlsTModel, stored: Bool) -> None:
     """The covariance learns the sample, whether or not it is stored.  O(N^2)."""
     inverse = real(1) / (noise_at(m) + m.spread[0])
     learn_power(m, inverse)
+    learn_mean(m, m.root_forgetting, inverse)
     if m.forgets:
         learn_covariance(m, inverse)
     else:
@@ -165,12 +180,13 @@ def assimilate(m: KrlsTModel, stored: Bool) -> None:
 
 @kernel
 def enter(m: KrlsTModel, n: Index) -> None:
-    """The sample's own coordinate becomes part of S.  O(N)."""
+    """The sample's own coordinate becomes part of S and of the mean.  O(N)."""
     row = row_of(n)
     own = sqrt(m.kappa[0])
     scatter = noise_at(m)
+    step = own / (scatter + m.spread[0])
+    enter_mean(m, n, step)
     if m.forgets:
-        step = own / (scatter + m.spread[0])
         for j in range(n):
             m.covariance[row + j] = -(m.h[j] * step)
         m.covariance[row + n] = real(1) - own * step
@@ -182,7 +198,8 @@ def enter(m: KrlsTModel, n: Index) -> None:
 
 @kernel
 def leave(m: KrlsTModel, r: Index, count: Index) -> None:
-    """The coordinate that vector r takes along leaves S, given the rotations of release().  O(N^2)."""
+    """The coordinate that vector r takes along leaves S and the mean, given the rotations of release().  O(N^2)."""
+    leave_mean(m, r, count)
     if m.forgets:
         release_coordinate_of(m.covariance, m.p, m.q, m.score, r, count)
     else:
@@ -254,8 +271,10 @@ KRLS_T = budgeted(
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
         frame.remembered: remembered,
+        frame.keeps: keeps_mean,
+        FactorModel: KrlsTModel,
     },
     KrlsTModel,
-    (CovarianceFactor, Posterior),
+    (CovarianceFactor, Posterior, Expectation),
     (Entry("variance", variance, "question"),),
 )

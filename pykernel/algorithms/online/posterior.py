@@ -1,22 +1,28 @@
-"""A covariance of the function at the vectors, as a factor: what rules of recursive least squares keep beside their mean.
+"""Mean and covariance of the function at the vectors: what rules of recursive least squares keep beside their multipliers.
 
 In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
 model keeps a triangle L of S = L L', the covariance of z.  The invariant: S is a covariance whatever the bits of L are, and
 every variance is a sum of squares.  Rounding changes L by parts of itself.
 
 With l = T k, a sample is l'z + sqrt(kappa) z_n, where z_n is a coordinate of its own.
+
+The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  Where vectors are alike, multipliers are
+large and cancel each other; the mean of z is as large as the function.  So it is this mean that learns, and multipliers are
+computed from it: their roundings do not add up.
 """
 
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineModel
+from pykernel.algorithms.online.validity import keeps
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor
-from pykernel.dialect import Constant, Real, Struct, between, kernel, real
+from pykernel.algorithms.vectors import empty_from
+from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, between, kernel, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
-"""What each sample's roundings of multipliers add to a variance, times the ridge, in parts of the prior: 4,096 times the
-square of a rounding.  Multipliers are 1 / sqrt(ridge) at most.
+"""What each sample's roundings of the mean add to a variance, in parts of the prior: 4,096 times the square of a rounding.
 
-With such an error at each sample, and noise r, what can be known comes to rest at a variance of sqrt(ROUNDED r / ridge).  Below,
+With such an error q at each sample, and noise r, what can be known comes to rest at a variance of sqrt(q r).  Below,
 S stays as it is, and the mean learns on: else S would fall to what is not true, and the errors would add up.
 """
 
@@ -28,8 +34,15 @@ class CovarianceFactor(Struct):
     root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
 
 
+class Expectation(Struct):
+    """The mean of the function, in coordinates."""
+
+    # multipliers are alpha = T' expected; with room for the sample beside all vectors
+    expected: between(Real[N_MAX + 1, OUTPUTS], "-alpha_limit", "alpha_limit")
+
+
 class FactorModel(OnlineModel):
-    parts = (CovarianceFactor,)
+    parts = CovarianceFactor, Expectation
 
 
 @kernel
@@ -55,5 +68,54 @@ def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
     for j in range(n):
         known += m.loading[j] * m.loading[j]
         m.share[j] = real(0)
-    if known * known * m.kappa_least >= ROUNDED * noise:
+    if known * known >= ROUNDED * noise:
         narrow_factor(m.root, m.loading, m.narrowing, m.share, noise, own, real(1), n)
+
+
+# ------------------------------------------------------------------------------------------------------- the mean
+
+
+@kernel
+def draft_mean(m: FactorModel, o: Index, keep: Real, step: Real) -> None:
+    """Write keep times the mean, and a step along h, to m.ph.  O(N)."""
+    for j in range(m.n[0]):
+        m.ph[j] = keep * m.expected[j, o] + step * m.h[j]
+
+
+@kernel
+def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
+    """Update the mean: keep times what it was, and h e / s_y^2, where 1 / s_y^2 is ``inverse``.  O(N) for each output."""
+    for o in range(len(m.error)):
+        draft_mean(m, o, keep, m.error[o] * inverse)
+        for j in range(m.n[0]):
+            m.expected[j, o] = bounded(m.ph[j], m.alpha_limit)
+
+
+@kernel
+def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
+    """The mean of the sample's own coordinate: e times a step.  O(1) for each output."""
+    for o in range(len(m.error)):
+        m.expected[n, o] = bounded(m.error[o] * step, m.alpha_limit)
+
+
+@kernel
+def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
+    """The coordinate that vector r takes along leaves the mean, given the rotations of release().  O(N) for each output."""
+    for o in range(len(m.expected[0])):
+        gathered = m.expected[r, o]
+        for i in range(r + 1, count):
+            own = m.expected[i, o]
+            turned = m.q[i] * own - m.score[i] * gathered
+            gathered = m.q[i] * gathered + m.score[i] * own
+            m.expected[i - 1, o] = bounded(turned, m.alpha_limit)
+        m.expected[count - 1, o] = real(0)
+
+
+@kernel
+def keeps_mean(m: FactorModel) -> Bool:
+    """Whether learning could have led to this state, as keeps(): the mean is zero in unused places, too."""
+    n = m.n[0]
+    for i in range(len(m.expected)):
+        if i >= n and not empty_from(m.expected[i], 0, len(m.expected[0])):
+            return False
+    return keeps(m)

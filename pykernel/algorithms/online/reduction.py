@@ -6,7 +6,7 @@ f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored mu
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.online.candidates import age_of, candidates, magnitude, multiplier, only_grows
-from pykernel.algorithms.online.complex_inverse import border_complex, release_complex, shrink
+from pykernel.algorithms.online.complex_inverse import border_complex, correct_complex, release_complex, shrink
 from pykernel.algorithms.online.hooks import enter, leave
 from pykernel.algorithms.online.inverse_gram import (
     border,
@@ -226,6 +226,9 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
         m.age[r] = 0
     if m.fades:
         m.claim[r] = FRESH
+    if m.keeps_complex:
+        for turn in range(2):
+            correct_complex(m)
 
 
 @kernel
@@ -267,9 +270,9 @@ def close_gap(m: OnlineModel, r: Index) -> None:
         m.neighbour[last] = real(0)
     if m.keeps_overlap:
         m.overlap[last] = real(0)
-    if m.keeps_overlap:
+    if m.keeps_overlap or m.keeps_complex:
         if m.probe[0] > last:
-            m.probe[0] = last
+            m.probe[0] = 0
     m.n[0] = last
 
 

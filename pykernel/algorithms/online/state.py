@@ -118,7 +118,7 @@ class Expansion(Struct):
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose sum is computed again next
+    probe: between(Index, 0, N_MAX)  # the vector whose sum is computed again next, or whose column of Z is corrected
 
 
 SEARCHES = 2

@@ -95,7 +95,7 @@ def keeps(m: OnlineModel) -> Bool:
     """
     if not valid_vectors(m):
         return False
-    if m.keeps_overlap:
+    if m.keeps_overlap or m.keeps_complex:
         if m.probe[0] > m.n[0]:
             return False
     if m.keeps_factor or m.keeps_complex:

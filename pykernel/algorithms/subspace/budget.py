@@ -1,19 +1,29 @@
-"""Which expansion vector to remove when the budget is full, how the others replace it, and the inverse Gram matrix.
+"""Which expansion vector to remove when the budget is full, how the others replace it, and the inverse Gram matrix P = T'T.
 
 Exact: vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by what they express
-of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.
+of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py, P is kept as a triangle T, with vectors in
+the order in which they came: a new vector adds a row, and of one that goes rotations gather a coordinate.  So P_ii is a sum of squares, and
+roundings do not add up.
 
 Drop: row i is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
 
-The newest sample is a candidate for removal before it is stored, so neither way needs a row beyond the budget.
+The newest sample is a candidate for removal before it is stored.  If it replaces a vector, it becomes the last one of T first.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.frame import Status
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
-from pykernel.algorithms.packed import invert, row_of, symmetric_clear, symmetric_row, symmetric_times
+from pykernel.algorithms.packed import (
+    lower_column,
+    lower_column_norms,
+    lower_times,
+    lower_transposed_times,
+    release_vector,
+    row_of,
+    symmetric_close,
+    symmetric_row,
+)
 from pykernel.algorithms.subspace.state import (
-    SMALLEST_SQUARE,
     Budget,
     SubspaceModel,
     SubspaceStatus,
@@ -24,11 +34,8 @@ from pykernel.algorithms.subspace.state import (
 )
 from pykernel.algorithms.subspace.update import add_rows, row_times, shorten
 from pykernel.algorithms.vectors import add_multiple, copy
-from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
+from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
-HALF = Constant(0.5)
-SLACK = Constant(0.25)
-"""Largest computed part of a sample outside of its range; with more, the inverse Gram matrix is no good."""
 FAINT = Constant(2.0**-60)
 """Claims fade down to this."""
 
@@ -53,23 +60,44 @@ def gram_row(m: SubspaceModel, i: Index) -> None:
 
 
 @kernel
-def border(m: SubspaceModel, n: Index, delta: Real) -> None:
-    """Add the sample to P as row and column n, given m.b = P k and delta.  O(N^2 / 2)."""
-    inverse = real(1) / delta
-    row = 0
-    for i in range(n):
-        part = m.b[i] * inverse
-        for j in range(i + 1):
-            m.p[row + j] = bounded(m.p[row + j] + part * m.b[j], m.inverse_limit)
-        row = row + i + 1
+def express(m: SubspaceModel, own: Real, n: Index) -> None:
+    """Compute m.l = T k over the first n vectors, where k is in m.column, and m.delta, what they leave over of ``own``.  O(N^2 / 2)."""
+    lower_times(m.root, m.column, m.l, n)
+    delta = own
     for j in range(n):
-        m.p[row + j] = bounded(-(m.b[j] * inverse), m.inverse_limit)
-    m.p[row + n] = inverse
+        delta = delta - m.l[j] * m.l[j]
+    m.delta[0] = clipped(delta, real(0), own)
+
+
+@kernel
+def combination(m: SubspaceModel, n: Index) -> None:
+    """Compute m.b = P k = T'l after express().  O(N^2 / 2)."""
+    lower_transposed_times(m.root, m.l, m.b, n)
+    for j in range(n):
+        m.b[j] = bounded(m.b[j], m.inverse_root_limit)
+
+
+@kernel
+def border(m: SubspaceModel, n: Index, delta: Real) -> None:
+    """Add the sample of the last combination() to T, as row n.  O(N)."""
+    scale = real(1) / sqrt(delta)
+    row = row_of(n)
+    for j in range(n):
+        m.root[row + j] = bounded(-(m.b[j] * scale), m.inverse_root_limit)
+    m.root[row + n] = bounded(scale, m.inverse_root_limit)
+
+
+@kernel
+def compare(m: SubspaceModel) -> None:
+    """Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
+    copy(m.k, m.column, m.n[0])
+    express(m, m.own[0], m.n[0])
+    combination(m, m.n[0])
 
 
 @kernel
 def renew(m: SubspaceModel) -> None:
-    """Compute G and P again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 2)."""
+    """Compute G and T again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3)."""
     for i in range(len(m.g)):
         m.g[i] = real(0)
     for i in range(m.n[0]):
@@ -78,97 +106,36 @@ def renew(m: SubspaceModel) -> None:
         add_rows(m.g, m.a[i], m.u)
     shorten(m)
     if m.budget == Budget.EXACT:
-        row = 0
         for i in range(m.n[0]):
             gram_row(m, i)
-            for j in range(i + 1):
-                m.p[row + j] = m.column[j]
-            row = row + i + 1
-        # the vectors were independent when they were stored; rounding must not change this
-        invert(m.p, m.n[0], SLACK * m.ald_threshold, m.renewal_bound, m.coordinate_limit)
-        for i in range(row):
-            m.p[i] = bounded(m.p[i], m.inverse_limit)
-
-
-@kernel
-def compare(m: SubspaceModel) -> None:
-    """Compute m.b = P k, and m.delta, the part of the sample that the vectors cannot express.  O(N^2)."""
-    n = m.n[0]
-    for attempt in range(2):
-        symmetric_times(m.p, m.k, m.b, n)
-        delta = m.own[0]
-        for i in range(n):
-            delta = delta - m.k[i] * m.b[i]
-        m.delta[0] = clipped(delta, real(0), m.own[0])
-        if attempt == 0:
-            if absolute(delta - HALF * m.own[0]) <= (HALF + SLACK) * m.own[0]:
-                break
-            # if delta is not from 0 to k(x, x), P is no inverse any more
-            renew(m)
-
-
-@kernel
-def correct(m: SubspaceModel) -> None:
-    """Correct one column of P, so that P K e_i = e_i.  Each call takes the next column.  O(N D + N^2).
-
-    The BFGS formula is P - (e_i h' + h e_i') / y_i + e_i e_i' (y'h / y_i^2 + 1 / y_i), where y = K e_i and h = P y.
-    It keeps P positive definite, and over all i it converges to the inverse (R. M. Gower, P. Richtarik, Randomized
-    quasi-Newton updates are linearly convergent matrix inversion algorithms, 2017).  If h is far from e_i, P is computed
-    again.
-    """
-    n = m.n[0]
-    i = m.probe[0]
-    if i >= n:
-        i = 0
-    m.probe[0] = i + 1
-    gram_row(m, i)
-    symmetric_times(m.p, m.column, m.b, n)
-    total = real(0)
-    worst = real(0)
-    for l in range(n):
-        total += m.column[l] * m.b[l]
-        off = m.b[l] - real(1) if l == i else m.b[l]
-        if absolute(off) > worst:
-            worst = absolute(off)
-    # k(x, x) is above zero, except in a forged snapshot
-    if not (worst <= HALF and m.column[i] > SMALLEST_SQUARE):
-        renew(m)
-    else:
-        inverse = real(1) / m.column[i]
-        at = row_of(i)
-        for l in range(n):
-            if l < i:
-                m.p[at + l] = bounded(m.p[at + l] - m.b[l] * inverse, m.inverse_limit)
-            elif l == i:
-                at = at + i
-                changed = m.p[at] + (real(1) + total * inverse - real(2) * m.b[i]) * inverse
-                m.p[at] = bounded(changed, m.inverse_limit)
-            else:
-                at = at + l
-                m.p[at] = bounded(m.p[at] - m.b[l] * inverse, m.inverse_limit)
+            own = m.column[i]
+            express(m, own, i)
+            combination(m, i)
+            # the vectors were independent when they were stored; rounding must not change this
+            border(m, i, m.delta[0] if m.delta[0] > m.delta_least * own else m.delta_least * own)
 
 
 # --------------------------------------------------------------------------------------------------- who goes
 
 
 @kernel
-def own_inverse(m: SubspaceModel, at: Index, i: Index) -> Real:
-    """Diagonal element i of the inverse Gram matrix with the sample; without, it is at place ``at`` of P."""
-    value = m.p[at] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
-    return value if value > m.inverse_least else m.inverse_least
+def own_inverse(m: SubspaceModel, i: Index) -> Real:
+    """Diagonal element i of the inverse Gram matrix with the sample; without, it is in m.column."""
+    value = m.column[i] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
+    return clipped(value, m.inverse_least, m.inverse_limit)
 
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The vector whose removal changes the subspace least; n is the sample.  O(N r)."""
+    """The vector whose removal changes the subspace least; n is the sample.  O(N^2 / 2 + N r), with budget drop O(N r)."""
     best = 0
     least = real(0)
-    at = 0
+    if m.budget == Budget.EXACT:
+        lower_column_norms(m.root, m.column, m.n[0])
     for i in range(m.n[0]):
         cost = (m.claim[i] if m.fades else real(1)) * square(m.a[i])
         if m.budget == Budget.EXACT:
-            cost = cost * (real(1) / own_inverse(m, at, i))
-            at = at + i + 2
+            cost = cost * (real(1) / own_inverse(m, i))
         else:
             cost = cost * self_value(m, m.v[i])
         if i == 0 or cost < least:
@@ -203,41 +170,40 @@ def leave_out(m: SubspaceModel) -> None:
 
 @kernel
 def release_exactly(m: SubspaceModel, r: Index) -> None:
-    """Replace vector r by the sample, in A and in P.  The others keep what they express of r.  O(N^2 + N r).
+    """Remove vector r beside the sample, in A and in T.  The others keep what they express of r.  O(N^2 + N r).
 
-    P with the sample is P + b b' / delta, where the sample's row of P is 0 and its b is -1.  Let c be column r of this
-    matrix.  Removing r subtracts c c' / c_r.
+    Let c be column r of P with the sample.  Removing r subtracts c c' / c_r from P.
     """
     n = m.n[0]
-    inverse = real(1) / m.delta[0]
-    symmetric_row(m.p, r, m.column, n)
-    own = own_inverse(m, row_of(r) + r, r)
-    part = m.b[r] * inverse
-    for i in range(n):
-        m.column[i] += part * m.b[i]
-    m.column[r] = -part
-    release = real(1) / own
+    border(m, n, m.delta[0])
+    lower_column(m.root, r, m.column, n + 1)
+    release = real(1) / clipped(m.column[r], m.inverse_least, m.inverse_limit)
     for j in range(len(m.u)):
         m.u[j] = m.a[r, j]
     for i in range(n):
-        share = m.column[i] * release
-        if i == r:
-            for j in range(len(m.t)):
-                m.t[j] = bounded(m.t[j] - share * m.u[j], m.row_limit)
-        else:
+        if i != r:
+            share = m.column[i] * release
             for j in range(len(m.u)):
                 m.a[i, j] = bounded(m.a[i, j] - share * m.u[j], m.row_limit)
+    share = m.column[n] * release
+    for j in range(len(m.t)):
+        m.t[j] = bounded(m.t[j] - share * m.u[j], m.row_limit)
     add_square(m.g, -release, m.u)
-    m.b[r] = -real(1)
-    symmetric_clear(m.p, r, n)
-    row = 0
-    for i in range(n):
-        one = m.b[i] * inverse
-        other = m.column[i] * release
-        for j in range(i + 1):
-            changed = m.p[row + j] + (one * m.b[j] - other * m.column[j])
-            m.p[row + j] = bounded(changed, m.inverse_limit)
-        row = row + i + 1
+    release_vector(m.root, m.column, m.l, m.b, r, n + 1, m.length_least)
+
+
+@kernel
+def close_gap(m: SubspaceModel, r: Index) -> None:
+    """Vectors behind r move up, in the order in which they came.  O(N (D + r)), with a Gram matrix O(N^2 / 2)."""
+    n = m.n[0]
+    if keeps_gram(m):
+        symmetric_close(m.gram, r, n)
+    for i in range(r, n - 1):
+        copy(m.v[i + 1], m.v[i], len(m.x))
+        copy(m.a[i + 1], m.a[i], len(m.t))
+        m.k[i] = m.k[i + 1]
+        if m.fades:
+            m.claim[i] = m.claim[i + 1]
 
 
 @kernel
@@ -296,10 +262,10 @@ def settle(m: SubspaceModel) -> Index:
             return Status.DONE
         if m.budget == Budget.EXACT:
             release_exactly(m, r)
+            close_gap(m, r)
+            r = n - 1
         else:
             release_dropping(m, r)
         put(m, r)
         status = SubspaceStatus.REPLACED
-    if m.budget == Budget.EXACT:
-        correct(m)
     return status

@@ -49,7 +49,7 @@ from pykernel.algorithms.subspace.state import (
 )
 from pykernel.algorithms.subspace.update import move, shorten
 from pykernel.algorithms.vectors import empty_from
-from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 REACH = Constant(1.99)
@@ -151,8 +151,6 @@ def alarm(m: OkfebModel, state: Real[3]) -> Index:
 @kernel
 def countable(m: OkfebModel) -> Bool:
     """Whether all counts are within their ranges, as intact(), and also the counters of update."""
-    if m.budget == Budget.EXACT and (m.probe[0] < 0 or m.probe[0] > m.n[0]):
-        return False
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -268,22 +266,8 @@ def examine(m: OkfebModel) -> Bool:
 
 
 @kernel
-def untouched(m: OkfebModel) -> Bool:
-    """Whether L'L = I.  This is so until the first update that moves L.  O(r^2 / 2)."""
-    at = 0
-    for i in range(m.rank[0]):
-        for j in range(i):
-            if m.g[at + j] != real(0):
-                return False
-        if m.g[at + i] != real(1):
-            return False
-        at = at + i + 1
-    return True
-
-
-@kernel
 def compare_first(m: OkfebModel) -> None:
-    """Compute m.b = P k and m.delta while every vector started a column: then A A' = P and A'k = v.  O(N r)."""
+    """Compute m.b = P k and m.delta while every vector started a column, and L has not moved: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(m.rank[0]):
         known += m.inner[j] * m.inner[j]
@@ -298,7 +282,7 @@ def compare_first(m: OkfebModel) -> None:
 @kernel
 def is_new(m: OkfebModel) -> Bool:
     """Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large."""
-    return m.delta[0] > m.ald_threshold * m.own[0] and m.delta[0] * m.inverse_limit > real(1)
+    return m.delta[0] > m.ald_threshold * m.own[0] and sqrt(m.delta[0]) * m.inverse_root_limit > real(1)
 
 
 @kernel
@@ -307,7 +291,7 @@ def start(m: OkfebModel) -> Bool:
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
     """
-    if m.budget == Budget.DROP or untouched(m):
+    if m.budget == Budget.DROP:
         compare_first(m)
     else:
         compare(m)
@@ -436,7 +420,7 @@ def took(m: OkfebModel, status: Index) -> Bool:
 def refresh(m: OkfebModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
+    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 3).
     Returns DONE, or REFUSED_STATE.
     """
     if not intact(m):
@@ -457,15 +441,15 @@ def forget_samples(m: OkfebModel) -> None:
     for i in range(len(m.g)):
         m.g[i] = real(0)
         m.moments[i] = real(0)
-    for i in range(len(m.p)):
-        m.p[i] = real(0)
+    for i in range(len(m.gram)):
         m.gram[i] = real(0)
+    for i in range(len(m.root)):
+        m.root[i] = real(0)
     m.total[0] = real(0)
     m.censor[0] = real(0)
     m.n[0] = 0
     m.rank[0] = 0
     m.seen[0] = 0
-    m.probe[0] = 0
     m.known[0] = real(0)
     m.strange[0] = 0
     m.use[0] = real(0)
@@ -526,9 +510,7 @@ def valid_subspace(m: OkfebModel) -> Bool:
     if not empty_from(m.g, columns, len(m.g)):
         return False
     if m.budget == Budget.EXACT:
-        if not empty_from(m.p, pairs, len(m.p)):
-            return False
-        if m.probe[0] > n:
+        if not empty_from(m.root, pairs, len(m.root)):
             return False
     return not keeps_gram(m) or empty_from(m.gram, pairs, len(m.gram))
 

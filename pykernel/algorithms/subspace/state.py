@@ -97,7 +97,8 @@ class Subspace(Struct):
     a: Real[N_MAX, RANK]  # A: a[i][j] is the weight of expansion vector i in column j of L
     # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     g: between(Real[TRIANGLE], "-element_limit", "element_limit")
-    p: between(Real[PACKED], "-inverse_limit", "inverse_limit")  # P = K^-1, packed
+    # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample beside all vectors
+    root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], "-inverse_root_limit", "inverse_root_limit")
     gram: between(Real[PACKED], "-value_bound", "value_bound")  # K, packed
     moments: between(Real[TRIANGLE], "-moment_limit", "moment_limit")  # S = fading sum of q q', packed
     claim: between(Real[N_MAX], 0, 1)  # each vector's claim to stay, which fades with time
@@ -113,15 +114,15 @@ class Subspace(Struct):
     strange: between(Index, 0, NEW_REGIME)  # number of latest samples in a row that the subspace hardly expresses
     examined: between(Index, 0, RANK - 1)  # the column of L whose use is measured
     looks: between(Index, 0, LOOKS)  # number of samples in that measurement
-    probe: between(Index, 0, N_MAX)  # the vector whose column of P is corrected next
 
 
 class SubspaceWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
-    b: Real[N_MAX]  # P k
-    column: Real[N_MAX]  # a column of P or K
+    l: Real[N_MAX + 1]  # T k; then cosines
+    b: Real[N_MAX + 1]  # P k; then sines
+    column: Real[N_MAX + 1]  # a column of P or K, or the diagonal of P; then what rotations gather
     s: Real[N_MAX]  # Phi'(phi - L q)
     ks: Real[N_MAX]  # K s
     ka: Real[N_MAX, RANK]  # K A
@@ -178,8 +179,12 @@ class SubspaceConfig(Config):
     code_limit: Real  # limit above every element of q
     moment_root: Real  # limit above every element of the moments' factor
     row_limit: Real  # largest element of A
-    renewal_bound: Real  # limit above the reciprocal of every pivot of K's factor
-    inverse_limit: Real  # limit above every element of P
+    delta_least: (
+        Real  # smallest part of a vector that those before it cannot express; only rounding could give a smaller one
+    )
+    inverse_root_limit: Real  # limit above every element of T, and of P k
+    length_least: Real  # shorter columns of T, far below any of an inverse, count as zero
+    inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T
     inverse_least: Real  # limit below every diagonal element of P
     coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v
     value_bound: Real  # limit above every k(x, x)

@@ -148,6 +148,8 @@ class ExpansionModels(FrozenModels):
                 "weight_limit": limit,
                 # of other linear models
                 "forgets": False,
+                "centres": False,
+                "origin_limit": 0.0,
                 "start": 0.0,
                 "trace_limit": 0.0,
                 "root_limit": 0.0,

@@ -57,6 +57,8 @@ METHODS = {"given": Method.GIVEN, "stream": Method.STREAM, "efvs": Method.EFVS, 
 LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
+DEFAULT_ALD_THRESHOLD = 1e-3
+"""The same in both precisions, so that a model of float64 shows what one of float32 will do."""
 LEAST_FACTOR = {"float32": 1e-6, "float64": 1e-14}
 """For a given factor: the smallest fraction of a row's sum of squares that the row's last number must have.  Variances
 then keep about four digits."""
@@ -105,7 +107,7 @@ class NystromReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="a sample does not become a basis vector if at most this part of it is new; at least 1e-3 (float64: 1e-9), which is the default",
+        description="a sample does not become a basis vector if at most this part of it is new; 1e-3 if not given; at least 1e-3 (float64: 1e-9)",
     )
 
 
@@ -324,7 +326,7 @@ def samples_of(spec: Any) -> int:
 def ald_threshold_of(spec: Spec) -> float:
     """A sample is a candidate for the basis only if its residual, as a fraction of k(x, x), is above this threshold."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
-    return given if given is not None else LEAST_ALD_THRESHOLD[spec.precision]
+    return given if given is not None else DEFAULT_ALD_THRESHOLD
 
 
 def tables_of(spec: Spec) -> Tables:

@@ -37,6 +37,10 @@ from pykernel.spec.sections import (
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
 
+LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
+"""Smallest ridge of rules that keep no covariance, in float32.  The labels are in the multipliers, of which a rounding is 1 / ridge times as
+much as of a label: those of fb-krls add up, as long as a vector stays."""
+
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with stages that change the labels.
 
@@ -127,7 +131,7 @@ class KernelLearning(Learning):
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more",
+        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more, in float32 1e-2 as without it",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
@@ -158,7 +162,7 @@ class Reduction(Section):
         None,
         ge=0,
         le=1,
-        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3",
+        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
     )
     ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
         None,
@@ -416,14 +420,15 @@ class KernelModels:
     def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
         choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
-        if choices.stores_all:
-            # only the ridge limits the condition number of a window's Gram matrix
-            least = 1e-3 if narrow else 1e-7
+        if rule in LEAST_RIDGE:
+            # their multipliers are P times the labels: only the ridge limits how much of a rounding is a label's
+            least = LEAST_RIDGE[rule] if narrow else 1e-7 if choices.stores_all else 0.0
             if ridge_of(spec) < least:
                 refuse(
                     "[reduction] ridge",
-                    f"is {ridge_of(spec):g}; with sw-krls it must be {least:g} or more for {spec.precision}",
+                    f"is {ridge_of(spec):g}; with {rule} it must be {least:g} or more for {spec.precision}",
                 )
+        if choices.stores_all:
             return
         if ald_threshold >= 1:
             refuse(

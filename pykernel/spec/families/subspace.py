@@ -59,10 +59,11 @@ STEPS = {
 BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
-DEFAULT_ALD_THRESHOLD = {"float32": 3e-2, "float64": 1e-6}
+DEFAULT_ALD_THRESHOLD = 1e-2
+"""The same in both precisions, so that a model of float64 shows what one of float32 will do."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
-errors of P (docs/subspaces-on-device.md)."""
+errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """A column of L counts as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
@@ -124,7 +125,7 @@ class SubspaceReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 3e-2 (float64: 1e-6) if not given, at least 1e-2 (1e-9)",
+        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
     )
     force: bool = Field(False, description='allow `update = "rls"` with `budget = "drop"`')
 
@@ -228,11 +229,7 @@ def rank_of(spec: Any) -> int:
 
 def ald_threshold_of(spec: OkfebSpec) -> float:
     """A sample is stored only if its residual, as a fraction of k(x, x), is above this threshold."""
-    return (
-        spec.reduction.ald_threshold
-        if spec.reduction.ald_threshold is not None
-        else DEFAULT_ALD_THRESHOLD[spec.precision]
-    )
+    return DEFAULT_ALD_THRESHOLD if spec.reduction.ald_threshold is None else spec.reduction.ald_threshold
 
 
 def step_of(spec: OkfebSpec) -> str:
@@ -395,7 +392,7 @@ class SubspaceModels(Models):
                 "fading": subspace.fading,
                 "ald_threshold": ald_threshold_of(spec),
                 "dead": DEAD * shrinkage,
-                "renewal_bound": 1 / math.sqrt(0.25 * ald_threshold_of(spec) * value),
+                "delta_least": 0.25 * ald_threshold_of(spec),
                 "insensitivity": subspace.insensitivity,
                 "more_censoring": growth(CENSOR_STEP * subspace.censoring),
                 "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
@@ -408,7 +405,9 @@ class SubspaceModels(Models):
                 "code_limit": math.sqrt(value / shrinkage),
                 "moment_root": 1.01 * math.sqrt(self._moment_limit(spec, value) + shrinkage),
                 "row_limit": math.sqrt((1e30 if narrow else 1e250) / max(1.0, value)) / n_max,
-                "inverse_limit": (1e12 if narrow else 1e60) / min(1.0, value),
+                "inverse_root_limit": (1e6 if narrow else 1e30) / math.sqrt(min(1.0, value)),
+                "length_least": 2.0**-50 / math.sqrt(max(1.0, value)),
+                "inverse_limit": (1e12 if narrow else 1e60) * (n_max + 1) / min(1.0, value),
                 "inverse_least": 0.5 / value,
                 "coordinate_limit": 1.01 * math.sqrt(value),
                 "value_bound": 1.01 * value,

@@ -21,16 +21,15 @@ extern "C" {
 #define MONITOR_DIM 3 /* number of inputs, D */
 #define MONITOR_N_MAX 32 /* the budget: largest number of expansion vectors, N */
 #define MONITOR_RANK 8 /* number of features, which is the rank of the subspace, r */
-#define MONITOR_PACKED 528 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define MONITOR_TRIANGLE 36 /* r (r + 1) / 2: size of a packed symmetric r x r matrix */
 
-#define MONITOR_STATE_BYTES 3736u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 4632u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 3864u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 4900u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 3760u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0x1806D69Du /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0x316C91C4u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xA9EF6F3Fu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 3888u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0xB73006EBu /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x18AB8837u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xED3F8714u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
@@ -61,7 +60,9 @@ typedef struct {
     float v[MONITOR_N_MAX][MONITOR_DIM]; /* expansion vectors: stored samples, scaled */
     float a[MONITOR_N_MAX][MONITOR_RANK]; /* A: a[i][j] is the weight of expansion vector i in column j of L */
     float g[MONITOR_TRIANGLE]; /* G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors */
-    float p[MONITOR_PACKED]; /* P = K^-1, packed */
+    /* T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample
+     * beside all vectors */
+    float root[(((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2)];
     float censor; /* odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored */
     float known; /* mean part of a sample that the subspace expresses */
     float use; /* sum, over samples, of the part that only the examined column expresses */
@@ -71,7 +72,6 @@ typedef struct {
     int32_t strange; /* number of latest samples in a row that the subspace hardly expresses */
     int32_t examined; /* the column of L whose use is measured */
     int32_t looks; /* number of samples in that measurement */
-    int32_t probe; /* the vector whose column of P is corrected next */
     /* What the present alarm began with. */
     float began; /* the threshold then */
     /* The state of the alarms. */
@@ -89,8 +89,9 @@ typedef struct {
     float x[MONITOR_DIM]; /* the input as the rule sees it */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float k[MONITOR_N_MAX]; /* kernel values between the expansion vectors and the sample */
-    float b[MONITOR_N_MAX]; /* P k */
-    float column[MONITOR_N_MAX]; /* a column of P or K */
+    float l[(MONITOR_N_MAX + 1)]; /* T k; then cosines */
+    float b[(MONITOR_N_MAX + 1)]; /* P k; then sines */
+    float column[(MONITOR_N_MAX + 1)]; /* a column of P or K, or the diagonal of P; then what rotations gather */
     float c[MONITOR_TRIANGLE]; /* factor of G + lambda I, with the reciprocals of its diagonal */
     float f[MONITOR_TRIANGLE]; /* factor of G, with the reciprocals of its diagonal */
     float inner[MONITOR_RANK]; /* v = A'k */
@@ -139,7 +140,7 @@ int32_t monitor_alarm(const monitor_t *s, float state[3]);
 
 /* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *
- * O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 2).
+ * O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 3).
  * Returns DONE, or REFUSED_STATE. */
 int32_t monitor_refresh(monitor_t *s);
 

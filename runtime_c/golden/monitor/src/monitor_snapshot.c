@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA9EF6F3Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xED3F8714u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,13 +56,13 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3756u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 3884u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
-#define MONITOR_INVERSE_LIMIT 1e+12f /* limit above every element of P */
+#define MONITOR_INVERSE_ROOT_LIMIT 1e+06f /* limit above every element of T, and of P k */
 #define MONITOR_ROW_LIMIT 3.125e+13f /* largest element of A */
 #define MONITOR_SCALED_LIMIT 10.1f /* limit above every scaled input */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
@@ -254,10 +254,8 @@ static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
     if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
         return false;
     }
-    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(p), pairs, MONITOR_PACKED)) {
-        return false;
-    }
-    if (monitor_stored_count(stored, MONITOR_PLACE(probe), 0) > n) {
+    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(root), pairs,
+            (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2))) {
         return false;
     }
     return true;
@@ -323,11 +321,11 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
             return false;
         }
     }
-    for (int32_t i = 0; i < MONITOR_PACKED; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(p), i) >= -MONITOR_INVERSE_LIMIT)) {
+    for (int32_t i = 0; i < (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2); i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(root), i) >= -MONITOR_INVERSE_ROOT_LIMIT)) {
             return false;
         }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(p), i) <= MONITOR_INVERSE_LIMIT)) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(root), i) <= MONITOR_INVERSE_ROOT_LIMIT)) {
             return false;
         }
     }
@@ -383,12 +381,6 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
         return false;
     }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(looks), 0) <= 256)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(probe), 0) <= MONITOR_N_MAX)) {
         return false;
     }
     if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) >= -16384.0f)) {
