@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xED3F8714u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA39AA9B9u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -130,9 +130,9 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_WINDOW 1000 /* number of latest samples in averages; an update applies 1 / window of the ridge */
 
 /* Constants of the algorithms. */
+#define MONITOR_RAISED 7.378698e+19f
 #define MONITOR_EXP2_LOWEST (-60.0f)
-#define MONITOR_ROUNDING 8.388735e+06f
-#define MONITOR_ROUNDING_EXCESS 0.0f
+#define MONITOR_ROUNDING 8.388669e+06f
 #define MONITOR_SMALLEST_SQUARE 8.077936e-28f
 #define MONITOR_FLAT 1.5258789e-05f
 #define MONITOR_LEVEL_MOST 64.0f
@@ -194,13 +194,28 @@ static float monitor_absolute(float x)
 #endif
 }
 
-/* 2^k, exactly, for -126 <= k <= 127.  Sets the bits of the exponent. */
-static float monitor_pow2(int32_t k)
+/* 2^(d - 127), exactly, for x = 2^23 + d with d from 1 to 254; 0 for smaller d.  An FPU converts negative numbers to 0.
+ * */
+static inline float monitor_pow2_rounded(float x)
 {
+#if defined(__GNUC__) && defined(__arm__) && defined(__ARM_ARCH) && (__ARM_ARCH >= 7) && defined(__ARM_FP) \
+    && ((__ARM_FP & 4) != 0) && !defined(__SOFTFP__) && !defined(MONITOR_NO_FPU)
+    float power = x - 8388608.0f;
+    __asm__ ("vcvt.u32.f32 %0, %0, #23" : "+t" (power));
+    return power;
+#else
     union { float value; uint32_t bits; } both;
-    const int32_t biased = k + 127;
-    both.bits = (uint32_t)biased << 23;
+    uint32_t d;
+#if defined(__GNUC__) && defined(__riscv_flen) && (__riscv_flen >= 32) && !defined(MONITOR_NO_FPU)
+    __asm__ ("fcvt.wu.s %0, %1, rtz" : "=r" (d) : "f" (x - 8388608.0f));
+    both.bits = d << 23;
+#else
+    both.value = x;
+    d = both.bits - 0x4B000000u;
+    both.bits = (d < 255u) ? (d << 23) : 0u;
+#endif
     return both.value;
+#endif
 }
 
 /* The square root of x >= 0, correctly rounded.  Uses the FPU's instruction.  Without an FPU, computes bit by bit.
@@ -423,15 +438,15 @@ static void monitor_see(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* 2^f for |f| <= 1/2, within 2 ulp. */
-static inline float monitor_exp2_fraction(float f)
+/* 2^(f + k) for |f| <= 1/2 and rounded = ROUNDING + k, within 2 ulp; zero if k < -60. */
+static inline float monitor_exp2_rounded(float f, float rounded)
 {
-    float q = 0.0013167657f;
-    q = (q * f) + 0.009671748f;
-    q = (q * f) + 0.055510778f;
-    q = (q * f) + 0.24022238f;
-    q = (q * f) + 0.6931467f;
-    return 1.0f + (q * f);
+    float q = 9.716016e+16f;
+    q = (q * f) + 7.13649e+17f;
+    q = (q * f) + 4.0959725e+18f;
+    q = (q * f) + 1.7725283e+19f;
+    q = (q * f) + 5.11452e+19f;
+    return (MONITOR_RAISED + (q * f)) * monitor_pow2_rounded(rounded);
 }
 
 /* 2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
@@ -445,8 +460,7 @@ static inline float monitor_exp2_negative(float t)
     }
     /* t = k + f with |f| <= 1/2 */
     const float rounded = t + MONITOR_ROUNDING;
-    const int32_t k = (int32_t)(rounded - MONITOR_ROUNDING_EXCESS) - 8388735;
-    return monitor_exp2_fraction(t - (rounded - MONITOR_ROUNDING)) * monitor_pow2(k);
+    return monitor_exp2_rounded(t - (rounded - MONITOR_ROUNDING), rounded);
 }
 
 /* |a - b|^2.  O(D). */
@@ -491,7 +505,7 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
                 MONITOR_TURN(6)
                 total = total - (l[row + k] * l[other + k]);
             }
-            total = monitor_clipped(total * l[other + j], -MONITOR_FACTOR_LIMIT, MONITOR_FACTOR_LIMIT);
+            total = monitor_bounded(total * l[other + j], MONITOR_FACTOR_LIMIT);
             l[row + j] = total;
             pivot = pivot - (total * total);
             other = other + j + 1;
@@ -608,7 +622,7 @@ static void monitor_code(monitor_t *s)
     for (int32_t j = 0; j < rank; j++) {
         MONITOR_TURN(17)
         /* |L'phi|^2 is at most tr G k(x, x) */
-        s->inner[j] = monitor_clipped(s->inner[j], -MONITOR_INNER_LIMIT, MONITOR_INNER_LIMIT);
+        s->inner[j] = monitor_bounded(s->inner[j], MONITOR_INNER_LIMIT);
         s->q[j] = s->inner[j];
     }
     /* |C^-1 v|^2 = v'(G + lambda I)^-1 v is at most k(x, x) */
@@ -662,7 +676,7 @@ static void monitor_make_features(monitor_t *s)
     MONITOR_LOOP(22)
     for (int32_t j = 0; j < rank; j++) {
         MONITOR_TURN(22)
-        s->z[j] = monitor_clipped(s->z[j], -MONITOR_COORDINATE_LIMIT, MONITOR_COORDINATE_LIMIT);
+        s->z[j] = monitor_bounded(s->z[j], MONITOR_COORDINATE_LIMIT);
     }
 }
 
@@ -924,7 +938,7 @@ static void monitor_start_column(monitor_t *s, float delta)
     MONITOR_LOOP(32)
     for (int32_t i = 0; i < n; i++) {
         MONITOR_TURN(32)
-        s->a[i][n] = monitor_clipped(-(s->b[i] * inverse), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
+        s->a[i][n] = monitor_bounded(-(s->b[i] * inverse), MONITOR_ROW_LIMIT);
     }
     s->a[n][n] = monitor_clipped(inverse, 0.0f, MONITOR_ROW_LIMIT);
     s->rank = n + 1;
@@ -954,7 +968,7 @@ static void monitor_put(monitor_t *s, int32_t i)
     MONITOR_LOOP(35)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         MONITOR_TURN(35)
-        s->a[i][j] = monitor_clipped(s->t[j], -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
+        s->a[i][j] = monitor_bounded(s->t[j], MONITOR_ROW_LIMIT);
     }
 }
 
@@ -1217,8 +1231,7 @@ static void monitor_project(monitor_t *s)
         MONITOR_LOOP(58)
         for (int32_t j = 0; j < MONITOR_RANK; j++) {
             MONITOR_TURN(58)
-            s->a[i][j] = monitor_clipped(s->a[i][j] + (s->b[i] * s->t[j]), -MONITOR_ROW_LIMIT,
-                    MONITOR_ROW_LIMIT);
+            s->a[i][j] = monitor_bounded(s->a[i][j] + (s->b[i] * s->t[j]), MONITOR_ROW_LIMIT);
         }
     }
     monitor_add_square(s->g, -s->delta, s->t);
@@ -1391,8 +1404,7 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
             MONITOR_LOOP(72)
             for (int32_t j = 0; j < MONITOR_RANK; j++) {
                 MONITOR_TURN(72)
-                s->a[i][j] = monitor_clipped(s->a[i][j] - (share * s->u[j]), -MONITOR_ROW_LIMIT,
-                        MONITOR_ROW_LIMIT);
+                s->a[i][j] = monitor_bounded(s->a[i][j] - (share * s->u[j]), MONITOR_ROW_LIMIT);
             }
         }
     }
@@ -1400,7 +1412,7 @@ static void monitor_release_exactly(monitor_t *s, int32_t r)
     MONITOR_LOOP(73)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
         MONITOR_TURN(73)
-        s->t[j] = monitor_clipped(s->t[j] - (share * s->u[j]), -MONITOR_ROW_LIMIT, MONITOR_ROW_LIMIT);
+        s->t[j] = monitor_bounded(s->t[j] - (share * s->u[j]), MONITOR_ROW_LIMIT);
     }
     monitor_add_square(s->g, -release, s->u);
     monitor_release_vector(s->root, s->column, s->l, s->b, r, n + 1);
@@ -1618,8 +1630,7 @@ static void monitor_restart_column(monitor_t *s, int32_t r)
     MONITOR_LOOP(80)
     for (int32_t i = 0; i < s->n; i++) {
         MONITOR_TURN(80)
-        s->a[i][r] = monitor_clipped(-(monitor_product(s->a[i], s->q) * scale), -MONITOR_ROW_LIMIT,
-                MONITOR_ROW_LIMIT);
+        s->a[i][r] = monitor_bounded(-(monitor_product(s->a[i], s->q) * scale), MONITOR_ROW_LIMIT);
     }
     MONITOR_LOOP(81)
     for (int32_t i = 0; i < MONITOR_RANK; i++) {
@@ -1700,7 +1711,7 @@ static void monitor_shorten(monitor_t *s)
     MONITOR_LOOP(82)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
         MONITOR_TURN(82)
-        s->g[i] = monitor_clipped(s->g[i], -MONITOR_ELEMENT_LIMIT, MONITOR_ELEMENT_LIMIT);
+        s->g[i] = monitor_bounded(s->g[i], MONITOR_ELEMENT_LIMIT);
     }
     float trace = 0.0f;
     int32_t at = 0;
@@ -1714,7 +1725,7 @@ static void monitor_shorten(monitor_t *s)
         MONITOR_LOOP(84)
         for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
             MONITOR_TURN(84)
-            s->g[i] = monitor_clipped(0.25f * s->g[i], -MONITOR_SQUARE_LIMIT, MONITOR_SQUARE_LIMIT);
+            s->g[i] = monitor_bounded(0.25f * s->g[i], MONITOR_SQUARE_LIMIT);
         }
         MONITOR_LOOP(85)
         for (int32_t i = 0; i < s->n; i++) {
