@@ -75,8 +75,8 @@ def test_alarms_that_a_distance_sees_are_counted_as_if_all_rows_were_kept() -> N
 @pytest.mark.parametrize(
     ("content", "bytes"),
     [
-        # the linear model: three weights, a triangle of 3 rows, three moments of each input, a mean, and five counts
-        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 6 + 6 + 1 + 5)}),
+        # the linear model: three weights, a triangle of 3 rows, three moments of each input, its first, a mean, and five counts
+        ({"label": {"column": "y"}}, {"last label": 4, "running mean": 8, "linear model": 4 * (3 + 6 + 6 + 2 + 1 + 5)}),
         ({"label": {"column": "y"}, "precision": "float64"}, {"last label": 8, "running mean": 12}),
         ({"label": {"column": "y", "classes": ["a", "b", "c"]}}, {"last label": 4, "majority class": 12}),
         ({"novelty": {}}, {"max |z|": 16, "Mahalanobis distance": 20}),
