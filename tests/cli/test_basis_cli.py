@@ -503,6 +503,7 @@ def begun(pauses="", **options):
     ids=["interrupted", "terminated", "killed", "terminated in the background"],
 )
 @pytest.mark.in_turn(4)
+@pytest.mark.exhaustive
 def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how, ignoring):
     """It is stopped amid its sixth step, which an interrupt lets end."""
     process = begun(".", ignoring=ignoring)

@@ -384,6 +384,7 @@ def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     assert fewer["vectors"] == 5 and fewer["flash_bytes"] < report["flash_bytes"]
 
 
+@pytest.mark.exhaustive
 def test_of_a_large_model_a_smaller_one_is_named_as_it_will_be(folder, fit, monkeypatch):
     monkeypatch.setattr(cli_fit, "LARGE", 1000)
     report, err = fit("flow.csv", "--output", "large.toml")

@@ -53,6 +53,7 @@ def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) 
     )
 
 
+@pytest.mark.exhaustive
 def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
     report = fit(run, "kinds.csv", "--label", "y", "-o", "kinds.toml", "--flash", "300")
     assert report["vectors"] >= 8 and 240 <= report["flash_bytes"] <= 300
@@ -169,6 +170,7 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
     assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] is None  # it is small
 
 
+@pytest.mark.exhaustive
 def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

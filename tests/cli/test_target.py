@@ -19,6 +19,7 @@ def spec_of(target: dict[str, Any]) -> Spec:
     return make_spec(base | {"label": {"outputs": 1}, "learning": {"rule": "klms"}, "target": target})
 
 
+@pytest.mark.exhaustive
 def test_check_fails_where_a_model_has_outgrown_its_target(run, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 

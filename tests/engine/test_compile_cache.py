@@ -281,6 +281,7 @@ def test_numbas_code_is_of_one_source(tmp_path, monkeypatch):
     assert len(set(folders)) == 4
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_or_no_cache_at_all_only_costs_time(toy, tmp_path):
     script = "import resource, signal, toy\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     script += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
@@ -452,6 +453,7 @@ for toy in (first, second):
 )
 
 
+@pytest.mark.exhaustive
 def test_code_that_two_processes_compiled_stays_apart_in_a_third(tmp_path: Path) -> None:
     """Numba numbers functions in the order in which a process meets them, so both processes give the same numbers, and what
     is not inlined into its caller would be taken from whichever code was there before."""

@@ -466,6 +466,7 @@ def on_target(*specs, **how):
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize(("target", "precision"), [("cortex-m4f", "float32"), ("cortex-m0plus", "float64")])
+@pytest.mark.exhaustive
 def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
     how = {"names": [target], "samples": 300, "chain": "zig", "tries": 60}
     specs = (glass_spec("class", precision), oven_spec("real", precision), oven_spec("two classes", precision))

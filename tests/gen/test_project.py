@@ -185,7 +185,8 @@ def test_sizes_in_the_header_are_what_the_technique_needs():
     n, dim = 16, 5
     factor = (n + 1) * (n + 2) // 2
     kept = {"nt": 0, "at": n, "fklms": n, "fmklms": n, "afklms": n + 1, "afmklms": n + 1}
-    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg", "lsridge"), 2 * factor)
+    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg"), 2 * factor)
+    kept["lsridge"] = 2 * factor + 1  # and which column is corrected next
     arrays = {
         "nt": 0,
         "at": 0,
@@ -194,7 +195,7 @@ def test_sizes_in_the_header_are_what_the_technique_needs():
         "afklms": 4,
         "afmklms": 4,
     }  # of working memory, up to N + 1 long
-    arrays |= dict.fromkeys(("klms", "mklms", "sup", "ls", "lsreg"), 7) | {"lsridge": 8}
+    arrays |= dict.fromkeys(("klms", "mklms", "sup", "ls", "lsreg"), 7) | {"lsridge": 9}
     for technique, reals in kept.items():
         reduction = {"technique": technique, "n_max": n, "force": True}
         project = build(spec_of(dim=dim, reduction=reduction))

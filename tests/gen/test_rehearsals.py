@@ -61,6 +61,7 @@ def test_a_large_models_self_test_takes_fewer_samples_and_a_small_ones_all(name)
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("name", LARGE)
+@pytest.mark.exhaustive
 def test_a_shorter_self_test_is_the_same_on_the_host_and_in_c(name, monkeypatch):
     """And the header says how many samples there are."""
     content = small(LARGE[name])

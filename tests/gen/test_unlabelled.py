@@ -293,6 +293,7 @@ def test_costs_on_a_target_are_of_the_main_question():
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.exhaustive
 def test_a_project_compiles_strictly_and_its_example_runs(precision, tmp_path, exhaustive):
     """Each compiler; the example's state is the simulation's, and it acts upon alarms where there are some."""
     for i, spec in enumerate(all_specs(precision)):

@@ -38,6 +38,7 @@ def weights(count: int, window: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("window", [0, 30])
+@pytest.mark.exhaustive
 def test_distances_are_those_of_the_moments_of_all_rows_before(window: int) -> None:
     x = colored(120, 3)
     largest = rivals.Largest(window=window, hold=0).levels(x)

@@ -2044,6 +2044,7 @@ def load_spec_of(run, model, spec, *words):
     return load_spec(spec)
 
 
+@pytest.mark.exhaustive
 def test_fewer_vectors_from_python(folder):
     x, held, y = data()
     frame = pd.DataFrame(held, columns=list("abcd")).assign(e=7.0)

@@ -264,6 +264,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
+@pytest.mark.exhaustive
 def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     content = MODELS["raw"] | {"name": "flow", "input": {"columns": ["a", "b", "c"]}}

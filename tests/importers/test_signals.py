@@ -206,6 +206,7 @@ def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
     assert code == 2 and "gate.skops: Pipeline of SVC: precision is int16" in err
 
 
+@pytest.mark.exhaustive
 def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
     """Rows are raw samples, and what is trained on are the features of each step."""
     monkeypatch.chdir(tmp_path)

@@ -22,6 +22,7 @@ def run(capsys):
     return run
 
 
+@pytest.mark.exhaustive
 def test_the_same_command_writes_the_same_bytes(run, tmp_path):
     arguments = ["--task", "sinc,recursion", "--rule", "klms,knlms,rls", "--technique", "nt,mklms", "--n-max", "8"]
     arguments += ["--seeds", "3", "--rows", "300", "--set", "eta=0.25", "--set", "knlms.coherence=0.7"]

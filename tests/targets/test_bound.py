@@ -134,6 +134,7 @@ def test_no_call_of_any_spec_takes_more_than_its_bound(part, target):
             assert bound.instructions is None or instructions <= bound.instructions, (seed, name)
 
 
+@pytest.mark.exhaustive
 def test_a_monitors_selftest_has_a_bound():
     """At -Os the zeros of its answers were written by memset, whose loop has no limit; then the solver had no answer."""
     need_gcc("cortex-m4f")
@@ -249,6 +250,7 @@ LIBRARIES = {
 
 @pytest.mark.parametrize("target", LIBRARIES)
 @pytest.mark.in_turn
+@pytest.mark.exhaustive
 def test_what_was_read_of_library_routines_holds(target, exhaustive):
     """Every limit of the table, and the bound, of many numbers of all kinds."""
     import random
@@ -567,6 +569,7 @@ def test_the_command_shows_and_records_bounds(tmp_path, monkeypatch, capsys):
     )
 
 
+@pytest.mark.exhaustive
 def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch, capsys):
     need_gcc("cortex-m0plus")
     monkeypatch.chdir(tmp_path)

@@ -162,6 +162,7 @@ def test_every_preset_rule_and_strategy(name, target):
     assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
 
 
+@pytest.mark.exhaustive
 def test_a_spec_without_a_rule_passes_its_selftest_without_an_fpu():
     """The library for floating point divides by zero in its own way, and counts that are wrong are divisors."""
     content = {"name": "flow", "input": {"dim": 3}, "label": {"column": "y"}, "reduction": {"n_max": 6}}
@@ -205,6 +206,7 @@ def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage, ki
 @pytest.mark.parametrize(
     ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
 )
+@pytest.mark.exhaustive
 def test_every_kind_of_label_in_other_emulators(target, chain, emulator, kind):
     need(target, chain, emulator)
     assert_equal(check_targets(toy_spec(kind), [target], samples=150, chain=chain, emulator=emulator, tries=0))

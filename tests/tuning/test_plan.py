@@ -225,6 +225,7 @@ def test_a_plan_for_classes_and_from_a_spec(folder, run):
     )
 
 
+@pytest.mark.exhaustive
 def test_without_a_label_it_plans_a_monitor(folder, run):
     x = np.random.default_rng(1).normal(size=(700, 2)) @ [[1.0, 0.8], [0.0, 0.5]]
     np.savetxt("fan.csv", x, delimiter=",", header="a,b", comments="", fmt="%.3f")
@@ -448,6 +449,7 @@ def test_trained_vectors_begin_with_as_many_as_the_limits_hold_and_choose_their_
     assert winner.fits and winner.size == 19 and winner.found["amounts"]["flash"] == 3900
 
 
+@pytest.mark.exhaustive
 def test_a_later_training_is_the_search_that_the_first_one_took(monkeypatch):
     table, (arm, *_) = drawn(400), moved(drawn(400))
     assert arm.name == "frozen trained" and arm.most == tried_arms.MOST_TRAINED

@@ -101,6 +101,7 @@ def simulated(run, spec, data, *words):
         pytest.param("whole", "nlms,qklms", [], "mae", marks=pytest.mark.exhaustive),
     ],
 )
+@pytest.mark.exhaustive
 def test_the_specs_that_a_sweep_writes_have_the_error_and_the_bytes_that_it_promised(
     folder, run, name, rules, words, measure
 ):

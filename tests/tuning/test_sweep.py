@@ -287,6 +287,7 @@ LABELLED = ("fb-krls", "sw-krls")
 
 
 @pytest.mark.parametrize("classes", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
 def test_every_rule_is_swept_and_simulate_says_the_same_of_what_is_written(folder, run, classes):
     """On the default spec: each rule keeps as many of its stages as it takes."""
     x, y = stream(240)
