@@ -160,6 +160,7 @@ def score(f, label, p):
 @pytest.mark.parametrize(
     ("rule", "classes"), [("spectrum-softmax", 3), ("spectrum-softmax", 2), ("klms", 3), ("krls-t", 2)]
 )
+@pytest.mark.in_turn
 def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, classes):
     rng = np.random.default_rng(1)
     first, rate, step = (float(c.value(FLOAT64)) for c in (SHARP_FIRST, SHARP_RATE, SHARP_STEP))
@@ -270,6 +271,7 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
     ("expert_sharpness", -1.0), ("told_sharpness", 31.0), ("told_sharpness", 0.0), ("told_sharpness", 0.05), ("random_part", 0.95),
     ("random_part", 0.0), ("random_part", -0.1), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
 ])  # fmt: skip
+@pytest.mark.in_turn
 def test_forged_states_are_refused_and_lead_nowhere(field, wrong):
     rng = np.random.default_rng(4)
     model = HostModel(spec_of(precision="float32"))
@@ -317,6 +319,7 @@ def test_extremes_within_the_ranges_stay_numbers():
 @pytest.mark.parametrize(("rule", "classes", "precision", "mixture"), [
     ("spectrum-softmax", 3, "float32", True), ("klms", 2, "float64", True),
 ])  # fmt: skip
+@pytest.mark.in_turn
 def test_host_and_c_compute_the_same_bits_with_probabilities(rule, classes, precision, mixture):
     spec = spec_of(rule, classes, precision, mixture)
     assert "probability" in [entry.name for entry in spec.program.entries_for(spec.config)]

@@ -405,6 +405,7 @@ LINES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("label", LINES, ids=str)
+@pytest.mark.in_turn
 def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, Any]) -> None:
     content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
     content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}

@@ -149,6 +149,7 @@ def test_a_threshold_is_of_levels_that_are_known_to_be_usual(dim: int, warmup: i
 
 @pytest.mark.parametrize("surprise", ["a kick", "a regime"])
 @pytest.mark.parametrize("at", [120, 128, 134, 250, 400])
+@pytest.mark.in_turn
 def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> None:
     """It had put the threshold far too high for thousands of rows."""
     seen = []
@@ -231,6 +232,7 @@ def hostile(rng: np.random.Generator, rows: int, dim: int, most: float) -> dict[
     ("precision", "most"),
     [(p, most) for p in PRECISIONS for most in (LEAST, 1e6, MOST[p])],
 )
+@pytest.mark.in_turn
 def test_whatever_comes_the_state_is_sound(precision: str, most: float) -> None:
     rng = np.random.default_rng(4)
     for dim, components in ((1, 2), (3, 8)):
@@ -331,6 +333,7 @@ def test_the_row_after_an_acknowledgement_is_no_alarm(rows: int, dim: int) -> No
 @pytest.mark.parametrize("beyond", [60, -12])
 @pytest.mark.parametrize("dim", [1, 3, 8])
 @pytest.mark.parametrize("rows", [3, 8, 30])
+@pytest.mark.in_turn
 def test_what_lies_beyond_a_rejected_regime_can_become_normal(rows: int, dim: int, beyond: int) -> None:
     """Few rejected rows do not tell how wide their regime is: once they forbade whatever was new."""
     rng = np.random.default_rng(11)
@@ -396,6 +399,7 @@ def test_one_regime_is_never_rejected(components: int, precision: str) -> None:
 
 
 @pytest.mark.parametrize("components", COMPONENTS)
+@pytest.mark.in_turn
 def test_decisions_are_replayed_exactly(components: int) -> None:
     """A log of the C with all calls: each status and each hash; a decision that is left out shows in its own row."""
     rng = np.random.default_rng(5)

@@ -530,6 +530,7 @@ def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial"])
+@pytest.mark.exhaustive
 def test_float32_is_as_good_as_float64(kernel: str) -> None:
     """Trace fraction of the basis and error of the predictions, at fresh samples, within 2 % of float64's."""
     x, y = stream_of(3000, 3)
