@@ -264,7 +264,8 @@ def bearing() -> Rows:
     )
     rows = [verdict("model", *monitored(spec))]
     # with the same alarms, but all else is left to the program: inputs in running deviations, and the width that goes with them
-    plain = spec_of("bearing", input=None, kernel=None, learning=None, reduction=None, subspace=None)
+    bare: dict[str, Any] = dict.fromkeys(("input", "kernel", "learning", "reduction", "subspace"))
+    plain = spec_of("bearing", **bare, novelty={"relearn_after": 10_000})  # the most that rule gmm takes
     rows.append(verdict("the spec without scale, width and rule", *monitored(plain)))
     for name, score in simple_scores(np.concatenate([found[each] for each in NORMAL[:2]])).items():
         d = spec.dim
