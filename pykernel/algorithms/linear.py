@@ -2,9 +2,9 @@
 
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
 Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
-least mean squares, or by recursive least squares.  These take the inputs less those of the first sample: a pressure of
-1013 hPa that varies by 1 is else nearly the same feature as the constant, of which float32 has no digits left for their difference,
-and less for that of their products.  The functions f are the same ones.  Recursive least squares minimises, sample by sample,
+least mean squares, or by recursive least squares.  Of inputs and their products
+the latter takes what inputs differ from those of the first sample.  A pressure of 1013 hPa that varies by 1 is else nearly the same
+feature as the constant, and float32 has no digits for what differs.  The functions f are the same ones.  It minimises, sample by sample,
 sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
 kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
 Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
