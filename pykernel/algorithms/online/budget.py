@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
-from pykernel.algorithms.kernels import gaussian, squared_distance
+from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
@@ -40,7 +40,7 @@ from pykernel.algorithms.online.state import (
     OnlineModel,
     OnlineStatus,
     Work,
-    alike,
+    alike_stored,
     expand,
     intact,
     kept,
@@ -319,10 +319,7 @@ def refresh(m: OnlineModel) -> Index:
         if t == m.n[0]:
             break
         for i in range(t):
-            if m.function == KernelFunction.GAUSSIAN:
-                m.k[i] = gaussian(m.gamma, squared_distance(m.v[i], m.v[t]))
-            else:
-                m.k[i] = alike(m, i, m.v[t], m.diagonal[t])
+            m.k[i] = alike_stored(m, i, t)
         if m.keeps_factor:
             express(m, t)
             combination(m, t)

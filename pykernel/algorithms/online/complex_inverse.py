@@ -6,10 +6,8 @@ corrects two columns of Z, in turn.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.kernel_choice import KernelFunction
-from pykernel.algorithms.kernels import gaussian, squared_distance
 from pykernel.algorithms.online.candidates import candidates
-from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, alike, as_product
+from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, alike_stored, as_product
 from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, symmetric_times
 from pykernel.dialect import Constant, Index, absolute, kernel, real
 
@@ -180,11 +178,7 @@ def correct_complex(m: OnlineModel) -> None:
         i = 0
     m.probe[0] = i + 1
     for j in range(n):
-        m.row[j] = (
-            gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
-            if m.function == KernelFunction.GAUSSIAN
-            else alike(m, i, m.v[j], m.diagonal[j])
-        )
+        m.row[j] = alike_stored(m, i, j)
     m.row[i] = m.ridge_diagonal
     symmetric_times(m.z_re, m.row, m.t_re, n)
     symmetric_times(m.z_im, m.row, m.t_im, n)

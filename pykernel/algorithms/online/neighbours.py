@@ -9,7 +9,7 @@ The entries are therefore part of the model.
 
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian, squared_distance
-from pykernel.algorithms.online.state import FAR, OnlineModel, alike
+from pykernel.algorithms.online.state import FAR, OnlineModel, alike, alike_stored
 from pykernel.dialect import Bool, Index, Real, absolute, kernel, real
 
 
@@ -138,10 +138,6 @@ def renew_overlap(m: OnlineModel, i: Index) -> None:
     total = real(0)
     for j in range(m.n[0]):
         if j != i:
-            value = (
-                gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
-                if m.function == KernelFunction.GAUSSIAN
-                else alike(m, i, m.v[j], m.diagonal[j])
-            )
+            value = alike_stored(m, i, j)
             total += value * value
     m.overlap[i] = total

@@ -261,6 +261,14 @@ def alike(m: OnlineModel, i: Index, x: Real[DIM], own: Real) -> Real:
 
 
 @kernel
+def alike_stored(m: OnlineModel, i: Index, j: Index) -> Real:
+    """Similarity of expansion vectors i and j, to the same bits as when j was a sample.  O(D)."""
+    if m.function == KernelFunction.GAUSSIAN:
+        return gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
+    return alike(m, i, m.v[j], m.diagonal[j])
+
+
+@kernel
 def measure(m: OnlineModel, x: Real[DIM]) -> None:
     """Compute k(x, x) and its square root.  The root of a very small k(x, x) is 0, as in cosine_similarity().  O(D)."""
     own = plain_value(m, x, x)

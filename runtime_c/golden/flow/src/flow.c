@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x11F69B7Au)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x1659FF50u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -802,6 +802,12 @@ static void flow_commit(flow_t *s)
     }
 }
 
+/* Similarity of expansion vectors i and j, to the same bits as when j was a sample.  O(D). */
+static float flow_alike_stored(const flow_t *s, int32_t i, int32_t j)
+{
+    return flow_gaussian(flow_squared_distance(s->v[i], s->v[j]));
+}
+
 /* Turn p = P_:r into the column of a P that includes the newest sample, as vector n.  O(N). */
 static void flow_include_newest(flow_t *s, int32_t r)
 {
@@ -1206,7 +1212,7 @@ int32_t flow_refresh(flow_t *s)
         FLOW_LOOP(54)
         for (int32_t i = 0; i < t; i++) {
             FLOW_TURN(54)
-            s->k[i] = flow_gaussian(flow_squared_distance(s->v[i], s->v[t]));
+            s->k[i] = flow_alike_stored(s, i, t);
         }
         flow_express(s, t);
         flow_combination(s, t);
