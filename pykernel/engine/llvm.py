@@ -1,6 +1,6 @@
 """The engine that runs models: kernels are printed as LLVM IR, and llvmlite compiles the IR.
 
-The first model with a new set of choices takes about a second.  Choices are folded before the compilation, so code that
+The first model with a new set of choices takes about half a second.  Choices are folded before the compilation, so code that
 the model does not use is not compiled.  Sizes and numbers are read at run time, so one compilation serves all models
 with the same choices and precision.  Both the IR and the machine code are kept on disk.  The IR's file is named by a
 digest of everything that the IR is made from; the machine code's file is named by a digest of the IR and of the
@@ -14,10 +14,11 @@ import ctypes
 import functools
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -31,17 +32,31 @@ from pykernel.engine.sources import MAKERS
 from pykernel.gen.functions import specialised_functions
 from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
-QUICK, OPTIMISED = 0, 1
-"""LLVM's optimisation levels.  Level 2 takes a quarter longer to compile, and its code is not faster."""
+
+class Level(NamedTuple):
+    """How much time a compilation may take."""
+
+    passes: tuple[str, ...]  # of LLVM; none: those of its level -O1
+    generator: int  # optimisation level of LLVM's code generator
+    patience: (
+        float  # seconds for each character of IR that the code may run before it is compiled anew, one level higher
+    )
+
+
+LEVELS = (
+    Level(("sroa", "simplify_cfg"), 0, 2e-6),
+    Level(("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination"), 1, 3e-5),
+    Level((), 1, math.inf),
+)
+"""Compiling takes about 0.1 s, 0.4 s and 1.7 s; the code takes 4, 1.3 and 1 times as long.  Measured on krls-t, klms, gmm and a
+spec without a rule.  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
+
+Code runs for about as long as the next compilation takes, or as it would save in 6 s.  So a short run pays for no compilation that
+is longer than the run, and a long run loses little more time than its compilations take."""
+QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
 """LLVM's threshold for inlining, which is 225 by default.  With it, and without unrolled loops, code is optimised in six
 tenths of the time, and is not slower."""
-PATIENCE = 3.5e-6
-"""Seconds for each character of IR that code of level QUICK may run before it is optimised.  LLVM needs about this time
-to optimise the IR.
-
-QUICK code is ten times slower than OPTIMISED code.  With this rule a short run never pays for the optimisation, and a
-long run loses little more time than the optimisation takes."""
 CHUNK = 256
 """Rows of the first chunk.
 
@@ -55,27 +70,30 @@ After each chunk the run time is compared with the patience; each chunk is twice
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    If optimised code is on disk, it is used.  If not, QUICK code is compiled first, in a tenth of a second.  The code
-    is optimised once it has run for as long as the optimisation takes.  Both versions compute the same bits.
+    The best code that is on disk is used.  If there is none, QUICK code is compiled first, in a tenth of a second.  The code
+    is compiled anew, one level higher, once it has run for as long as its patience lasts.  All levels compute the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
         self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
-        self.spent, self.patience = 0.0, PATIENCE * len(module.text)
         # an engine owns its code; all are kept, because another thread may run the old code
         self._engines: list[Any] = []
-        path = _path(folder, self.text, OPTIMISED)
-        content = read_sealed(path) if path else None
-        self._load(OPTIMISED if content else QUICK, content)
+        for level in range(OPTIMISED, QUICK, -1):
+            path = _path(folder, self.text, level)
+            content = read_sealed(path) if path else None
+            if content:
+                self._load(level, content)
+                return
+        self._load(QUICK, None)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """The code runs within this block: the block measures the time, and optimises the code when it is due."""
+        """The code runs within this block: the block measures the time, and compiles the code anew when it is due."""
         if self.level == OPTIMISED:
             yield
             return
         if self.spent > self.patience:
-            self._load(OPTIMISED, None)
+            self._load(self.level + 1, None)
         start = time.perf_counter()
         yield
         self.spent += time.perf_counter() - start
@@ -87,7 +105,7 @@ class Code:
         self._engines.append(engine)
         self.addresses = {k: engine.get_function_address(print_llvm.public_name(k)) for k in self.roots}
         self.rows = ctypes.CFUNCTYPE(None, *print_llvm.ROWS_TYPES)(engine.get_function_address(print_llvm.ROWS))
-        self.level = level
+        self.level, self.spent, self.patience = level, 0.0, LEVELS[level].patience * len(self.text)
 
 
 @functools.cache
@@ -119,7 +137,7 @@ def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precisi
 
 
 def _path(folder: Path | None, text: str, level: int) -> Path | None:
-    processor = (*_processor(), llvmlite.__version__, llvm.llvm_version_info, level)
+    processor = (*_processor(), llvmlite.__version__, llvm.llvm_version_info, LEVELS[level])
     digest = hashlib.sha256(f"{processor}\0{text}".encode()).hexdigest()
     return folder / f"{digest[:20]}.o" if folder else None
 
@@ -134,10 +152,13 @@ def optimised(text: str, level: int) -> Any:
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(target.target_data)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     tuning.loop_unrolling, tuning.inlining_threshold = False, INLINED
-    passes = llvm.create_pass_builder(target, tuning)
-    passes.getModulePassManager().run(module, passes)
+    builder = llvm.create_pass_builder(target, tuning)
+    passes = llvm.create_new_module_pass_manager() if LEVELS[level].passes else builder.getModulePassManager()
+    for name in LEVELS[level].passes:
+        getattr(passes, f"add_{name}_pass")()
+    passes.run(module, builder)
     return module
 
 
@@ -157,7 +178,7 @@ def _target(level: int) -> Any:
     triple, name, features = _processor()
     made = llvm.Target.from_triple(triple)
     return made.create_target_machine(
-        cpu=name, features=features, opt=level, reloc="pic", codemodel="jitdefault", jit=True
+        cpu=name, features=features, opt=LEVELS[level].generator, reloc="pic", codemodel="jitdefault", jit=True
     )
 
 
@@ -197,15 +218,17 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _bound(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any]:
-        final: Callable[[], Any] | None = None  # the call of optimised code; optimised code is not replaced any more
+        # the call of code that is not quick: the way to it takes as long as the code, so better code would gain nothing
+        final: Callable[[], Any] | None = None
 
         def call() -> Any:
             nonlocal final
             if final is not None:
                 return final()
             result = self._call(kernel, given)
-            if self.code.level == OPTIMISED and (kernel, OPTIMISED) in self._functions:
-                final = functools.partial(self._functions[kernel, OPTIMISED], self._table, *_addresses(given))
+            level = self.code.level
+            if level > QUICK and (kernel, level) in self._functions:
+                final = functools.partial(self._functions[kernel, level], self._table, *_addresses(given))
             return result
 
         return call

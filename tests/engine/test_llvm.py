@@ -41,13 +41,13 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "cache_folder", lambda kind, digest: None)
 
 
-@pytest.fixture(params=["quick", pytest.param("optimised", marks=pytest.mark.exhaustive)])
+@pytest.fixture(
+    params=[pytest.param(level, marks=pytest.mark.exhaustive if level else ()) for level in range(len(engine.LEVELS))]
+)
 def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test at both levels: each is kept to, whatever is on the disk or was compiled before."""
-    quick = request.param == "quick"
-    monkeypatch.setattr(engine, "PATIENCE", 1e9 if quick else -1.0)
-    if quick:
-        monkeypatch.setattr(engine, "OPTIMISED", 3)
+    """The test at each level: it is kept to, whatever is on the disk or was compiled before."""
+    monkeypatch.setattr(engine, "OPTIMISED", request.param)
+    monkeypatch.setattr(engine, "LEVELS", [each._replace(patience=-1.0) for each in engine.LEVELS])
     compiled.cache_clear()
 
 
@@ -313,7 +313,7 @@ def test_no_operation_is_promised_to_be_harmless(name: str) -> None:
     assert re.search(r"\bfmul\b", after) and not re.search(
         r"\bf\w+ (fast|contract|reassoc|nnan|ninf|nsz|arcp|afn)\b", after
     )
-    for level in (engine.QUICK, engine.OPTIMISED):
+    for level in range(len(engine.LEVELS)):
         made = engine._target(level).emit_assembly(engine.optimised(text, level))
         assert not re.search(r"\bvf(n)?m(add|sub)\w*|\bfn?m(add|sub|la|ls)\b", made)
 
@@ -363,7 +363,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     # another choice, of which this code knows nothing: the same IR, and the same machine code
     assert [each[1] == before[1] for each in others] == [False, False, True, False, False]
     made, plainer = set(), (*engine._processor()[:2], "")
-    for name, value in (("OPTIMISED", engine.OPTIMISED), ("OPTIMISED", 2), ("_processor", lambda: plainer)):
+    for name, value in (("OPTIMISED", engine.OPTIMISED), ("OPTIMISED", 1), ("_processor", lambda: plainer)):
         with monkeypatch.context() as patch:
             patch.setattr(engine, name, value)
             made.add(files()[1])
@@ -581,7 +581,7 @@ def test_bound_calls_go_on_where_the_code_is_optimised(monkeypatch: pytest.Monke
         levels.add(machine.code.level)
         if i == 20:
             monkeypatch.setattr(machine.code, "patience", 0.0)
-    assert levels == {engine.QUICK, engine.OPTIMISED}
+    assert levels == {engine.QUICK, engine.QUICK + 1}
     for wrong in ((x[:2], y), (x.astype("f8"), y), (x, np.zeros(1, "f4")), (x,)):
         with pytest.raises(ValueError):
             machine.bound(program.entry("update"), *wrong)
