@@ -235,6 +235,7 @@ MOST_WRONG = {
 """Streams whose classes can be told apart."""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("classes", "mixture"), [(2, True), (3, False)])
 def test_no_stream_leads_out_of_the_bounds_in_float32(classes, mixture, exhaustive):
     rng = np.random.default_rng(3)

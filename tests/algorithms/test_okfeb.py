@@ -573,6 +573,7 @@ AWAY = [(1, update, 20_000) for update in ("parametric", "hybrid", "nonparametri
 AWAY += [(2, "parametric", 20_000), (3, "parametric", 2_000)]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("dim", "update", "drift"), AWAY)
 def test_a_model_that_went_far_comes_back(dim: int, update: str, drift: int) -> None:
     """Inputs stand still, drift to 40 kernel widths away and return; columns of L that were left there begin again.
@@ -935,7 +936,7 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
 # ---------------------------------------------------------------------------------------------------------- float32
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("kernel", ["gaussian", "wide", "polynomial"])

@@ -181,7 +181,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_covariance_stays_between_its_bounds_in_float32(settings, staged, exhaustive):

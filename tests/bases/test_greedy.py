@@ -227,6 +227,7 @@ def test_a_gain_is_the_difference_of_two_fitnesses() -> None:
 # -------------------------------------------------------------------------------------------------- errors estimated
 
 
+@pytest.mark.exhaustive
 def test_the_estimated_error_is_unbiased_though_many_rows_are_dead() -> None:
     """Erratum 5: the mean over the points must be multiplied by the part of rows that is alive."""
     x = np.repeat(cloud(15, seed=3), 4, axis=0)

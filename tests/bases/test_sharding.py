@@ -267,7 +267,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.in_turn
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_however_a_run_ends_the_next_goes_on_to_the_same_bytes(reference, tmp_path, how):

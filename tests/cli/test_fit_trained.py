@@ -133,6 +133,7 @@ def default(run: Any, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(out)) | {"err": err}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_where_vectors_are_limited_the_better_ones_are_taken(quick: Any, run: Any, kind: str) -> None:
     """Of four inputs two mean nothing: among rows there are no four vectors that know."""

@@ -201,7 +201,7 @@ def test_cmake_below_a_firmware_and_installed(package, tmp_path):
     assert " hash " in run(cmake(user, user / "build", f"-DCMAKE_PREFIX_PATH={prefix}") / "app")
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @needs_cmake
 @pytest.mark.parametrize("name", ["test", "m", "all", "install", "zephyr", "library", "flow_example"])
 def test_names_that_mean_something_to_cmake_or_to_linkers(name, tmp_path):
@@ -306,6 +306,7 @@ def test_sketch_as_the_builders_compile_it(package, style, level, tmp_path):
     assert len(lines) == 50 and lines[-1].endswith(f"hash {int(example_hash(50, package), 16):x}")
 
 
+@pytest.mark.exhaustive
 @needs_gcc
 @pytest.mark.skipif(not has_fma(), reason="needs a processor with FMA")
 def test_these_dialects_do_contract_and_the_sketch_tells(tmp_path):

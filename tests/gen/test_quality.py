@@ -115,6 +115,7 @@ def test_every_finding_of_cppcheck_is_documented(tmp_path):
     assert missed and all(line.startswith("19.2  ") for line in missed.splitlines()), missed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("compiler", "full"),
     [

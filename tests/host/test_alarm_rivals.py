@@ -54,6 +54,7 @@ def test_distances_are_those_of_the_moments_of_all_rows_before(window: int) -> N
         assert mahalanobis[t] == pytest.approx(math.sqrt(z @ np.linalg.solve(correlation, z)), rel=1e-6)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", rivals.DETECTORS)
 def test_levels_and_alarms_depend_on_no_later_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals, "SETTLING", 120)

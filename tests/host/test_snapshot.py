@@ -917,6 +917,7 @@ def test_wiping_leaves_no_byte(technique):
     assert device.prequential(*mixed_stream(spec, 1))[1][0] == 1  # a reset model
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs swapcontext")
 @pytest.mark.parametrize("c", [c for c in find_compilers() if c.name != "zig"], ids=str)
 def test_compilers_keep_the_wiping_of_memory_that_is_not_read_again(c, tmp_path):

@@ -188,6 +188,7 @@ def test_the_place_is_told_beyond_the_first_batch():
         read(text, rows=4)
 
 
+@pytest.mark.exhaustive
 def test_memory_does_not_grow_with_the_stream():
     import tracemalloc
 

@@ -272,6 +272,7 @@ def drawn_whole_signal(seed: int):
     return make_pipeline(stage, make_pipeline(StandardScaler(), model).fit(z[::2], y[::2])), x, train
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings(NAMELESS)
 @pytest.mark.parametrize("seed", [*(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(100, 160)), 9, 20, 36])
 def test_a_search_finds_no_raw_samples_beyond_the_bound_of_whole_numbers(seed, exhaustive):

@@ -576,6 +576,7 @@ def test_drift_is_that_of_what_is_held():
     assert subspace_drift.tracked(subspace_bench.spec_of(8, 16, 4, 1 / 16, budget="drop"), x, 0)[1] == 3000 - 16
 
 
+@pytest.mark.exhaustive
 def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch):
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")

@@ -227,6 +227,7 @@ def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
     assert 0.48 < (censored == SubspaceStatus.CENSORED).mean() < 0.52
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("subspace", [{}, {"fading": 0.98}, {"budget": "drop"}], ids=str)
 def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: dict[str, Any]) -> None:
     gram, host = pytest.importorskip("pykernel.bases.gram"), pytest.importorskip("pykernel.training.subspace")

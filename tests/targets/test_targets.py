@@ -330,6 +330,7 @@ def right_additions(target, chain, precision):
     return bool(np.frombuffer(machine.uc.mem_read(MAILBOX, 8))[0] == a + b)
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_float_library_is_caught():
     """GCC 12's addition of doubles for ARMv7-M errs where exponents are 33 apart; a version without that is equal."""
     target, chain, _ = need("cortex-m3", "gcc")

@@ -103,7 +103,7 @@ KINDS = {
 }
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_each_step_loses_less_and_the_spec_is_the_machine(name, recorded):
@@ -152,6 +152,7 @@ def test_where_the_search_gains_nothing_the_start_stays(monkeypatch):
     assert found.steps["moved"] <= found.steps["weighed"]
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_gives_the_same_machine():
     machine = a_machine()
     one, same, other = (distil(machine, 5, seed=seed).machine.vectors for seed in (0, 0, 1))

@@ -292,6 +292,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interrupt_amid_the_first_batch_keeps_the_best_of_what_is_finished(folder, run):
     """Of three runs, where eight are tried at once: the third is finished, since an interrupt waits for its end."""

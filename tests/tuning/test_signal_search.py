@@ -238,6 +238,7 @@ def test_what_is_better_than_the_planned_model_gets_a_spec(folder, run, uncounte
     assert windows[16, 4]["error"] < better["error"] and better["signal"]["window"] == 8
 
 
+@pytest.mark.exhaustive
 def test_a_plan_of_a_monitor_says_why_features_are_not_tried(folder, run):
     code, out, err = run("plan", "gauge.csv", "--spec", "monitor.toml", "--trials", "2", "--jobs", "1", "--json")
     assert code == 0 and "faults of a monitor are put into the features themselves" in err, err
