@@ -240,17 +240,28 @@ def layout(
     Within a struct, reals come first, then integers, the wider types before the narrower ones.  Padding is a field of
     its own, called reserved_STRUCT.
     """
-    slots: list[Slot] = []
+    return _layout(tuple(structs), precision, tuple(sorted(capacities.items())), frozenset(drop))
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(
+    structs: tuple[type[Struct], ...],
+    precision: Precision,
+    capacities: tuple[tuple[str, int], ...],
+    dropped: frozenset[str],
+) -> Layout:
+    """Kept, because a search makes thousands of models of few layouts."""
+    slots: dict[str, Slot] = {}
     ends: dict[str, int] = {}
-    offset, dropped = 0, frozenset(drop)
+    offset, extents = 0, dict(capacities)
 
     def place(name: str, array: Array, scalar: bool, owner: str) -> None:
         nonlocal offset
-        shape = array.shape(capacities)
+        shape = array.shape(extents)
         size = int(np.prod(shape, dtype=np.int64)) * array.scalar.dtype(precision).itemsize
-        if any(slot.name == name for slot in slots):
+        if name in slots:
             raise TypeError(f"two structs of one model have a field called {name}; rename one")
-        slots.append(Slot(name, array, scalar, shape, offset, size, owner))
+        slots[name] = Slot(name, array, scalar, shape, offset, size, owner)
         offset += size
 
     for struct in structs:
@@ -264,7 +275,7 @@ def layout(
             narrow = Uint8[missing] if missing % 4 else Index[missing // 4]
             place(f"reserved_{struct.__name__.lower()}", narrow, missing == 4, "")
         ends[struct.__name__] = offset
-    return Layout(tuple(slots), offset, ends)
+    return Layout(tuple(slots.values()), offset, ends)
 
 
 class Memory:
