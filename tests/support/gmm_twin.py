@@ -272,9 +272,10 @@ class Twin:
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
         over = self.level - self.quantile
         if over > 0:
-            if self.taught > 200:
+            if corrects:
                 over = min(over, self.excess * (self.tail + 1))
-            self.excess = max(self.excess + (over - self.excess) / (self.upper * self.taught + 1), 1 / 20)
+            rows = 1000 if self.episode > 1 else self.taught
+            self.excess = max(self.excess + (over - self.excess) / (self.upper * rows + 1), 1 / 20)
         if corrects:
             self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)
 
