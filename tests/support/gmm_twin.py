@@ -416,9 +416,9 @@ class Twin:
         if self.rough > 25:
             return NOISE
         if self.leaps[self.culprit] > 6**2:
-            return JUMP
+            return REGIME if self.others > 16 * self.dim else JUMP
         if self.calm > 0.5:
             return STUCK
-        if not self.abrupt:
-            return DRIFT
-        return REGIME if self.told > 1 else UNKNOWN
+        if self.told < 2 or self.abrupt != self._shared():
+            return UNKNOWN
+        return REGIME if self.abrupt else DRIFT
