@@ -413,12 +413,14 @@ class Twin:
         return self.others > 1.6 * self.dim
 
     def _kind(self) -> int:
+        if self.told < 2:
+            return UNKNOWN
         if self.rough > 25:
             return NOISE
         if self.leaps[self.culprit] > 6**2:
             return REGIME if self.others > 16 * self.dim else JUMP
         if self.calm > 0.5:
             return STUCK
-        if self.told < 2 or self.abrupt != self._shared():
+        if self.abrupt != self._shared():
             return UNKNOWN
         return REGIME if self.abrupt else DRIFT

@@ -150,20 +150,18 @@ def shared(m: GmmModel) -> Bool:
 
 @kernel
 def kind_of(m: GmmModel) -> Index:
-    """What is wrong, as far as the alarm's rows tell."""
+    """What is wrong, as far as the alarm's rows tell: what comes slowly from one sensor, or at once from several, has a name."""
+    if m.told[0] < 2:
+        return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
     if m.leaps[m.culprit[0]] > LEAP * LEAP:
         return GmmStatus.REGIME if m.others[0] > FAR_OFF * real(len(m.shares)) else GmmStatus.JUMP
     if m.calm[0] > HALF:
         return GmmStatus.STUCK
-    if m.told[0] > 1:
-        # slowly, and one sensor; or at once, and several
-        if m.abrupt[0] == 0 and not shared(m):
-            return GmmStatus.DRIFT
-        if m.abrupt[0] != 0 and shared(m):
-            return GmmStatus.REGIME
-    return GmmStatus.UNKNOWN
+    if shared(m):
+        return GmmStatus.REGIME if m.abrupt[0] != 0 else GmmStatus.UNKNOWN
+    return GmmStatus.UNKNOWN if m.abrupt[0] != 0 else GmmStatus.DRIFT
 
 
 @kernel
