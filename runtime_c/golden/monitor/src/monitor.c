@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA39AA9B9u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xDFAF9DA8u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -747,7 +747,7 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     if ((int32_t)s->taught < MONITOR_THRESHOLD_HORIZON) {
         s->taught = (uint16_t)((int32_t)s->taught + 1);
     }
-    const float count = (float)((int32_t)s->taught);
+    float count = (float)((int32_t)s->taught);
     float part = MONITOR_FASTEST / (count + MONITOR_FASTEST);
     if (part < MONITOR_SLOWEST) {
         part = MONITOR_SLOWEST;
@@ -765,9 +765,13 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     s->quantile = monitor_bounded(s->quantile + change, MONITOR_LEVEL_MOST);
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
+        /* a row counts at most as far as the threshold was meant to lie, and once more */
         const float most = s->excess * (MONITOR_TAIL + 1.0f);
-        if (((int32_t)s->taught > 200) && (more > most)) {
+        if (corrects && (more > most)) {
             more = most;
+        }
+        if (s->episode > 1) {
+            count = (float)MONITOR_THRESHOLD_HORIZON;
         }
         const float rate = 1.0f / ((MONITOR_UPPER * count) + 1.0f);
         s->excess = monitor_clipped(s->excess + (rate * (more - s->excess)), MONITOR_EXCESS_LEAST, 2.0f
