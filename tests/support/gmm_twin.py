@@ -274,7 +274,7 @@ class Twin:
         if over > 0:
             if corrects:
                 over = min(over, self.excess * (self.tail + 1))
-            rows = 1000 if self.episode > 1 else self.taught
+            rows = 1000 if self.episode > 1 and not self.settling else self.taught
             self.excess = max(self.excess + (over - self.excess) / (self.upper * rows + 1), 1 / 20)
         if corrects:
             self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)

@@ -115,15 +115,19 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 
 @kernel
-def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1)."""
+def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
+    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
+
+    fast: the first row is not the only one that teaches e as fast as any row.
+    """
     if m.episode[0] <= TAUGHT:
-        learn_level(m, alarm, corrects)
+        learn_level(m, alarm, corrects, fast or m.episode[0] <= 1)
 
 
 @kernel
-def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
+def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
+    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
+    after so few rows, or as slowly as after many.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -149,7 +153,7 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
         most = m.excess[0] * (m.tail + real(1))
         if corrects and more > most:
             more = most
-        if m.episode[0] > 1:
+        if not fast:
             count = real(m.threshold_horizon)
         rate = real(1) / (m.upper * count + real(1))
         m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), m.excess_least, real(2) * LEVEL_MOST)
