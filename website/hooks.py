@@ -86,13 +86,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         more = " · ".join(f"[{words[0]}]({piece})" for piece, words in SPLIT[name].items())
         markdown = f"{markdown}\n\n**More**: {more}\n"
     room = page.ancestors[-1].title if page.ancestors else ""
-    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room not in ("Reference", "Papers"):
+    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room != "Reference":
         LONG.append(f"{name} {words:,}")
     return markdown
 
 
 def on_post_build(**_: Any) -> None:
-    LOG.info("more than %s words, beside reference and papers: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
+    LOG.info("more than %s words, beside reference: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
 
 
 def on_post_page(output: str, **_: Any) -> str:
