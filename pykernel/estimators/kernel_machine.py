@@ -339,6 +339,9 @@ class KernelMachine(Expansion):
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
         """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
+        self._take_kernel(kernel, width)
+
+    def _take_kernel(self, kernel: MercerKernel, width: float) -> None:
         self._mercer_kernel = kernel.with_width(width)
         precomputed = kernel.function == "precomputed"
         self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
@@ -415,7 +418,7 @@ class KernelMachine(Expansion):
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
             f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
         )
-        return kernel, widths, _candidates(values["ridge"])
+        return kernel, widths, _candidates(values.get("ridge"))
 
     def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""

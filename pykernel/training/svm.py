@@ -24,20 +24,21 @@ which ``judged`` measures, with the residual of the full machine's KKT condition
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 
-from pykernel.bases.arguments import checked_count, checked_numbers, checked_positive, need_machine
+from pykernel.bases.arguments import checked_count, checked_numbers, checked_positive
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
-from pykernel.rows import Rows, as_rows
+from pykernel.rows import as_rows
 from pykernel.training.low_rank import LowRankSystem
 from pykernel.training.reduced import FeatureRows
 
@@ -98,7 +99,9 @@ class Dual:
         ]
         for owner, dual in zip(owners, made, strict=True):
             if abs(dual.sign.sum()) == len(places):
-                raise UserError(f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give both kinds")
+                raise UserError(
+                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give both kinds"
+                )
         return made
 
     @classmethod
@@ -131,6 +134,11 @@ class Dual:
     def dual(self, square: float, u: np.ndarray) -> float:
         return -square / 2 - float(self.cost @ u)
 
+    @cached_property
+    def least(self) -> float:
+        """A thousandth of the objective of f = 0: added to an objective before something is measured in parts of it."""
+        return 1e-3 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
+
     def part(self, rows: np.ndarray) -> Self:
         """The dual of some rows, given by increasing positions."""
         place = np.full(self.count, -1)
@@ -153,8 +161,8 @@ def _most(most: Any, count: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """u (q,), its multipliers at 0 and at h (q,), and b; steps that were taken, the duality gap as a part of the primal
-    objective, and whether that is small enough.
+    """u (q,), its multipliers at 0 and at h (q,), and b; steps that were taken, and the duality gap as a part of the primal
+    objective.
     """
 
     u: np.ndarray
@@ -163,26 +171,84 @@ class Solution:
     bias: float
     steps: int
     gap: float
-    solved: bool
 
     def settled(self, dual: Dual) -> np.ndarray:
         """u with variables on their bounds put there: those that are nearer to a bound than its multiplier is to 0.
 
         Both in their typical sizes, the mean of u and the targets' unit.
         """
-        typical = self.u.mean() / dual.unit
+        typical = (self.u.mean() + 1e-6 * dual.most.mean()) / dual.unit
         found = np.where(self.u < typical * self.lower, 0.0, self.u)
         return np.where(dual.most - self.u < typical * self.upper, dual.most, found)
 
 
-def _start(dual: Dual, features: FeatureRows, before: Solution | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """u, its multipliers and b.  Without an earlier solution: the middle of the box."""
-    if before is None:
-        u, bias, least = dual.most / 2, 0.0, dual.unit
-    else:
-        u, bias, least = np.clip(before.u, INSIDE * dual.most, (1 - INSIDE) * dual.most), before.bias, INSIDE * dual.unit
-    margin = dual.margin(_product(features, dual.beta(u))[0] + bias)
-    return u, np.maximum(margin, 0.0) + least, np.maximum(-margin, 0.0) + least, bias
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """u and h - u, their multipliers z and w, (q,) and all above 0; and b."""
+
+    u: np.ndarray
+    room: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    bias: float
+
+    @classmethod
+    def first(cls, dual: Dual, features: FeatureRows, before: Solution | None) -> Self:
+        """The middle of the box, or a point inside it that is near to an earlier solution."""
+        if before is None:
+            u, bias, least = dual.most / 2, 0.0, dual.unit
+        else:
+            u, bias = np.clip(before.u, INSIDE * dual.most, (1 - INSIDE) * dual.most), before.bias
+            least = INSIDE * dual.unit
+        margin = dual.margin(_product(features, dual.beta(u))[0] + bias)
+        return cls(u, dual.most - u, np.maximum(margin, 0.0) + least, np.maximum(-margin, 0.0) + least, bias)
+
+    @property
+    def mu(self) -> float:
+        return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
+
+    def longest(self, by: _Point) -> float:
+        """How far it can go in a direction until something is 0."""
+        pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
+        return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
+
+    def moved(self, by: _Point, step: float) -> _Point:
+        return _Point(
+            self.u + step * by.u,
+            self.room + step * by.room,
+            self.z + step * by.z,
+            self.w + step * by.w,
+            self.bias + step * by.bias,
+        )
+
+
+class _Newton:
+    """Newton's steps from a point: one factor, two directions.
+
+    The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
+    (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), of row i  1 / sigma_i = sum of 1 / d_j,
+
+        (K~ + diag(sigma)) dbeta + 1 db = sigma * (sum of s_j g_j / d_j),    1'dbeta = -1'beta
+    """
+
+    def __init__(self, dual: Dual, features: FeatureRows, at: _Point, f: np.ndarray, off: float) -> None:
+        self.dual, self.at, self.off = dual, at, off
+        self.d = at.z / at.u + at.w / at.room
+        self.sigma = 1 / dual.of_rows(1 / self.d)
+        self.residual = at.z - at.w - dual.margin(f)
+        self.system = LowRankSystem(features, self.sigma)
+        self.one = self.system.solve(np.ones(dual.count))
+
+    def step(self, at_zero: np.ndarray, at_most: np.ndarray) -> _Point:
+        """The direction that changes u z by ``at_zero`` and (h - u) w by ``at_most``, to first order."""
+        at, s = self.at, self.dual.sign
+        g = s * (self.residual + at_zero / at.u - at_most / at.room)
+        right = self.sigma * self.dual.of_rows(g / self.d)
+        free = self.system.solve(right)
+        bias = (free.sum() + self.off) / self.one.sum()
+        moved = right - self.sigma * (free - bias * self.one)  # K~ dbeta + db
+        u = s * (g - moved[self.dual.rows]) / self.d
+        return _Point(u, -u, (at_zero - at.z * u) / at.u, (at_most + at.w * u) / at.room, float(bias))
 
 
 def _product(features: FeatureRows, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -199,67 +265,33 @@ def solve(
     """Mehrotra's predictor-corrector.  O(l n^2) a step.
 
     before: a solution near to which the search starts.  tell: gets the part that is done, by the gap.
-
-    The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
-    (h - u) w = mu.  Newton's step eliminates z, w and u: with d = z / u + w / (h - u), of row i  1 / sigma_i = sum of 1 / d_j,
-
-        (K~ + diag(sigma)) dbeta + db = sigma * (sum of s_j g_j / d_j),    1'dbeta = -1'beta
     """
-    u, z, w, bias = _start(dual, features, before)
-    s, h = dual.sign, dual.most
-    room = h - u
-    idle = dual.primal(0.0, np.zeros(dual.count)) or float(h.sum())
-    best: Solution | None = None
-    first, steps = None, 0
+    at = _Point.first(dual, features, before)
+    best, widest, steps = None, None, 0
     while True:
-        beta = dual.beta(u)
-        kb, w_features = _product(features, beta)
-        f, square = kb + bias, float(w_features @ w_features)
-        primal = dual.primal(square, f)
+        beta = dual.beta(at.u)
+        low, w = _product(features, beta)
+        square, off = float(w @ w), float(beta.sum())
+        primal = dual.primal(square, low + at.bias)
         # what 1'beta misses moves the dual by b times as much
-        off = beta.sum()
-        gap = primal - dual.dual(square, u) + abs(bias * off)
-        allowed = GAP * primal + 1e-3 * GAP * idle
-        if best is None or gap / max(primal, 1e-300) < best.gap:
-            best = Solution(u, z, w, bias, steps, gap / max(primal, 1e-300), gap <= allowed)
-        if best.solved or steps == STEPS:
+        gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
+        if best is None or gap < best.gap:
+            best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
+        if gap <= GAP or steps == STEPS:
             return best
-        first = first or gap
-        tell(min(1.0, max(0.0, math.log(first / gap) / math.log(first / allowed))) if gap < first else 0.0)
-        d = z / u + w / room
-        sigma = 1 / dual.of_rows(1 / d)
-        system = LowRankSystem(features, sigma)
-        residual = -(dual.margin(f) - z + w)
-        ones = np.ones(dual.count)
-
-        def newton(at_zero: np.ndarray, at_most: np.ndarray, one: np.ndarray | None) -> tuple[Any, ...]:
-            """du, dz, dw, db that make u z and (h - u) w larger by these, to first order; one: A^-1 1."""
-            g = s * (residual + at_zero / u - at_most / room)
-            right = sigma * dual.of_rows(g / d)
-            if one is None:
-                one, free = system.solve(np.column_stack([ones, right])).T
-            else:
-                free = system.solve(right)
-            db = (free.sum() + off) / one.sum()
-            dbeta = free - db * one
-            du = (g - (right - sigma * dbeta)[dual.rows]) * s / d
-            return du, (at_zero - z * du) / u, (at_most + w * du) / room, db, one
-
-        def longest(du: np.ndarray, dz: np.ndarray, dw: np.ndarray) -> float:
-            ratios = (-du / u).max(), (du / room).max(), (-dz / z).max(), (-dw / w).max()
-            return 1 / max(*ratios, 1e-300)
-
-        mu = float(u @ z + room @ w) / (2 * len(u))
-        du, dz, dw, db, one = newton(-u * z, -room * w, None)
-        step = min(1.0, longest(du, dz, dw))
-        after = float((u + step * du) @ (z + step * dz) + (room - step * du) @ (w + step * dw)) / (2 * len(u))
-        target = mu * (after / mu) ** 3
-        du, dz, dw, db, _ = newton(target - u * z - du * dz, target - room * w + du * dw, one)
-        step = min(1.0, BOUNDARY * longest(du, dz, dw))
+        widest = max(widest or gap, gap)
+        tell(math.log(widest / gap) / math.log(widest / GAP))
+        newton = _Newton(dual, features, at, low + at.bias, off)
+        predicted = newton.step(-at.u * at.z, -at.room * at.w)
+        mu = at.mu
+        target = mu * (at.moved(predicted, min(1.0, at.longest(predicted))).mu / mu) ** 3
+        corrected = newton.step(
+            target - at.u * at.z - predicted.u * predicted.z, target - at.room * at.w - predicted.room * predicted.w
+        )
+        step = min(1.0, BOUNDARY * at.longest(corrected))
         if not step > STALLED:
             return best
-        u, room, z, w, bias = u + step * du, room - step * du, z + step * dz, w + step * dw, bias + step * db
-        steps += 1
+        at, steps = at.moved(corrected, step), steps + 1
 
 
 # ------------------------------------------------------------------------------------------------- the full machine
@@ -272,7 +304,7 @@ class Round:
 
     residual: of the KKT conditions of beta, the largest over the functions, in units of the targets: what is missing at a b
     that suits best, twice (LIBSVM's m - M, which its ``tol`` limits).
-    excess: an upper bound of (the objective of the function - the full machine's) / the objective.
+    excess: an upper bound of (the function's objective - the full machine's) / the former.
     judges: rows on which these two were measured; if not all, excess is an estimate, and residual the largest of these rows.
     """
 
@@ -315,7 +347,7 @@ def judged(
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
     primal = dual.primal(float(w @ w), low + solution.bias)
-    excess = solution.gap + max(more, 0.0) / 2 / max(primal, 1e-300)
+    excess = solution.gap + max(more, 0.0) / 2 / (primal + dual.least)
     return max(0.0, least - largest) / dual.unit, min(excess, 1.0), len(some)
 
 
@@ -350,3 +382,168 @@ class Trained:
     def predict(self, x: Any) -> np.ndarray:
         """(rows, o)."""
         return FeatureRows(self.basis, x).of(np.asarray(x, np.float64)) @ self.w + self.bias
+
+    @property
+    def good(self) -> bool:
+        """Whether the full machine's conditions hold within the tolerance."""
+        return self.rounds[-1].residual <= self.tolerance and self.rounds[-1].gap <= ENOUGH
+
+    @property
+    def reached(self) -> str:
+        """What was reached, and why the basis grew no further: a sentence."""
+        last, rows = self.rounds[-1], len(self.beta)
+        on = f"all {rows:,} rows" if last.judges == rows else f"{last.judges:,} of {rows:,} rows, drawn at random,"
+        about = "at most" if last.judges == rows else "by an estimate at most"
+        told = (
+            f"with {last.vectors:,} vectors the KKT residual on {on} is {last.residual:.2g}, and the objective is {about} "
+            f"{100 * last.excess:.2g} % above that of all kernel values"
+        )
+        if last.gap > ENOUGH:
+            told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
+        return told if self.good else f"{told}; {self.stopped}"
+
+
+def train(
+    x: Any,
+    kernel: MercerKernel,
+    duals: Sequence[Dual],
+    *,
+    n_max: int = 1024,
+    first: int = FIRST,
+    tolerance: float = 0.1,
+    basis: Basis | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    keep: int = KEPT,
+    tell: Callable[[float, str], None] = lambda part, text: None,
+    **options: Any,
+) -> Trained:
+    """Solve on a basis, judge by the full machine's conditions, and go on with twice as many vectors until they hold.
+
+    Parameters
+    ----------
+    x : (l, D) array, or what ``as_rows`` takes
+    kernel : MercerKernel
+    duals : sequence of Dual
+        One for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  They share the bases.
+    n_max, first : int
+        Most vectors, and how many the first basis has.  More vectors than rows are as many as rows.
+    tolerance : float
+        Largest residual of the KKT conditions with K, in units of the targets: twice what f may miss.
+    basis : Basis, optional
+        The only basis; then nothing grows.
+    method, seed, **options
+        How vectors are chosen: as of ``select_basis``.
+    keep : int
+        Features are kept if they are at most so many numbers.
+    tell : function
+        Gets the part of a basis's work that is done, and words for the work.
+
+    Ctrl-C gives the result of the last basis that was finished.  Before the first is finished, it is KeyboardInterrupt.
+
+    Raises
+    ------
+    UserError
+        One sentence says what was wrong with an argument, or that nothing can be chosen.
+    """
+    rows = as_rows(x)
+    duals = list(duals)
+    if not duals:
+        raise UserError("there is no dual; give one for each function")
+    for dual in duals:
+        if dual.count != len(rows):
+            raise UserError(f"there are {len(rows):,} rows, but a dual of {dual.count:,}; there must be as many")
+    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
+    n, n_max = min(checked_count(first, "first", 1), n_max, len(rows)), min(n_max, len(rows))
+    generator = np.random.default_rng(seed)
+    rounds: list[Round] = []
+    found: Trained | None = None
+    before: Sequence[Solution | None] = [None] * len(duals)
+    try:
+        with one_thread:
+            while True:
+                tell(0.0, f"choosing {n:,} vectors")
+                chosen = basis if basis is not None else select_basis(rows, kernel, n, method, seed=seed, **options)
+                features = FeatureRows(chosen, rows, keep=keep)
+                solutions = []
+                for k, (dual, near) in enumerate(zip(duals, before, strict=True)):
+                    words = f"training {len(chosen):,} vectors"
+                    solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
+                tell(1.0, f"comparing {len(chosen):,} vectors with all rows")
+                found = _trained(duals, solutions, features, tolerance, rounds, generator)
+                rounds, before = list(found.rounds), solutions
+                if found.good:
+                    return found
+                if basis is not None:
+                    return replace(found, stopped="the basis was given, so it does not grow")
+                if len(chosen) < n or n == len(rows):
+                    return replace(found, stopped="no other row adds to the basis")
+                if n == n_max:
+                    return replace(found, stopped=f"more than {n_max:,} vectors were not allowed")
+                n = min(2 * n, n_max)
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        return replace(found, stopped="it was interrupted", interrupted=True)
+
+
+def _told(tell: Callable[[float, str], None], words: str, k: int, count: int, part: float) -> None:
+    tell((k + part) / count, words)
+
+
+def _trained(
+    duals: Sequence[Dual],
+    solutions: Sequence[Solution],
+    features: FeatureRows,
+    tolerance: float,
+    rounds: Sequence[Round],
+    generator: np.random.Generator,
+) -> Trained:
+    betas = [dual.beta(each.settled(dual)) for dual, each in zip(duals, solutions, strict=True)]
+    products = [_product(features, dual.beta(each.u)) for dual, each in zip(duals, solutions, strict=True)]
+    objectives = [
+        dual.primal(float(w @ w), low + each.bias)
+        for dual, each, (low, w) in zip(duals, solutions, products, strict=True)
+    ]
+    judgements = [judged(dual, each, features, generator) for dual, each in zip(duals, solutions, strict=True)]
+    last = Round(
+        vectors=len(features.basis),
+        trace=float(features.basis.trace[-1]),
+        steps=sum(each.steps for each in solutions),
+        objective=sum(objectives),
+        gap=max(each.gap for each in solutions),
+        residual=float(max(each[0] for each in judgements)),
+        excess=float(max(each[1] for each in judgements)),
+        judges=min(each[2] for each in judgements),
+    )
+    return Trained(
+        features.basis,
+        np.column_stack([w for _, w in products]),
+        np.array([each.bias for each in solutions]),
+        np.column_stack(betas),
+        solutions,
+        [*rounds, last],
+        tolerance,
+        "",
+    )
+
+
+def left_out(duals: Sequence[Dual], basis: Basis, x: Any, folds: np.ndarray) -> np.ndarray:
+    """(l, o): the functions at each row, trained on the rows of other folds.  The basis, which knows no targets, stays.
+
+    folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
+    """
+    rows = as_rows(x)
+    values = np.empty((len(rows), len(duals)))
+    with one_thread:
+        for fold in np.unique(folds):
+            asked, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            features, there = FeatureRows(basis, rows.take(others), keep=KEPT), basis.features(rows.take(asked))
+            for o, dual in enumerate(duals):
+                part = dual.part(others)
+                if abs(part.sign.sum()) == len(part.sign):
+                    values[asked, o] = part.sign[0]
+                    continue
+                solution = solve(part, features)
+                values[asked, o] = there @ _product(features, part.beta(solution.u))[1] + solution.bias
+    return values
