@@ -29,7 +29,7 @@ MOST = 1024
 """Most vectors, if ``basis`` does not say it."""
 COMPARED = 2000
 """Widths and C are compared on at most so many samples."""
-ROUGHLY = 128
+ROUGHLY = 64
 """They are compared with at most so many vectors."""
 
 PARAMETERS = {

@@ -392,11 +392,11 @@ class Trained:
     def reached(self) -> str:
         """What was reached, and why the basis grew no further: a sentence."""
         last, rows = self.rounds[-1], len(self.beta)
-        on = f"all {rows:,} rows" if last.judges == rows else f"{last.judges:,} of {rows:,} rows, drawn at random,"
-        about = "at most" if last.judges == rows else "by an estimate at most"
+        every = last.judges == rows
+        on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
         told = (
-            f"with {last.vectors:,} vectors the KKT residual on {on} is {last.residual:.2g}, and the objective is {about} "
-            f"{100 * last.excess:.2g} % above that of all kernel values"
+            f"with {last.vectors:,} vectors the KKT residual on {on} is {last.residual:.2g}, and with all kernel values the "
+            f"objective would be lower by {'' if every else 'about '}{100 * last.excess:.2g} % at most"
         )
         if last.gap > ENOUGH:
             told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
