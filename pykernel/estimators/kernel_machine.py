@@ -217,6 +217,8 @@ class KernelMachine(Expansion):
         "{basis}": "Samples that are left out leave\n    their vectors where they are, and vectors that earlier ones span are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
+    _grows: ClassVar[bool] = False
+    """Whether vectors are chosen if ``basis`` is None."""
 
     alpha_: np.ndarray
     bias_: np.ndarray
@@ -353,7 +355,7 @@ class KernelMachine(Expansion):
         basis, number, where = self.basis, plain(self.basis), self._where
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
-            options is None or (type(number) is int and isinstance(options, dict)),
+            options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
             f"basis_params is {short(options)}; it must be a dict, beside a basis that is a number of vectors",
         )
         where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")

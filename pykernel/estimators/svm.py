@@ -90,8 +90,9 @@ ATTRIBUTES = {
         Positions of the samples that are support vectors: those with a weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
         Weights of the samples in the dual, from -C to C times a sample's weight. The functions are sums over ``basis_``.""",
-    "rounds_": """list of pykernel.training.svm.Round
-        Of each basis: vectors, steps, objective, residual, and how much the objective can be too large.""",
+    "rounds_": """list of dict
+        Of each basis what a pykernel.training.svm.Round has: vectors, steps, objective, residual, excess (the part of the
+        objective that can be too much), …""",
     "reached_": """str
         A sentence: what the last basis reached, and why it grew no further.""",
     "reduced_": """pykernel.training.reduced.ReducedModel
@@ -119,6 +120,7 @@ class _SupportVectorMachine(KernelMachine):
     """Base of the classifier and the regressor: training, and conversion to a spec."""
 
     _family = PARAMETERS
+    _grows = True
 
     def _fit_machine(self, X: np.ndarray, targets: Targets, counts: np.ndarray, duals: Duals) -> np.ndarray:
         """Choose width and C, train on the samples that count, and return their left-out values, (n, o)."""
@@ -155,7 +157,8 @@ class _SupportVectorMachine(KernelMachine):
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
         self.dual_coef_[counts] = found.beta
         self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
-        self.rounds_, self.reached_, self.interrupted_ = list(found.rounds), found.reached, found.interrupted
+        self.rounds_ = [vars(each).copy() for each in found.rounds]
+        self.reached_, self.interrupted_ = found.reached, found.interrupted
         if not (found.good or found.interrupted or (given is not None and found.rounds[-1].gap <= svm.ENOUGH)):
             warn(f"{self._where}: {found.reached}")
         return left_out

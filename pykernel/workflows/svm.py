@@ -124,7 +124,7 @@ class SvmJob(Job):
             "vectors": made.vectors,
             "basis": {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
             "support_vectors": len(machine.support_),
-            "rounds": [vars(each) for each in machine.rounds_],
+            "rounds": machine.rounds_,
             "reached": machine.reached_,
             "interrupted": machine.interrupted_,
             "flash_bytes": made.size,

@@ -32,7 +32,7 @@ def whole(x: np.ndarray, dual: Dual) -> svm.Trained:
     return train(x, KERNEL, [dual], n_max=len(x), first=len(x), **RANK)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     c=st.sampled_from([0.05, 1.0, 20.0]),
