@@ -140,7 +140,7 @@ class _SupportVectorMachine(KernelMachine):
         options = {"seed": seed, **(self.basis_params or {})}
         with self._named(), one_thread, working("training" if self.progress is True else None):
             folds = stratified_folds(targets, min(plain(self.cv), len(X)), seed)
-            widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]
+            widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
             width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options)
             self._take_kernel(kernel, width)
             grows, taught = given is None or isinstance(given, int), duals(self.C_)

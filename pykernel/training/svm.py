@@ -63,8 +63,9 @@ DRAWN = 2000
 """So many."""
 BLOCK = 2**22
 """Kernel values that are held at once: 32 MB."""
-INSIDE = 1e-3
-"""A start from an earlier solution is moved so far from the bounds, as a part of their distance."""
+INSIDE = 0.03
+"""A start from an earlier solution is moved so far from the bounds, as a part of their distance.  Nearer ones take more steps
+(benchmarks/host/svm.py)."""
 
 
 # --------------------------------------------------------------------------------------------------------- the dual
@@ -395,8 +396,8 @@ class Trained:
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
         told = (
-            f"with {last.vectors:,} vectors the KKT residual on {on} is {last.residual:.2g}, and with all kernel values the "
-            f"objective would be lower by {'' if every else 'about '}{100 * last.excess:.2g} % at most"
+            f"with {last.vectors:,} vectors the KKT residual on {on} is {_short(last.residual)}, and with all kernel values the "
+            f"objective would be lower by {'' if every else 'about '}{_short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
             told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
@@ -466,7 +467,9 @@ def train(
                 chosen = basis if basis is not None else select_basis(rows, kernel, n, method, seed=seed, **options)
                 features = FeatureRows(chosen, rows, keep=keep)
                 solutions = []
-                for k, (dual, near) in enumerate(zip(duals, before, strict=True)):
+                for k, (dual, last) in enumerate(zip(duals, before, strict=True)):
+                    # with two variables for a row, the middle of the box is the better start
+                    near = last if len(dual.rows) == dual.count else None
                     words = f"training {len(chosen):,} vectors"
                     solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
                 tell(1.0, f"comparing {len(chosen):,} vectors with all rows")
@@ -485,6 +488,11 @@ def train(
         if found is None:
             raise
         return replace(found, stopped="it was interrupted", interrupted=True)
+
+
+def _short(number: float) -> str:
+    """Two digits."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def _told(tell: Callable[[float, str], None], words: str, k: int, count: int, part: float) -> None:
