@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
+import re
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,12 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import svm
 from pykernel.importers.importing import compare, from_sklearn
+from pykernel.training import svm as training
+from pykernel.workflows import svm as fit_svm
+from tests.support import ROOT
 from tests.support.compilers import in_one_build
 
+PAGE = ROOT / "docs" / "support-vectors.md"
 KINDS = (SupportVectorRegressor, SupportVectorClassifier)
 FIXED: dict[str, Any] = {"sigma": 2.0, "cv": 2}
 
@@ -157,3 +164,18 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
     with pytest.raises(UserError, match="epsilon is -1; it must be a number from 0"):
         SupportVectorRegressor(epsilon=-1).fit(*samples())
     assert clone(SupportVectorClassifier(C=[1, 2])).get_params()["C"] == [1, 2]
+
+
+def test_the_page_tells_the_truth() -> None:
+    (code,), (expected,) = (
+        re.findall(rf"^```{kind}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for kind in ("python", "text")
+    )
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, PAGE.name, "exec"), {})
+    assert printed.getvalue() == expected
+    text = PAGE.read_text(encoding="utf-8")
+    for number in (svm.COMPARED, fit_svm.MOST, training.DRAWN):
+        assert f"{number:,}" in text
+    assert " and ".join([", ".join(f"{r:g}" for r in fit_svm.RIDGES[:-1]), f"{fit_svm.RIDGES[-1]:g}"]) in text
