@@ -150,10 +150,9 @@ class _SupportVectorMachine(KernelMachine):
                 tell=self.progress if callable(self.progress) else lambda part, words: None, **options,
             )  # fmt: skip
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
-            self.basis_ = found.basis.vectors.copy()
-            self.reduced_ = reduced.ReducedModel("svm", found.basis, found.w, found.bias)
-            self._solved(found, X, some, None)
-            left_out = svm.left_out(taught, found.basis, X, folds)
+            self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
+            self._solved(found.model, X, some, None)
+            left_out = svm.left_out(taught, found.model.basis, X, folds)
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
         self.dual_coef_[counts] = found.beta
         self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))

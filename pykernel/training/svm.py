@@ -2,7 +2,7 @@
 
     duals = Dual.of_classes(positions, 2, most=10.0)            # C = 10; or [Dual.of_values(y, epsilon, most)]
     found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=400)
-    found.predict(x_new), found.reached
+    found.model.predict(x_new), found.reached
 
 l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.  The dual of a machine is
 
@@ -30,7 +30,6 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 
 from pykernel.bases.arguments import checked_count, checked_numbers, checked_positive
 from pykernel.bases.basis import Basis
@@ -40,7 +39,7 @@ from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.rows import as_rows
 from pykernel.training.low_rank import LowRankSystem
-from pykernel.training.reduced import FeatureRows
+from pykernel.training.reduced import FeatureRows, ReducedModel
 
 GAP = 1e-9
 """The interior-point method ends when its duality gap is at most this part of the objective, or when rounding allows no
@@ -354,15 +353,13 @@ def judged(
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """f(x) = k(x, vectors) alpha + bias, with one column of alpha for each dual.
+    """model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
 
     beta: (l, o), the dual's weights of the rows; a row with another weight than 0 is a support vector of this function.
     rounds: what each basis reached.  reached: that in a sentence.  interrupted: whether Ctrl-C ended it.
     """
 
-    basis: Basis
-    w: np.ndarray
-    bias: np.ndarray
+    model: ReducedModel
     beta: np.ndarray
     solutions: Sequence[Solution]
     rounds: Sequence[Round]
@@ -371,18 +368,9 @@ class Trained:
     interrupted: bool = False
 
     @property
-    def alpha(self) -> np.ndarray:
-        """Weights of the basis vectors, (n, o)."""
-        return np.asarray(solve_triangular(self.basis.factor, self.w, lower=True, trans=1, check_finite=False))
-
-    @property
     def support(self) -> np.ndarray:
         """Positions of the rows that are support vectors of any function."""
         return np.flatnonzero(self.beta.any(axis=1))
-
-    def predict(self, x: Any) -> np.ndarray:
-        """(rows, o)."""
-        return FeatureRows(self.basis, x).of(np.asarray(x, np.float64)) @ self.w + self.bias
 
     @property
     def good(self) -> bool:
@@ -396,7 +384,7 @@ class Trained:
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
         told = (
-            f"with {last.vectors:,} vectors the KKT residual on {on} is {_short(last.residual)}, and with all kernel values the "
+            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is {_short(last.residual)}, and with all kernel values the "
             f"objective would be lower by {'' if every else 'about '}{_short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
@@ -525,9 +513,12 @@ def _trained(
         judges=min(each[2] for each in judgements),
     )
     return Trained(
-        features.basis,
-        np.column_stack([w for _, w in products]),
-        np.array([each.bias for each in solutions]),
+        ReducedModel(
+            "svm",
+            features.basis,
+            np.column_stack([w for _, w in products]),
+            np.array([each.bias for each in solutions]),
+        ),
         np.column_stack(betas),
         solutions,
         [*rounds, last],

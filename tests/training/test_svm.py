@@ -58,7 +58,7 @@ def test_on_a_whole_basis_it_is_libsvm(seed: int, c: float, weighted: bool, numb
     # two functions whose objectives differ by e are within sqrt(2 e) of each other in the kernel's space
     near = 3 * np.sqrt(2 * 1e-9 * ours.rounds[-1].objective) + 1e-5
     free = bool(np.any(np.abs(theirs.dual_coef_) < 0.999 * c * weights[theirs.support_]))
-    gaps = ours.predict(new)[:, 0] - asked(new)
+    gaps = ours.model.predict(new)[:, 0] - asked(new)
     assert np.ptp(gaps) < 2 * near  # without a free vector any b of an interval is as good
     if free:
         assert np.abs(gaps).max() < 2 * near
@@ -81,7 +81,7 @@ def test_three_classes_are_each_against_the_others() -> None:
     ours = train(x, KERNEL, Dual.of_classes(kinds, 3, 2.0), n_max=150, first=150, **RANK)
     for k in range(3):
         theirs = SVC(C=2.0, gamma=0.5, tol=1e-7).fit(x, kinds == k)
-        assert ours.predict(x)[:, k] == pytest.approx(theirs.decision_function(x), abs=2e-3)
+        assert ours.model.predict(x)[:, k] == pytest.approx(theirs.decision_function(x), abs=2e-3)
 
 
 @pytest.mark.parametrize("numbers", [False, True])
@@ -140,17 +140,20 @@ def test_degenerate_rows() -> None:
     x, _ = samples(60, 4)
     # constant labels: the function is that number, within the tube, and no row is a support vector
     flat = train(x, KERNEL, [Dual.of_values(np.full(60, 3.0), 0.1, 5.0)])
-    assert flat.good and np.abs(flat.predict(x) - 3.0).max() <= 0.1 + 1e-6 and not len(flat.support)
+    assert flat.good and np.abs(flat.model.predict(x) - 3.0).max() <= 0.1 + 1e-6 and not len(flat.support)
     # equal rows: one vector; a median of the labels is the best constant
     same = train(np.zeros((61, 2)), KERNEL, [Dual.of_values(samples(61, 4)[1], 0.0, 5.0)])
-    assert len(same.basis) == 1 and same.good
-    assert same.predict(np.zeros((1, 2)))[0, 0] == pytest.approx(np.median(samples(61, 4)[1]), abs=1e-3)
+    assert len(same.model.basis) == 1 and same.good
+    assert same.model.predict(np.zeros((1, 2)))[0, 0] == pytest.approx(np.median(samples(61, 4)[1]), abs=1e-3)
     # the same row in both classes, most often in class 1
     mixed = train(np.zeros((30, 2)), KERNEL, Dual.of_classes(np.arange(30) % 3 > 0, 2, 1.0))
-    assert mixed.good and mixed.predict(np.zeros((1, 2)))[0, 0] == pytest.approx(1.0, abs=1e-6)
+    assert mixed.good and mixed.model.predict(np.zeros((1, 2)))[0, 0] == pytest.approx(1.0, abs=1e-6)
     # two rows, and fewer rows than vectors
     two = train(np.array([[0.0], [9.0]]), KERNEL, Dual.of_classes(np.array([0, 1]), 2, 1e3), n_max=500)
-    assert two.predict(np.array([[0.0], [9.0]]))[:, 0] == pytest.approx([-1, 1], abs=1e-4) and len(two.basis) == 2
+    assert (
+        two.model.predict(np.array([[0.0], [9.0]]))[:, 0] == pytest.approx([-1, 1], abs=1e-4)
+        and len(two.model.basis) == 2
+    )
 
 
 def test_a_fold_without_a_class_is_decided_by_the_other() -> None:
@@ -170,7 +173,7 @@ def test_ctrl_c_gives_the_last_whole_basis() -> None:
             raise KeyboardInterrupt
 
     found = train(x, KERNEL, [dual], first=8, tolerance=1e-6, tell=stop)
-    assert found.interrupted and len(found.basis) == 8 and found.reached.endswith("it was interrupted")
+    assert found.interrupted and len(found.model.basis) == 8 and found.reached.endswith("it was interrupted")
     with pytest.raises(KeyboardInterrupt):
         train(x, KERNEL, [dual], first=16, tolerance=1e-6, tell=stop)
 
@@ -204,5 +207,5 @@ def test_hostile_scales_end_in_time() -> None:
         Dual.of_values(y, 1e9, 1.0),
     ):
         found = train(x, KERNEL, [dual], n_max=40)
-        assert np.isfinite(found.alpha).all() and np.isfinite(found.bias).all()
+        assert np.isfinite(found.model.alpha).all() and np.isfinite(found.model.bias).all()
         assert found.rounds[-1].gap <= svm.ENOUGH or "rounding ended" in found.reached
