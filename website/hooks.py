@@ -31,6 +31,17 @@ SHIM = "https://unpkg.com/iframe-worker/shim"
 MOST_WORDS = 1500
 LONG: list[str] = []
 LOG = logging.getLogger("mkdocs.hooks.pykernel")
+WIDE = """
+<style>
+.md-typeset td:nth-child(2):nth-last-child(5) { min-width: 6rem; }
+.md-typeset td:nth-child(5):nth-last-child(2) { min-width: 4.5rem; }
+.md-typeset :is(td:nth-child(2):nth-last-child(5), td:nth-child(5):nth-last-child(2)) code { overflow-wrap: anywhere; }
+.md-typeset td:first-child:nth-last-child(6) { min-width: 8rem; }
+.md-typeset td:nth-child(6):last-child { min-width: 6rem; }
+.md-typeset table:not([class]) :is(th, td):first-child:nth-last-child(6) ~ * { padding: .4em; }
+</style>
+"""
+"""Of the tables of papers, which have six columns: long names break, so that all columns are seen."""
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^][`])*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
 
 
@@ -56,6 +67,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = rest_of(name) if name in SPLIT else tables.whole(markdown)
     if name == "README.md":
         markdown = front() + markdown.partition("\n")[2]
+    if name.startswith("paper-"):
+        markdown += WIDE
     if name == "spec.md":
         markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
         markdown += (
@@ -73,13 +86,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         more = " · ".join(f"[{words[0]}]({piece})" for piece, words in SPLIT[name].items())
         markdown = f"{markdown}\n\n**More**: {more}\n"
     room = page.ancestors[-1].title if page.ancestors else ""
-    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room not in ("Reference", "Papers"):
+    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room != "Reference":
         LONG.append(f"{name} {words:,}")
     return markdown
 
 
 def on_post_build(**_: Any) -> None:
-    LOG.info("more than %s words, beside reference and papers: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
+    LOG.info("more than %s words, beside reference: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
 
 
 def on_post_page(output: str, **_: Any) -> str:

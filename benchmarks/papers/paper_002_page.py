@@ -342,6 +342,17 @@ def fact_orders(results: Results) -> str:
     )
 
 
+def fact_fewer(results: Results) -> str:
+    def more(name: str, n: int) -> str:
+        return f"{100 * (of_risk(results, name, 'sgma', n, 'error_to_full') - 1):+.1f} %"
+
+    return claim(
+        of_risk(results, "boston", "sgma", 75, "error_to_full") > 1.02,
+        f"on {NAMES['boston']} 100 of 350 vectors cost {more('boston', 100)} of test error, 75 {more('boston', 75)}; on "
+        f"{NAMES['bikeshare']} 200 of 3,000 {more('bikeshare', 200)}",
+    )
+
+
 def fact_uniform(results: Results) -> str:
     more = {
         name: [of_risk(results, name, system, 200, "error_to_full") - 1 for system in ("sgma", "uniform")]

@@ -25,6 +25,7 @@ from benchmarks.tables import DATA, save
 from examples.signals.data import FAULTS, FOLDER, NORMAL, ROOT
 from examples.signals.page import show
 from pykernel import HostModel, Spec, load_spec
+from pykernel.algorithms.novelty.threshold import GAP
 from pykernel.host.samples import Batch, read_rows
 from pykernel.host.signal import SignalStage, steps_of
 from pykernel.host.simple import linear_specs
@@ -235,9 +236,12 @@ def monitored(spec: Spec) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray],
 
 
 def verdict(name: str, levels: Mapping[str, np.ndarray], alarms: Mapping[str, np.ndarray], size: int) -> dict[str, Any]:
-    """False alarms in the third healthy recording; of each group of faults AUC and the part of the steps in alarm."""
+    """False alarms in the third healthy recording, steps and how many alarms they make; of each group of faults AUC and the part of the steps in alarm."""
     normal = NORMAL[2]
     row = {"score": name, "bytes": size, "steps": len(levels[normal]), "false": f"{100 * alarms[normal].mean():.1f}"}
+    row |= {
+        "false_alarms": int(np.sum(np.diff(np.flatnonzero(alarms[normal]), prepend=-len(levels[normal])) > GAP + 1))
+    }
     for group, names in FAULTS.items():
         row |= {f"auc, {group}": f"{min(area(levels[normal], levels[each]) for each in names):.3f}"}
         row |= {f"seen, {group}": f"{100 * min(alarms[each].mean() for each in names):.0f}"}

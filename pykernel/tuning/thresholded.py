@@ -35,7 +35,7 @@ def heed(m: ThresholdModel, x: Real[DIM]) -> Index:
     alarm = x[1] != real(0) and m.level[0] > threshold_of(m)
     follow_episode(m, alarm)
     if x[2] != real(0):
-        teach(m, alarm, x[1] != real(0))
+        teach(m, alarm, x[1] != real(0), False)
     return 1 if alarm else 0
 
 

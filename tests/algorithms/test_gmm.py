@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -162,6 +163,22 @@ def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> 
         statuses = HostModel(spec_of(dim=4)).update(x)
         seen += [np.isin(statuses[fault : fault + 30], (Status.NOVEL, Status.HELD)).any() for fault in (700, 1500)]
     assert np.mean(seen) >= 0.9
+
+
+@pytest.mark.parametrize("dim", [1, 3, 7])
+@pytest.mark.parametrize("rate", [0.001, 0.003, 0.01, 0.05])
+def test_a_young_threshold_does_not_climb_past_a_fault(rate: float, dim: int) -> None:
+    """After some hundred rows.  Each row in alarm had lifted it: to three times of what it was, in five rows."""
+    for seed, (warmup, rows), smoothing, alone in itertools.product(
+        range(3), ((200, 300), (500, 560)), (0.2, 0.7), (True, False)
+    ):
+        rng = np.random.default_rng(seed)
+        x = regime(rng, rows + 70, dim)
+        x[rows:, seed % dim if alone else slice(None)] += 25
+        keys = {"false_alarm_rate": rate, "warmup": warmup, "smoothing": smoothing, "relearn_after": 10_000}
+        model = HostModel(spec_of(dim=dim, **keys))
+        model.update(x[:rows])
+        assert rows_in_alarm(model, x[rows:]) >= 0.8, (seed, warmup, smoothing, alone)
 
 
 def rows_in_alarm(model: HostModel, x: np.ndarray) -> float:

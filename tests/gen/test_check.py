@@ -43,6 +43,7 @@ CHOICES = {
     "oldest": ({}, {"technique": "klms", "tie": "oldest"}, "replaced"),
     "newest": ({}, {"technique": "afklms", "tie": "newest"}, "replaced"),
     "another projection": ({}, {"technique": "nt", "projection": "lsridge"}, "replaced"),
+    "fklms, as printed": ({}, {"technique": "fklms", "projection": "fklms", "force": True}, "replaced"),
 }
 
 

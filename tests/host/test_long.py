@@ -40,6 +40,14 @@ def test_every_rule_keeps_the_contract(rule: str, stream: str) -> None:
         assert verdict.works and verdict.mean <= KNOWN.get(rule, long.MOST_WORSE), verdict
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("stream", long.STREAMS)
+def test_a_spec_without_a_rule_keeps_it_for_ten_million_samples(stream: str) -> None:
+    size = {"sigma": long.MILLION[0], "n_max": long.MILLION[1], "samples": 10_000_000}
+    (verdict,) = judged([{"rule": "no rule", "stream": stream, **size, "seed": 0}])
+    assert verdict.works and verdict.mean <= long.MOST_WORSE, verdict
+
+
 def test_the_table_counts_what_was_refused_and_what_is_worse() -> None:
     """Below the floor nothing is worse; a refusal, or a state that is not sound, is never allowed."""
     task = {"rule": "rls", "stream": "ramp", "sigma": 1.0, "n_max": 8, "samples": 100, "seed": 0}

@@ -64,7 +64,7 @@ def test_costs_are_as_measured() -> None:
     for row in rows:  # how much less a cache costs, and what the page says of 168 MHz
         if row["method"] == "stream":
             (other,) = (r for r in rows if r["method"] == "stream, no cache" and r["n"] == row["n"])
-            assert 1.5 < int(other["tried"]) / int(row["tried"]) < 2
+            assert f"takes {int(other['tried']) / int(row['tried']):.1f} times the instructions" in PAGE
         if row["method"] == "stream" and row["n"] == "32":
             assert 2 * int(row["replaced"]) / 168e6 < 10e-3
 

@@ -37,9 +37,12 @@ from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import FAILS, RULES
 from pykernel.spec.kernel_settings import FUNCTIONS
 from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
+from pykernel.spec.sections import fields_of
 from pykernel.targets import board
 from pykernel.tuning.tables import MODELS as FIT_MODELS
+from tests.gen.test_check import CHOICES, PRESETS
 from tests.support import ROOT
+from tests.support.machines import MACHINES
 
 Status = KLMS["real"].status
 
@@ -375,11 +378,57 @@ def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
             assert make_spec(named | {"kernel": {"sigma": 1.0}, "label": {"column": "y"}}).learning.rule == rule
 
 
+NUMBERED = (
+    {"eq.": 1, "Fig.": 1, "algorithm": 1, "lemma": 2},
+    {"eq.": 23, "algorithm": 4, "prop.": 3, "remark": 2},
+    {"eq.": 33, "Fig.": 5, "algorithm": 2},
+    {"eq.": 20, "Fig.": 8},
+    {"eq.": 6, "Fig.": 2, "lemma": 1},
+)
+"""Of each paper how many equations, figures, … it has."""
+
+
+def names_of_c():
+    """What users write to get C: rules, techniques, projections, keys, values; and the functions of the C."""
+    found = {*rules(), *TECHNIQUES, *PROJECTIONS}
+    for rule, family in rules().items():
+        found |= {entry.name for program in family.programs.values() for entry in program.entries}
+        for _, key, field in fields_of(family.spec, rule):
+            found |= {key, *re.findall(r"'([\w-]+)'", str(field.annotation))}
+    return found
+
+
 @pytest.mark.parametrize("paper", range(5))
-def test_each_paper_says_what_is_not_here(paper):
+def test_each_papers_page_begins_with_a_table_of_everything_in_it(paper):
+    """Nothing has no row, and what a cell names is there.  (Of its links, see the tests below.)"""
     page = (ROOT / "docs" / f"paper-00{paper}.md").read_text(encoding="utf-8")
-    (section,) = re.findall(r"^## Not here\n\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
-    assert len(re.findall(r"^- ", section, re.MULTILINE)) >= 3
+    lines = [line for line in page.partition("\n```")[0].splitlines() if line.startswith("|")]
+    header, _, *rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    assert header[1:] == ["host", "C", "emulated", "where", "held"]
+    assert all(len(row) == len(header) and row[-1] for row in rows)
+    first = "\n".join(row[0] for row in rows)
+    letters = re.findall(r"^\*\*(\w)\*\*", first, re.MULTILINE)
+    assert sorted(letters) == [chr(ord("a") + i) for i in range(len(letters))]
+    for word, count in NUMBERED[paper].items():
+        numbers = [part for found in re.findall(rf"{re.escape(word)} ([\d, –]+)", first) for part in found.split(",")]
+        ends = [[int(end) for end in part.split("–")] for part in numbers if part.strip()]
+        assert {n for end in ends for n in range(end[0], end[-1] + 1)} == {*range(1, count + 1)}, word
+    known, emulated = names_of_c(), {*PRESETS, *CHOICES} if paper == 3 else {*MACHINES}
+    for what, host, c, machines, where, _ in rows:
+        text = ""
+        for name in re.findall(r"`([^`]+)`", host):
+            if "." not in name:
+                assert re.search(rf"\b{name}\b", text), (what, name)
+                continue
+            module, _, thing = name.rpartition(".")
+            paths = [f"{room}/{n.replace('.', '/')}" for room in ("pykernel", "benchmarks") for n in (name, module)]
+            home = next((path for path in paths if f"{path}.py" in SOURCES or (ROOT / path).is_dir()), "")
+            text = SOURCES[f"{home}.py"]
+            assert home.endswith(thing) or re.search(rf"^(?:def |class )?{thing}\b", text, re.MULTILINE), (what, name)
+        assert {*re.findall(r"`([^`]+)`", c)} <= known, what
+        assert {*re.findall(r"`([^`]+)`", machines)} <= emulated, what
+        assert c != "no" or machines == "no", what
+        assert where in ("", "no") or "](" in where or "`tests/" in where, what
 
 
 def test_what_pages_say_is_not_here_is_not():
@@ -428,8 +477,8 @@ def test_every_page_is_reached_from_the_first_one():
 
 
 def test_anchors_of_the_first_pages_exist():
-    """docs/README.md and the glossary are links, most of all."""
-    for page in (ROOT / "docs" / "README.md", ROOT / "docs" / "glossary.md"):
+    """docs/README.md, the glossary and what is reproduced are links, most of all."""
+    for page in (ROOT / "docs" / "README.md", ROOT / "docs" / "glossary.md", *(ROOT / "docs").glob("paper-*.md")):
         for target, anchor in re.findall(r"\]\(([\w-]*(?:\.md)?)#([\w-]+)\)", page.read_text(encoding="utf-8")):
             text = (page.parent / target if target else page).read_text(encoding="utf-8")
             headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)

@@ -51,6 +51,14 @@ def test_the_texts_numbers_are_the_results(name):
     assert fact in " ".join(TEXT.split()), fact
 
 
+def test_the_rearrangement_is_as_measured():
+    """Of 2.3: the page's two numbers are those of docs/bases.md's table of exchanges."""
+    rows = basis_pages.chosen(tables.load(DATA / "swaps.csv"), set="digits", method="sgma", vectors="60", rounds="2")
+    after, before = (np.mean([float(row[key]) for row in rows]) for key in ("error", "greedy"))
+    assert after < before
+    assert f"60 vectors of SGMA leave {after:.3f} of the digits' trace, before {before:.3f}" in TEXT
+
+
 def test_every_figure_is_shown():
     for name in page.FIGURES:
         assert f"(data/paper-002/{name}.png)" in TEXT

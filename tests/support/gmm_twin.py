@@ -272,9 +272,10 @@ class Twin:
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
         over = self.level - self.quantile
         if over > 0:
-            if self.taught > 200:
+            if corrects:
                 over = min(over, self.excess * (self.tail + 1))
-            self.excess = max(self.excess + (over - self.excess) / (self.upper * self.taught + 1), 1 / 20)
+            rows = 1000 if self.episode > 1 and not self.settling else self.taught
+            self.excess = max(self.excess + (over - self.excess) / (self.upper * rows + 1), 1 / 20)
         if corrects:
             self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)
 
@@ -412,12 +413,14 @@ class Twin:
         return self.others > 1.6 * self.dim
 
     def _kind(self) -> int:
+        if self.told < 2:
+            return UNKNOWN
         if self.rough > 25:
             return NOISE
         if self.leaps[self.culprit] > 6**2:
-            return JUMP
+            return REGIME if self.others > 16 * self.dim else JUMP
         if self.calm > 0.5:
             return STUCK
-        if not self.abrupt:
-            return DRIFT
-        return REGIME if self.told > 1 else UNKNOWN
+        if self.abrupt != self._shared():
+            return UNKNOWN
+        return REGIME if self.abrupt else DRIFT

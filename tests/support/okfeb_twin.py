@@ -49,7 +49,7 @@ class RateKeeper:
         room = (1 - self.rate / self.upper) * (1 - self.q)
         return self.q + min(self.e * self.tail, room) + self.e * self.s
 
-    def learn(self, level: float, alarm: bool, corrects: bool) -> None:
+    def learn(self, level: float, alarm: bool, corrects: bool, fast: bool) -> None:
         if self.n == 0 or (self.below == 60 and not corrects):
             self.n, self.below, self.q, self.e = 0, 0, level, self.size
         self.n = min(self.n + 1, 1000)
@@ -59,8 +59,9 @@ class RateKeeper:
         self.q += step * ((level > self.q) - self.upper)
         apart(level, self.q, 1.0)
         if level > self.q:
-            most = np.inf if self.n <= 200 else self.e * (self.tail + 1)
-            self.e += (min(level - self.q, most) - self.e) / (self.upper * self.n + 1)
+            most = self.e * (self.tail + 1) if corrects else np.inf
+            rows = self.n if fast else 1000
+            self.e += (min(level - self.q, most) - self.e) / (self.upper * rows + 1)
             self.e = max(self.e, self.size / 20)
         if corrects:
             step = max(0.02, min(4e-4 / self.rate, 2.0))
@@ -311,7 +312,7 @@ class Twin:
             self.rows = []
         lasting = len(self.rows) > n.relearn_after
         if n.threshold is None and 4 * self.seen >= n.warmup and (len(self.rows) <= 10 or lasting):
-            self.keeper.learn(self.level, alarm, not warm)
+            self.keeper.learn(self.level, alarm, not warm, lasting or len(self.rows) <= 1)
         return alarm, alarm and not lasting
 
     @property

@@ -13,7 +13,8 @@ fault's; ``near``: one of the fault's has at least half of the largest share; ``
 ``some_first``: alarmed and first, of the faults that do not change all sensors.  unknown .. regime: how often the kind was told.
 
 Sources: the public plants of the seeds that judge detectors; hidden: those of their faults that stay within their sensors' normal
-ranges.  "chosen on": the public plants of another seed, and the first held plants: the constants were chosen on these.
+ranges.  "chosen on": the public plants of another seed, and the first held plants: the constants were chosen on these, and on more seeds of
+them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ from pykernel.spec.model import make_spec
 
 KINDS = [kind.name.lower() for kind in GmmStatus if GmmStatus.UNKNOWN <= kind <= GmmStatus.REGIME]
 COUNTS = ("faults", "alarmed", "first", "near", "named", "some", "some_first", *KINDS)
+
+
+HELD_ON = 2
+"""Seeds 0 and 1 judged earlier rules."""
 
 
 class Said(NamedTuple):
@@ -164,7 +169,7 @@ def main() -> None:
     if options.show:
         rows = load(path)
     else:
-        rows = save(path, lines("second held plants", held_second.held(0)) if options.held else public())
+        rows = save(path, lines("second held plants", held_second.held(HELD_ON)) if options.held else public())
     print(summary(rows))
     if options.show:
         for source in dict.fromkeys(row["source"] for row in rows):

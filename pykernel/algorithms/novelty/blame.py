@@ -29,6 +29,8 @@ MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual one."""
 SHARED = Constant(1.6)
 """More than one sensor: without the culprit, the squared distance would be above so much for each sensor."""
+FAR_OFF = Constant(16.0)
+"""Where it is above so much, the others leapt, too: no jump of one sensor."""
 
 
 @kernel
@@ -148,16 +150,18 @@ def shared(m: GmmModel) -> Bool:
 
 @kernel
 def kind_of(m: GmmModel) -> Index:
-    """What is wrong, as far as the alarm's rows tell."""
+    """What is wrong, as far as the alarm's rows tell: what comes slowly from one sensor, or at once from several, has a name."""
+    if m.told[0] < 2:
+        return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
     if m.leaps[m.culprit[0]] > LEAP * LEAP:
-        return GmmStatus.JUMP
+        return GmmStatus.REGIME if m.others[0] > FAR_OFF * real(len(m.shares)) else GmmStatus.JUMP
     if m.calm[0] > HALF:
         return GmmStatus.STUCK
-    if m.abrupt[0] == 0:
-        return GmmStatus.DRIFT
-    return GmmStatus.REGIME if m.told[0] > 1 else GmmStatus.UNKNOWN
+    if shared(m):
+        return GmmStatus.REGIME if m.abrupt[0] != 0 else GmmStatus.UNKNOWN
+    return GmmStatus.UNKNOWN if m.abrupt[0] != 0 else GmmStatus.DRIFT
 
 
 @kernel

@@ -226,7 +226,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     strange = is_strange(m)
     # in the warm-up there are no alarms: strange rows are of regimes that are not known yet
     if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
-        teach(m, alarmed, not warm)
+        teach(m, alarmed, not warm, m.settling[0] > 0)
     if alarmed:
         accuse(m, x)
     held = alarmed and (m.settling[0] == 0 or m.forbidden[0] != 0)

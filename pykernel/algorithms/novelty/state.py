@@ -20,12 +20,12 @@ class GmmStatus(IntEnum):
     STRANGE = 2  # the row was learned, but not as one of a known regime
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
-    UNKNOWN = 8  # an alarm of one row, or of one since its culprit is another, that is none of the others
+    UNKNOWN = 8  # none of the others, or too few rows to tell
     JUMP = 9  # a sensor's offset or gain is suddenly another one
     DRIFT = 10  # a sensor creeps away
     STUCK = 11  # a sensor repeats itself
     NOISE = 12  # a sensor became noisier
-    REGIME = 13  # several sensors say something that was never seen, and agree on it
+    REGIME = 13  # several sensors at once say what was never seen
     NOTHING_NEW = -10  # there is no regime that could be acknowledged or rejected; nothing changed
     NO_ROOM = -11  # all regimes but one are rejected ones already; nothing changed
 

@@ -7,7 +7,9 @@ other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under dis
 of the rows without faults that are in alarm.
 
 An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
-become usual.  A monitor for which a long alarm is the new normal begins a new episode, or calls ``learn_level``.
+become usual.  It is one event, so its first row teaches e as fast as any row, and each other one as slowly as in a threshold that has
+learned for long: the threshold of a young monitor must not climb past a fault.  A monitor for which a long alarm is the new normal
+begins a new episode, or calls ``learn_level``.
 
 A surprise in the first rows would put q far too high, and q sinks slowly.  So in the warm-up, where there are no alarms, the threshold
 begins anew when no level was above q for long (``UNEXCEEDED``).
@@ -23,8 +25,6 @@ WHITE_MOST = Constant(2.0**20)
 SCORE_MOST = Constant(2.0**24)
 """Largest surprise."""
 SHIFT_MOST = Constant(64.0)
-STEADY = 200
-"""After so many rows, what exceeds q counts at most as far as the threshold was meant to lie, and once more."""
 UNEXCEEDED = 60
 """In the warm-up: if so many rows in turn were not above q, q is too high, and the threshold begins anew.  By chance that is
 0.9^60, two in a thousand."""
@@ -115,15 +115,19 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 
 @kernel
-def teach(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1)."""
+def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
+    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
+
+    fast: the first row is not the only one that teaches e as fast as any row.
+    """
     if m.episode[0] <= TAUGHT:
-        learn_level(m, alarm, corrects)
+        learn_level(m, alarm, corrects, fast or m.episode[0] <= 1)
 
 
 @kernel
-def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
-    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1)."""
+def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
+    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
+    after so few rows, or as slowly as after many.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -145,9 +149,12 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool) -> None:
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
+        # a row counts at most as far as the threshold was meant to lie, and once more
         most = m.excess[0] * (m.tail + real(1))
-        if m.taught[0] > STEADY and more > most:
+        if corrects and more > most:
             more = most
+        if not fast:
+            count = real(m.threshold_horizon)
         rate = real(1) / (m.upper * count + real(1))
         m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), m.excess_least, real(2) * LEVEL_MOST)
     if corrects:

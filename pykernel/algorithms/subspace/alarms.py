@@ -59,9 +59,9 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
     lasting = m.episode[0] > m.relearn_after
     if m.adapts and settles(seen, m.warmup):
         if lasting:
-            learn_level(m, alarm, not warm)
+            learn_level(m, alarm, not warm, True)
         else:
-            teach(m, alarm, not warm)
+            teach(m, alarm, not warm, False)
     if not alarm:
         return 0
     return 1 if lasting else 2

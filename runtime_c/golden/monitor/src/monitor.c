@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA39AA9B9u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD9259B99u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -735,8 +735,10 @@ static void monitor_follow_episode(monitor_t *s, bool alarm)
     }
 }
 
-/* Let the threshold learn the level.  corrects: whether the row could have been in alarm.  O(1). */
-static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
+/* Let the threshold learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as
+ * fast as
+ * after so few rows, or as slowly as after many.  O(1). */
+static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects, bool fast)
 {
     if (((int32_t)s->taught == 0) || (((int32_t)s->below == 60) && !corrects)) {
         s->quantile = s->level;
@@ -747,7 +749,7 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     if ((int32_t)s->taught < MONITOR_THRESHOLD_HORIZON) {
         s->taught = (uint16_t)((int32_t)s->taught + 1);
     }
-    const float count = (float)((int32_t)s->taught);
+    float count = (float)((int32_t)s->taught);
     float part = MONITOR_FASTEST / (count + MONITOR_FASTEST);
     if (part < MONITOR_SLOWEST) {
         part = MONITOR_SLOWEST;
@@ -765,9 +767,13 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     s->quantile = monitor_bounded(s->quantile + change, MONITOR_LEVEL_MOST);
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
+        /* a row counts at most as far as the threshold was meant to lie, and once more */
         const float most = s->excess * (MONITOR_TAIL + 1.0f);
-        if (((int32_t)s->taught > 200) && (more > most)) {
+        if (corrects && (more > most)) {
             more = most;
+        }
+        if (!fast) {
+            count = (float)MONITOR_THRESHOLD_HORIZON;
         }
         const float rate = 1.0f / ((MONITOR_UPPER * count) + 1.0f);
         s->excess = monitor_clipped(s->excess + (rate * (more - s->excess)), MONITOR_EXCESS_LEAST, 2.0f
@@ -779,11 +785,13 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects)
     }
 }
 
-/* Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1). */
+/* Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
+ *
+ * fast: the first row is not the only one that teaches e as fast as any row. */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects)
 {
     if (s->episode <= 10) {
-        monitor_learn_level(s, alarm, corrects);
+        monitor_learn_level(s, alarm, corrects, s->episode <= 1);
     }
 }
 
@@ -804,7 +812,7 @@ static int32_t monitor_watch(monitor_t *s, float score, int32_t seen)
     const bool lasting = s->episode > MONITOR_RELEARN_AFTER;
     if ((4.0f * (float)seen) >= (float)MONITOR_WARMUP) {
         if (lasting) {
-            monitor_learn_level(s, alarm, !warm);
+            monitor_learn_level(s, alarm, !warm, true);
         } else {
             monitor_teach(s, alarm, !warm);
         }
