@@ -62,7 +62,7 @@ PARAMETERS = {
         must=POSITIVE,
         text="""float
         Largest residual of the KKT conditions with all kernel values, for classes in units of the margin (LIBSVM's ``tol``),
-        for numbers in standard deviations of the label.""",
+        for numbers in standard deviations of the label (or in epsilon, if that is larger).""",
     ),
     "cv": Parameter(
         default=5,

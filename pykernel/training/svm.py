@@ -44,6 +44,8 @@ from pykernel.training.reduced import FeatureRows, ReducedModel
 GAP = 1e-9
 """The interior-point method ends when its duality gap is at most this part of the objective, or when rounding allows no
 more."""
+LEAST, LARGEST = 1e-50, 1e9
+"""Least and largest C times a weight, in units of the targets."""
 ENOUGH = 1e-6
 """A solution with a larger gap is told as not solved."""
 STEPS = 200
@@ -74,7 +76,8 @@ INSIDE = 0.03
 class Dual:
     """The dual of one function.  rows, sign, cost, most: (q,), of each variable its row, s, c and h.  count: l rows.
 
-    unit: what a difference of function values is compared with.
+    unit: what a difference of function values is compared with: of classes 1, of numbers their standard deviation, or epsilon if
+    that is larger.
     """
 
     rows: np.ndarray
@@ -110,11 +113,12 @@ class Dual:
         y = checked_numbers(y, "targets")
         if y.ndim != 1 or not y.size:
             raise UserError(f"targets have the shape {y.shape}; it must be (rows,)")
-        if not 0 <= epsilon < math.inf:
-            raise UserError(f"epsilon is {epsilon:g}; it must be a number from 0")
+        if not 0 <= epsilon <= 1e75:
+            raise UserError(f"epsilon is {epsilon:g}; it must be a number from 0 to 1e75")
+        unit = max(float(y.std()), epsilon) or 1.0
         sign = np.repeat([1.0, -1.0], len(y))
-        rows, both = np.tile(np.arange(len(y)), 2), np.tile(_most(most, len(y)), 2)
-        return cls(rows, sign, epsilon - sign * y[rows], both, len(y), float(y.std()) or 1.0)
+        rows, both = np.tile(np.arange(len(y)), 2), np.tile(_most(most, len(y), unit), 2)
+        return cls(rows, sign, epsilon - sign * y[rows], both, len(y), unit)
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
         """(q,) -> (l,): sums over the variables of each row."""
@@ -136,8 +140,8 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """A thousandth of the objective of f = 0: added to an objective before something is measured in parts of it."""
-        return 1e-3 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
+        """1e-5 of the objective of f = 0: added to an objective, which may be 0, before something is measured in parts of it."""
+        return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
     def part(self, rows: np.ndarray) -> Self:
         """The dual of some rows, given by increasing positions."""
@@ -149,10 +153,15 @@ class Dual:
         )
 
 
-def _most(most: Any, count: int) -> np.ndarray:
+def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
     values = np.broadcast_to(checked_numbers(most, "C times the weights"), (count,)).copy()
     if not (values > 0).all():
         raise UserError(f"C times a weight is {values.min():g}; it must be above 0")
+    for value in (values.min(), values.max()):
+        if not LEAST <= value / unit <= LARGEST:
+            raise UserError(
+                f"C times a weight is {value:g}; it must be from {LEAST * unit:g} to {LARGEST * unit:g}, or rounding decides"
+            )
     return values
 
 
@@ -177,7 +186,7 @@ class Solution:
 
         Both in their typical sizes, the mean of u and the targets' unit.
         """
-        typical = (self.u.mean() + 1e-6 * dual.most.mean()) / dual.unit
+        typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
         found = np.where(self.u < typical * self.lower, 0.0, self.u)
         return np.where(dual.most - self.u < typical * self.upper, dual.most, found)
 

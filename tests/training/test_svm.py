@@ -141,6 +141,8 @@ def test_degenerate_rows() -> None:
     # constant labels: the function is that number, within the tube, and no row is a support vector
     flat = train(x, KERNEL, [Dual.of_values(np.full(60, 3.0), 0.1, 5.0)])
     assert flat.good and np.abs(flat.model.predict(x) - 3.0).max() <= 0.1 + 1e-6 and not len(flat.support)
+    almost = train(x, KERNEL, [Dual.of_values(3.0 + 1e-15 * np.arange(60), 0.1, 5.0)])
+    assert almost.good and np.abs(almost.model.predict(x) - 3.0).max() <= 0.1 + 1e-6
     # equal rows: one vector; a median of the labels is the best constant
     same = train(np.zeros((61, 2)), KERNEL, [Dual.of_values(samples(61, 4)[1], 0.0, 5.0)])
     assert len(same.model.basis) == 1 and same.good
@@ -183,6 +185,11 @@ def test_bad_input_gets_a_sentence() -> None:
     dual = Dual.of_values(y, 0.1, 1.0)
     for sentence, call in {
         "targets have the shape": lambda: Dual.of_values(y[:, None], 0.1, 1.0),
+        "C times a weight is 1e.12; it must be from 1e-50 to 1e.09": lambda: Dual.of_classes(
+            np.arange(20) % 2, 2, 1e12
+        ),
+        "C times a weight is 1e-60; it must be from": lambda: Dual.of_classes(np.arange(20) % 2, 2, 1e-60),
+        "epsilon is 1e.300; it must be a number from 0 to": lambda: Dual.of_values(y, 1e300, 1.0),
         "epsilon is -1; it must be a number from 0": lambda: Dual.of_values(y, -1.0, 1.0),
         "C times a weight is 0; it must be above 0": lambda: Dual.of_values(y, 0.1, 0.0),
         "must be finite numbers": lambda: Dual.of_values(np.where(y > 0, y, np.nan), 0.1, 1.0),
@@ -200,11 +207,11 @@ def test_hostile_scales_end_in_time() -> None:
     """A tiny or huge C, or labels of any size: an end with finite numbers, and a sentence if rounding decided."""
     x, y = samples(80, 9)
     for dual in (
-        Dual.of_classes((y > 0).astype(int), 2, 1e-12)[0],
-        Dual.of_classes((y > 0).astype(int), 2, 1e12)[0],
+        Dual.of_classes((y > 0).astype(int), 2, 1e-50)[0],
+        Dual.of_classes((x[:, 0] > 0).astype(int), 2, 1e9)[0],
         Dual.of_values(1e9 * y, 0.1, 1.0),
         Dual.of_values(1e-9 * y, 0.0, 1.0),
-        Dual.of_values(y, 1e9, 1.0),
+        Dual.of_values(y, 1e8, 1.0),
     ):
         found = train(x, KERNEL, [dual], n_max=40)
         assert np.isfinite(found.model.alpha).all() and np.isfinite(found.model.bias).all()
