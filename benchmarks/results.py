@@ -445,6 +445,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
     ),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
+    "svm": Result("-m benchmarks.host.svm", ("svm.csv",), "minutes", (), (BASES, LOW_RANK, "pykernel.training.svm")),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(
         "-m benchmarks.host.rule_front", ("rule-front.csv",), "minutes", ("default", "techniques", "recursive")

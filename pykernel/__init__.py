@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pykernel.estimators.subspace_batch import KernelSubspace as KernelSubspace
     from pykernel.estimators.subspace_head import OnlineSubspaceClassifier as OnlineSubspaceClassifier
     from pykernel.estimators.subspace_head import OnlineSubspaceRegressor as OnlineSubspaceRegressor
+    from pykernel.estimators.svm import SupportVectorClassifier as SupportVectorClassifier
+    from pykernel.estimators.svm import SupportVectorRegressor as SupportVectorRegressor
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
     from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.host.model import HostModel as HostModel
@@ -58,6 +60,8 @@ __all__ = [
     "OnlineSubspaceRegressor",
     "SignalFeatures",
     "Spec",
+    "SupportVectorClassifier",
+    "SupportVectorRegressor",
     "TrainedKernelClassifier",
     "TrainedKernelRegressor",
     "__version__",
@@ -95,6 +99,8 @@ _HOMES = {
     "OnlineSubspaceRegressor": "pykernel.estimators.subspace_head",
     "SignalFeatures": "pykernel.estimators.signal",
     "Spec": "pykernel.spec.model",
+    "SupportVectorClassifier": "pykernel.estimators.svm",
+    "SupportVectorRegressor": "pykernel.estimators.svm",
     "TrainedKernelClassifier": "pykernel.estimators.trained",
     "TrainedKernelRegressor": "pykernel.estimators.trained",
     "basis": "pykernel.workflows.basis",

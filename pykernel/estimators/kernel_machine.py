@@ -217,6 +217,8 @@ class KernelMachine(Expansion):
         "{basis}": "Samples that are left out leave\n    their vectors where they are, and vectors that earlier ones span are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
+    _grows: ClassVar[bool] = False
+    """Whether vectors are chosen if ``basis`` is None."""
 
     alpha_: np.ndarray
     bias_: np.ndarray
@@ -339,6 +341,9 @@ class KernelMachine(Expansion):
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
         """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
+        self._take_kernel(kernel, width)
+
+    def _take_kernel(self, kernel: MercerKernel, width: float) -> None:
         self._mercer_kernel = kernel.with_width(width)
         precomputed = kernel.function == "precomputed"
         self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
@@ -350,7 +355,7 @@ class KernelMachine(Expansion):
         basis, number, where = self.basis, plain(self.basis), self._where
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
-            options is None or (type(number) is int and isinstance(options, dict)),
+            options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
             f"basis_params is {short(options)}; it must be a dict, beside a basis that is a number of vectors",
         )
         where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")
@@ -415,7 +420,7 @@ class KernelMachine(Expansion):
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
             f"{name} is {short(values.get(name or ''))}; its square must not overflow: scale the data",
         )
-        return kernel, widths, _candidates(values["ridge"])
+        return kernel, widths, _candidates(values.get("ridge"))
 
     def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""

@@ -49,6 +49,8 @@ OWN = (
     "batch.KernelRidgeRegressor",
     "batch.LSSVMClassifier",
     "batch.LSSVMRegressor",
+    "svm.SupportVectorClassifier",
+    "svm.SupportVectorRegressor",
     "trained.TrainedKernelClassifier",
     "trained.TrainedKernelRegressor",
 )

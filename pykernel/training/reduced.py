@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
@@ -114,7 +114,7 @@ class FeatureRows:
 class ReducedModel:
     """f(x) = z(x)'w + bias = k_S(x)'alpha + bias, alpha = L'^-1 w.  w: (n, o); bias: (o,), zero for krr."""
 
-    model: Model
+    model: Model | Literal["svm"]
     basis: Basis
     w: np.ndarray
     bias: np.ndarray

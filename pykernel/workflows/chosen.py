@@ -81,7 +81,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
         report["smaller"] = job.smaller(report, made.trained)
         if report["smaller"]:
             report["warnings"].append(_advice(report))
-    machine = _estimator(made.trained)
+    machine = estimator_of(made.trained)
     return Found(report, made.spec, machine.selection_, losses(table, job.rows[1], machine.loo_predictions_))
 
 
@@ -94,7 +94,7 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
     return wanted
 
 
-def _estimator(trained: Any) -> Any:
+def estimator_of(trained: Any) -> Any:
     """The estimator without the scaler of its pipeline."""
     return trained[-1] if hasattr(trained, "steps") else trained
 
@@ -135,7 +135,7 @@ class ChosenJob(Job):
             "random_state": options.seed,
         }
         words = {"deleted": "deleted", "kept": "kept"}
-        parameters |= _kernel_parameters(options) | {"cv": self.folds(words, "it must be deleted, kept, or")}
+        parameters |= kernel_parameters(options) | {"cv": self.folds(words, "it must be deleted, kept, or")}
         parameters |= _class_parameters(options, table)
         if vectors is not None:
             parameters |= {"basis": vectors, "basis_params": self._basis_parameters()}
@@ -273,7 +273,7 @@ class ChosenJob(Job):
 
     def smaller(self, report: Mapping[str, Any], trained: Any) -> dict[str, Any] | None:
         """The smallest model that is nearly as good, as --n-max would train it; None if there is none."""
-        machine = _estimator(trained)
+        machine = estimator_of(trained)
         if machine.kernel in ("sigmoid", "linear"):
             return None
         fixed, each = self.sizes()
@@ -284,7 +284,7 @@ class ChosenJob(Job):
             small = self.trained(n)
             with self.waiting("measuring the smaller model"):
                 size = self.frozen(small, most=1).size
-            error = self._errors(_estimator(small))["cross_validated"]
+            error = self._errors(estimator_of(small))["cross_validated"]
             if self._nearly(error, report["errors"]["cross_validated"]) and size <= MUCH * report["flash_bytes"]:
                 return {"n": n, "error": error, "flash_bytes": size}
         return None
@@ -334,7 +334,7 @@ class ChosenJob(Job):
         return {"cross_validated": shown(error), "trivial": self.without_model(), "corrected": corrected}
 
     def report(self, made: Frozen) -> dict[str, Any]:
-        table, machine = self.table, _estimator(made.trained)
+        table, machine = self.table, estimator_of(made.trained)
         found, errors = machine.selection_, self._errors(machine)
         told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
         typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
@@ -364,7 +364,7 @@ class ChosenJob(Job):
         }
 
 
-def _kernel_parameters(options: FitAsked) -> dict[str, Any]:
+def kernel_parameters(options: FitAsked) -> dict[str, Any]:
     """Widths, ridges and constants."""
     width, given = options.width(get_args(Function))
     parameters: dict[str, Any] = {

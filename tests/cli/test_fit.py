@@ -483,7 +483,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
-        (["kinds.csv", "--model", "svm"], "--model svm is not known; did you mean 'ls-svm'?"),
+        (["kinds.csv", "--model", "lssvm"], "--model lssvm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
         (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),
         (["two.csv", "--classes", "no,yes,maybe"], "never is 'maybe'; leave it out of --classes"),

@@ -36,6 +36,8 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    SupportVectorClassifier,
+    SupportVectorRegressor,
     TrainedKernelClassifier,
     TrainedKernelRegressor,
     check,
@@ -185,7 +187,8 @@ def test_who_takes_weights():
     public = [getattr(pykernel, name) for name in pykernel.__all__]
     every = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, BaseEstimator)]
     takes = {kind for kind in every if has_fit_parameter(kind(), "sample_weight")}
-    assert takes == {*WEIGHTED, TrainedKernelClassifier, TrainedKernelRegressor} and {
+    svms = {SupportVectorClassifier, SupportVectorRegressor}
+    assert takes == {*WEIGHTED, *svms, TrainedKernelClassifier, TrainedKernelRegressor} and {
         BudgetedKernelRegressor,
         KernelFisherClassifier,
     } <= set(every)

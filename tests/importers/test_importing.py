@@ -79,6 +79,8 @@ from pykernel import (
     LSSVMClassifier,
     LSSVMRegressor,
     SignalFeatures,
+    SupportVectorClassifier,
+    SupportVectorRegressor,
     TrainedKernelClassifier,
     TrainedKernelRegressor,
 )
@@ -811,6 +813,8 @@ def own_machines():
                          (LSSVMClassifier, "three"), (KernelFisherClassifier, "three")):  # fmt: skip
         for how in ({}, {"sigma": 1.0, "ridge": 0.1}, {"basis": 20}):
             yield scaled(kind(**how)).fit(x, y[target])
+    for kind, target in ((SupportVectorRegressor, "numbers"), (SupportVectorClassifier, "three")):
+        yield scaled(kind(sigma=1.0, basis=20)).fit(x, y[target])
     quick = {"ridge": 1e-3, "max_iter": 20, "n_init": 1}
     for kind, target in ((TrainedKernelRegressor, "numbers"), (TrainedKernelClassifier, "three")):
         with warnings.catch_warnings():

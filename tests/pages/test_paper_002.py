@@ -13,6 +13,7 @@ import benchmarks.papers.basis_reference as reference
 import benchmarks.papers.paper_002_page as page
 import benchmarks.papers.paper_002_tasks as tasks
 from benchmarks import tables
+from benchmarks.host import svm
 from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
 
@@ -222,3 +223,32 @@ def test_bad_arguments_are_one_sentence(capsys):
         paper_002.main(["--quick"])
     assert stopped.value.code == 2
     assert "--quick needs -o FOLDER" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------- support vector machines
+
+
+def test_support_vector_machines_are_as_the_page_says():
+    """6.1: time and errors beside LIBSVM, and the excess, which is never less than what is lost."""
+    rows = tables.load(DATA / "svm.csv")
+    for name, table in svm.tables(rows).items():
+        assert f"<!-- {name} -->\n\n{table}\n<!-- end -->" in TEXT
+    theirs = {}
+    for row in rows:
+        task = row["kind"], row["data"], int(row["rows"])
+        if row["machine"] == "LIBSVM":
+            theirs[task] = row
+            continue
+        their, vectors = theirs[task], int(row["vectors"])
+        ratio = (float(row["choose"]) + float(row["solve"])) / float(their["solve"])
+        if task[2] <= 10_000:
+            assert vectors < 100 or ratio > 1
+            assert vectors > 50 or (ratio < 1) == (task[2] == 10_000 or task == ("numbers", "bike rentals", 6000))
+        elif vectors < 200:
+            assert ratio < 0.6 and float(row["error"]) > float(their["error"])
+        else:
+            assert 1 < ratio < 1.3
+        lost = 1 - float(their["objective"]) / float(row["objective"])
+        assert lost <= float(row["excess"]) + 1e-3
+    tried = {(int(row["rows"]), int(row["vectors"])) for row in rows if row["machine"] == "low rank"}
+    assert max(vectors for count, vectors in tried if count > 2000) < 1000 <= max(v for _, v in tried)

@@ -1,0 +1,384 @@
+"""Support vector machines on a greedy basis, as scikit-learn estimators.
+
+They train on the host in float64, by an interior-point method whose Gram matrix has low rank.  ``to_spec`` gives a frozen
+model: a sum over the basis vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.select import select_basis
+from pykernel.estimators.base import warn
+from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
+from pykernel.estimators.kernel_machine import ATTRIBUTES as OF_MACHINES
+from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
+from pykernel.estimators.kernel_machine import KernelMachine, _candidates
+from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, plain, whole
+from pykernel.parallel import one_thread, working
+from pykernel.training import reduced, svm
+from pykernel.training.calibration import fit_calibration
+from pykernel.training.closed_form import Targets, error_rate, press
+from pykernel.training.selection import default_widths, stratified_folds
+
+MOST = 1024
+"""Most vectors, if ``basis`` does not say it."""
+COMPARED = 2000
+"""Widths and C are compared on at most so many samples."""
+ROUGHLY = 64
+"""They are compared with at most so many vectors."""
+
+PARAMETERS = {
+    **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
+    "C": Parameter(
+        default=1.0,
+        kind=float,
+        must=Must(
+            "a number above 0, or several to choose from", lambda v: v is not None and _candidates(v) is not None
+        ),
+        text="""float or sequence of floats
+        Weight of a sample's loss beside ``1/2 |f|^2``. A sequence: chosen by cross-validation.""",
+    ),
+    "epsilon": Parameter(
+        default=0.1,
+        kind=float,
+        must=NOT_NEGATIVE,
+        text="""float
+        Half of the tube's width, in the labels' unit: smaller errors cost nothing.""",
+    ),
+    "basis": Parameter(
+        text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
+        A number: most expansion vectors; the basis grows from 64 vectors, doubling, until ``tol`` is kept. None: at most
+        1,024. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
+    ),
+    "basis_params": OF_FAMILY["basis_params"],
+    "tol": Parameter(
+        default=0.1,
+        kind=float,
+        must=POSITIVE,
+        text="""float
+        Largest residual of the KKT conditions with all kernel values, for classes in units of the margin (LIBSVM's ``tol``),
+        for numbers in standard deviations of the label (or in epsilon, if that is larger).""",
+    ),
+    "cv": Parameter(
+        default=5,
+        kind=int,
+        must=whole(2),
+        text="""int
+        Number of folds, of classes stratified: for ``cv_error_``, probabilities, and the choice of widths and ``C``, which are
+        compared on 2,000 samples at most.""",
+    ),
+    **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
+}
+PARAMETERS["progress"] = Parameter(
+    default=False,
+    kind=bool,
+    text="""bool or callable
+    Whether to show on a terminal that it works; or what is called with the part of a basis's work that is done, from 0 to 1,
+    and words for it.""",
+)
+
+ATTRIBUTES = {
+    **{name: OF_MACHINES[name] for name in ("classes_", "basis_", "alpha_", "bias_", "kernel_")},
+    "C_": """float
+        The weight of a sample's loss.""",
+    "support_": """ndarray of shape (n_support,)
+        Positions of the samples that are support vectors: those with a weight in ``dual_coef_``.""",
+    "dual_coef_": """ndarray of shape (n_samples, n_functions)
+        Weights of the samples in the dual, from -C to C times a sample's weight. The functions are sums over ``basis_``.""",
+    "rounds_": """list of dict
+        Of each basis what a pykernel.training.svm.Round has: vectors, steps, objective, residual, excess (the part of the
+        objective that can be too much), …""",
+    "reached_": """str
+        A sentence: what the last basis reached, and why it grew no further.""",
+    "reduced_": """pykernel.training.reduced.ReducedModel
+        The same functions of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
+    "candidates_": """list of dict
+        Widths and ``C`` that were compared, the best first: width, C, error, press (mean squared difference to the
+        targets).""",
+    "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
+        The functions at each sample, of models trained without its fold, on the same basis; NaN where a sample's weight is
+        0.""",
+    "cv_error_": """float
+        {error} there.""",
+    "calibration_": """ndarray of shape (n_functions, 2)
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
+    "interrupted_": """bool
+        Whether Ctrl-C ended the training; the model is then that of the last basis that was finished.""",
+    "n_features_in_": OF_MACHINES["n_features_in_"],
+    "feature_names_in_": OF_MACHINES["feature_names_in_"],
+}
+Duals = Callable[[float], list[svm.Dual]]
+"""The duals of a C, of the samples that count."""
+
+
+class _SupportVectorMachine(KernelMachine):
+    """Base of the classifier and the regressor: training, and conversion to a spec."""
+
+    _family = PARAMETERS
+    _grows = True
+
+    def _fit_machine(self, X: np.ndarray, targets: Targets, counts: np.ndarray, duals: Duals) -> np.ndarray:
+        """Choose width and C, train on the samples that count, and return their left-out values, (n, o)."""
+        values = self._given()
+        self._near_one("inputs", X)
+        self._near_one("labels", targets.values)
+        kernel, widths, _ = self._choices(values, X)
+        self._definite(kernel)
+        if self._precomputed:
+            assert isinstance(kernel, PrecomputedKernel)
+            X = kernel.positions
+        given = self._basis_of(X)
+        if isinstance(given, np.ndarray) and given.ndim == 1:
+            given = X[given]
+        X = X[counts]
+        seed = self._seed()
+        options = {"seed": seed, **(self.basis_params or {})}
+        with self._named(), one_thread, working("training" if self.progress is True else None):
+            folds = stratified_folds(targets, min(plain(self.cv), len(X)), seed)
+            widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
+            width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options)
+            self._take_kernel(kernel, width)
+            grows, taught = given is None or isinstance(given, int), duals(self.C_)
+            found = svm.train(
+                X, self._mercer_kernel, taught, n_max=(given or MOST) if grows else len(X), tolerance=plain(self.tol),
+                basis=None if grows else reduced.chosen_basis(X, self._mercer_kernel, given, {}),
+                tell=self.progress if callable(self.progress) else lambda part, words: None, **options,
+            )  # fmt: skip
+            some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
+            self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
+            self._solved(found.model, X, some, None)
+            left_out = svm.left_out(taught, found.model.basis, X, folds)
+        self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
+        self.dual_coef_[counts] = found.beta
+        self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
+        self.rounds_ = [vars(each).copy() for each in found.rounds]
+        self.reached_, self.interrupted_ = found.reached, found.interrupted
+        if not (found.good or found.interrupted or (given is not None and found.rounds[-1].gap <= svm.ENOUGH)):
+            warn(f"{self._where}: {found.reached}")
+        return left_out
+
+    def _chosen(
+        self,
+        X: np.ndarray,
+        targets: Targets,
+        duals: Duals,
+        kernel: MercerKernel,
+        widths: Sequence[float],
+        given: Any,
+        options: dict[str, Any],
+    ) -> tuple[float, float]:
+        """The width and C with the least error on samples left out, then the least squared error."""
+        each = _candidates(self.C) or []
+        self.candidates_ = []
+        if len(widths) * len(each) == 1:
+            return widths[0], each[0]
+        seed = options["seed"]
+        at = np.arange(len(X))
+        if len(X) > COMPARED:
+            # of each class its part
+            at = np.flatnonzero(stratified_folds(targets, -(-len(X) // COMPARED), seed) == 0)
+        x, parts = X[at], _part(targets, at)
+        folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
+        for width in widths:
+            mine = kernel.with_width(width)
+            if given is None or isinstance(given, int):
+                basis = select_basis(x, mine, min(given or MOST, ROUGHLY, len(x)), **options)
+            else:
+                basis = reduced.chosen_basis(x, mine, given, {})
+            for c in each:
+                left = svm.left_out([dual.part(at) for dual in duals(c)], basis, x, folds)
+                error = press if targets.positions is None else error_rate
+                self.candidates_.append(
+                    {"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)}
+                )
+        self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
+        return self.candidates_[0]["width"], self.candidates_[0]["C"]
+
+
+class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
+    """Support vector machine for classes, whose interior-point method works on a greedy basis.
+
+    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
+    and -1. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    function, against all others, and the largest decides. The basis grows until these are the functions of all samples.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMClassifier : Squared errors; leave-one-out in closed form.
+
+    Notes
+    -----
+    With n samples and p vectors, a step of the interior-point method takes O(n p^2), and 10 to 40 steps are usual. Predictions
+    take O(p n_features), however many support vectors there are.
+
+    References
+    ----------
+    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Section 6.1.
+
+    Vanderbei, R. J. (1994). LOQO: an interior point code for quadratic programming. Princeton University, SOR-94-15.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pykernel import SupportVectorClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SupportVectorClassifier(sigma=2.0, C=10.0).fit(X, y)
+    >>> bool(model.cv_error_ < 0.06), len(model.basis_) < 100
+    (True, True)
+    >>> model.to_spec("iris").label.classes
+    ('0', '1', '2')
+    """
+
+    _without = ("epsilon",)
+    _words: ClassVar[dict[str, str]] = {"{error}": "Error rate"}
+    _attributes: ClassVar[dict[str, str]] = ATTRIBUTES
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train, after choosing what was left open, and calibrate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts, from 0: its loss has the weight C times this.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel; if there is only one class.
+        ValueError
+            If the data are not finite numbers of the right shape.
+
+        Warns
+        -----
+        UserWarning
+            If 1,024 vectors are too few for ``tol``, or rounding ended the training early.
+        """
+        X, y, weights, counts = self._samples(X, y, sample_weight)
+        classes, positions = self._classes_of(y[counts]), np.unique(y[counts], return_inverse=True)[1]
+        each = np.ones(len(positions)) if weights is None else weights
+        with self._named():
+            targets = Targets.of_classes(positions, len(classes), "signs", weights)
+        left_out = self._fit_machine(
+            X, targets, counts, lambda c: svm.Dual.of_classes(positions, len(classes), c * each)
+        )
+        self.classes_, self.cv_predictions_ = classes, self._flat(_on_all(left_out, counts))
+        self.cv_error_ = error_rate(targets, left_out)
+        self.calibration_ = fit_calibration(left_out, positions, len(classes), weights=weights)
+        return self
+
+
+class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
+    """Support vector machine for numbers, whose interior-point method works on a greedy basis.
+
+    The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
+    one for each label. The basis grows until these are the functions of all samples.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    See Also
+    --------
+    LSSVMRegressor : Squared errors; leave-one-out in closed form.
+
+    Notes
+    -----
+    With n samples and p vectors, a step of the interior-point method takes O(n p^2), and 10 to 40 steps are usual.
+
+    References
+    ----------
+    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Section 6.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pykernel import SupportVectorRegressor
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = SupportVectorRegressor(sigma=0.5, epsilon=0.01, C=100.0).fit(X, np.sinc(X[:, 0]))
+    >>> bool(model.cv_error_ < 1e-3), len(model.basis_) < 100
+    (True, True)
+    """
+
+    _words: ClassVar[dict[str, str]] = {"{error}": "Mean squared error"}
+    _attributes: ClassVar[dict[str, str]] = {
+        k: v for k, v in ATTRIBUTES.items() if k not in ("classes_", "calibration_")
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train, after choosing what was left open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels, which share the kernel, C and epsilon.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each sample counts, from 0: its loss has the weight C times this.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing for the kernel.
+        ValueError
+            If the data are not finite numbers of the right shape.
+
+        Warns
+        -----
+        UserWarning
+            If 1,024 vectors are too few for ``tol``, or rounding ended the training early.
+        """
+        X, y, weights, counts = self._samples(X, y, sample_weight)
+        labels = y.reshape(len(y), -1)[counts]
+        each, epsilon = np.ones(len(labels)) if weights is None else weights, float(plain(self.epsilon))
+        targets = Targets.of_values(labels, weights)
+        left_out = self._fit_machine(
+            X, targets, counts, lambda c: [svm.Dual.of_values(column, epsilon, c * each) for column in labels.T]
+        )
+        self._shape = y.shape[1:]
+        self.cv_predictions_ = _on_all(left_out, counts).reshape(y.shape)
+        self.cv_error_ = press(targets, left_out)
+        return self
+
+
+def _on_all(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Values of the samples that count among all, NaN for the others."""
+    found = np.full((len(counts), values.shape[1]), np.nan)
+    found[counts] = values
+    return found
+
+
+def _part(targets: Targets, at: np.ndarray) -> Targets:
+    weights = None if targets.weights is None else targets.weights[at]
+    if targets.positions is None:
+        return Targets.of_values(targets.values[at], weights)
+    return Targets.of_classes(targets.positions[at], targets.count, "signs", weights)

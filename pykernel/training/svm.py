@@ -1,0 +1,557 @@
+"""Support vector machines by an interior-point method on a Gram matrix of low rank.  Paper 002, section 6.1.
+
+    duals = Dual.of_classes(positions, 2, most=10.0)            # C = 10; or [Dual.of_values(y, epsilon, most)]
+    found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=400)
+    found.model.predict(x_new), found.reached
+
+l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.  The dual of a machine is
+
+    min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
+
+A row of a class has one variable (s its class, 1 or -1; c = -1; h = C times the row's weight), a row with a number has two,
+above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, b the multiplier of 1'beta = 0,
+and the primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)): hinge loss, and epsilon-insensitive loss.
+
+Each step of Mehrotra's predictor and corrector solves twice with K~ + diag(sigma), the reduced KKT system, in O(l n^2) by
+Woodbury's identity (``LowRankSystem``).  K is positive semidefinite, and K - K~, too (a basis in function space).  So the
+function of the low-rank machine, a sum over n vectors, is a function of the full machine's space, and
+
+    its primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
+
+which ``judged`` measures, with the residual of the full machine's KKT conditions.  Where that is too large, the basis grows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Self
+
+import numpy as np
+
+from pykernel.bases.arguments import checked_count, checked_numbers, checked_positive
+from pykernel.bases.basis import Basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
+from pykernel.errors import UserError
+from pykernel.parallel import one_thread
+from pykernel.rows import as_rows
+from pykernel.training.low_rank import LowRankSystem
+from pykernel.training.reduced import FeatureRows, ReducedModel
+
+GAP = 1e-9
+"""The interior-point method ends when its duality gap is at most this part of the objective, or when rounding allows no
+more."""
+LEAST, LARGEST = 1e-50, 1e9
+"""Least and largest C times a weight, in units of the targets."""
+ENOUGH = 1e-6
+"""A solution with a larger gap is told as not solved."""
+STEPS = 200
+"""Most steps of one solution; 10 to 40 are usual."""
+BOUNDARY = 0.995
+"""Part of the way to the nearest bound that a step goes."""
+STALLED = 1e-7
+"""Steps that are shorter gain nothing: rounding decides."""
+FIRST = 64
+"""Vectors of the first basis.  Each next basis has twice as many."""
+KEPT = 2**27
+"""Up to so many numbers, 1 GiB, features are kept; beyond, they are computed anew in each pass."""
+JUDGES = 2**28
+"""Up to so many kernel values the true residual is computed on all rows; beyond, on rows that are drawn."""
+DRAWN = 2000
+"""So many."""
+BLOCK = 2**22
+"""Kernel values that are held at once: 32 MB."""
+INSIDE = 0.03
+"""A start from an earlier solution is moved so far from the bounds, as a part of their distance.  Nearer ones take more steps
+(benchmarks/host/svm.py)."""
+
+
+# --------------------------------------------------------------------------------------------------------- the dual
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The dual of one function.  rows, sign, cost, most: (q,), of each variable its row, s, c and h.  count: l rows.
+
+    unit: what a difference of function values is compared with: of classes 1, of numbers their standard deviation, or epsilon if
+    that is larger.
+    """
+
+    rows: np.ndarray
+    sign: np.ndarray
+    cost: np.ndarray
+    most: np.ndarray
+    count: int
+    unit: float = 1.0
+
+    @classmethod
+    def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
+        """One function of two classes, positive for class 1; of more, each class against the others.
+
+        positions: (l,), 0 to count - 1; most: C, or (l,) C times a weight.  Raises UserError.
+        """
+        places = np.asarray(positions)
+        owners = [1] if count == 2 else list(range(count))
+        every, most = np.arange(len(places)), _most(most, len(places))
+        made = [
+            cls(every, np.where(places == owner, 1.0, -1.0), np.full(len(places), -1.0), most, len(places))
+            for owner in owners
+        ]
+        for owner, dual in zip(owners, made, strict=True):
+            if abs(dual.sign.sum()) == len(places):
+                raise UserError(
+                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give both kinds"
+                )
+        return made
+
+    @classmethod
+    def of_values(cls, y: Any, epsilon: float, most: Any) -> Self:
+        """Regression.  y: (l,); epsilon: half of the tube's width; most: C, or (l,) C times a weight.  Raises UserError."""
+        y = checked_numbers(y, "targets")
+        if y.ndim != 1 or not y.size:
+            raise UserError(f"targets have the shape {y.shape}; it must be (rows,)")
+        if not 0 <= epsilon <= 1e75:
+            raise UserError(f"epsilon is {epsilon:g}; it must be a number from 0 to 1e75")
+        unit = max(float(y.std()), epsilon) or 1.0
+        sign = np.repeat([1.0, -1.0], len(y))
+        rows, both = np.tile(np.arange(len(y)), 2), np.tile(_most(most, len(y), unit), 2)
+        return cls(rows, sign, epsilon - sign * y[rows], both, len(y), unit)
+
+    def of_rows(self, values: np.ndarray) -> np.ndarray:
+        """(q,) -> (l,): sums over the variables of each row."""
+        return np.bincount(self.rows, values, minlength=self.count)
+
+    def beta(self, u: np.ndarray) -> np.ndarray:
+        return self.of_rows(self.sign * u)
+
+    def margin(self, f: np.ndarray) -> np.ndarray:
+        """s f + c, (q,): below 0 where a row costs, 0 where it is on the margin."""
+        return self.sign * f[self.rows] + self.cost
+
+    def primal(self, square: float, f: np.ndarray) -> float:
+        """square: beta' K beta."""
+        return square / 2 + float(self.most @ np.maximum(-self.margin(f), 0.0))
+
+    def dual(self, square: float, u: np.ndarray) -> float:
+        return -square / 2 - float(self.cost @ u)
+
+    @cached_property
+    def least(self) -> float:
+        """1e-5 of the objective of f = 0: added to an objective, which may be 0, before something is measured in parts of it."""
+        return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
+
+    def part(self, rows: np.ndarray) -> Self:
+        """The dual of some rows, given by increasing positions."""
+        place = np.full(self.count, -1)
+        place[rows] = np.arange(len(rows))
+        mine = place[self.rows] >= 0
+        return type(self)(
+            place[self.rows[mine]], self.sign[mine], self.cost[mine], self.most[mine], len(rows), self.unit
+        )
+
+
+def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
+    values = np.broadcast_to(checked_numbers(most, "C times the weights"), (count,)).copy()
+    if not (values > 0).all():
+        raise UserError(f"C times a weight is {values.min():g}; it must be above 0")
+    for value in (values.min(), values.max()):
+        if not LEAST <= value / unit <= LARGEST:
+            raise UserError(
+                f"C times a weight is {value:g}; it must be from {LEAST * unit:g} to {LARGEST * unit:g}, or rounding decides"
+            )
+    return values
+
+
+# ------------------------------------------------------------------------------------------- the interior-point method
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """u (q,), its multipliers at 0 and at h (q,), and b; steps that were taken, and the duality gap as a part of the primal
+    objective.
+    """
+
+    u: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    bias: float
+    steps: int
+    gap: float
+
+    def settled(self, dual: Dual) -> np.ndarray:
+        """u with variables on their bounds put there: those that are nearer to a bound than its multiplier is to 0.
+
+        Both in their typical sizes, the mean of u and the targets' unit.
+        """
+        typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
+        found = np.where(self.u < typical * self.lower, 0.0, self.u)
+        return np.where(dual.most - self.u < typical * self.upper, dual.most, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """u and h - u, their multipliers z and w, (q,) and all above 0; and b."""
+
+    u: np.ndarray
+    room: np.ndarray
+    z: np.ndarray
+    w: np.ndarray
+    bias: float
+
+    @classmethod
+    def first(cls, dual: Dual, features: FeatureRows, before: Solution | None) -> Self:
+        """The middle of the box, or a point inside it that is near to an earlier solution."""
+        if before is None:
+            u, bias, least = dual.most / 2, 0.0, dual.unit
+        else:
+            u, bias = np.clip(before.u, INSIDE * dual.most, (1 - INSIDE) * dual.most), before.bias
+            least = INSIDE * dual.unit
+        margin = dual.margin(_product(features, dual.beta(u))[0] + bias)
+        return cls(u, dual.most - u, np.maximum(margin, 0.0) + least, np.maximum(-margin, 0.0) + least, bias)
+
+    @property
+    def mu(self) -> float:
+        return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
+
+    def longest(self, by: _Point) -> float:
+        """How far it can go in a direction until something is 0."""
+        pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
+        return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
+
+    def moved(self, by: _Point, step: float) -> _Point:
+        return _Point(
+            self.u + step * by.u,
+            self.room + step * by.room,
+            self.z + step * by.z,
+            self.w + step * by.w,
+            self.bias + step * by.bias,
+        )
+
+
+class _Newton:
+    """Newton's steps from a point: one factor, two directions.
+
+    The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
+    (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), of row i  1 / sigma_i = sum of 1 / d_j,
+
+        (K~ + diag(sigma)) dbeta + 1 db = sigma * (sum of s_j g_j / d_j),    1'dbeta = -1'beta
+    """
+
+    def __init__(self, dual: Dual, features: FeatureRows, at: _Point, f: np.ndarray, off: float) -> None:
+        self.dual, self.at, self.off = dual, at, off
+        self.d = at.z / at.u + at.w / at.room
+        self.sigma = 1 / dual.of_rows(1 / self.d)
+        self.residual = at.z - at.w - dual.margin(f)
+        self.system = LowRankSystem(features, self.sigma)
+        self.one = self.system.solve(np.ones(dual.count))
+
+    def step(self, at_zero: np.ndarray, at_most: np.ndarray) -> _Point:
+        """The direction that changes u z by ``at_zero`` and (h - u) w by ``at_most``, to first order."""
+        at, s = self.at, self.dual.sign
+        g = s * (self.residual + at_zero / at.u - at_most / at.room)
+        right = self.sigma * self.dual.of_rows(g / self.d)
+        free = self.system.solve(right)
+        bias = (free.sum() + self.off) / self.one.sum()
+        moved = right - self.sigma * (free - bias * self.one)  # K~ dbeta + db
+        u = s * (g - moved[self.dual.rows]) / self.d
+        return _Point(u, -u, (at_zero - at.z * u) / at.u, (at_most + at.w * u) / at.room, float(bias))
+
+
+def _product(features: FeatureRows, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K~ beta (l,), and Z'beta (n,)."""
+    w = np.zeros(features.width)
+    for start, z in features:
+        w += z.T @ beta[start : start + len(z)]
+    return np.concatenate([z @ w for _, z in features]), w
+
+
+def solve(
+    dual: Dual, features: FeatureRows, before: Solution | None = None, tell: Callable[[float], None] = lambda part: None
+) -> Solution:
+    """Mehrotra's predictor-corrector.  O(l n^2) a step.
+
+    before: a solution near to which the search starts.  tell: gets the part that is done, by the gap.
+    """
+    at = _Point.first(dual, features, before)
+    best, widest, steps = None, None, 0
+    while True:
+        beta = dual.beta(at.u)
+        low, w = _product(features, beta)
+        square, off = float(w @ w), float(beta.sum())
+        primal = dual.primal(square, low + at.bias)
+        # what 1'beta misses moves the dual by b times as much
+        gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
+        if best is None or gap < best.gap:
+            best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
+        if gap <= GAP or steps == STEPS:
+            return best
+        widest = max(widest or gap, gap)
+        tell(math.log(widest / gap) / math.log(widest / GAP))
+        newton = _Newton(dual, features, at, low + at.bias, off)
+        predicted = newton.step(-at.u * at.z, -at.room * at.w)
+        mu = at.mu
+        target = mu * (at.moved(predicted, min(1.0, at.longest(predicted))).mu / mu) ** 3
+        corrected = newton.step(
+            target - at.u * at.z - predicted.u * predicted.z, target - at.room * at.w - predicted.room * predicted.w
+        )
+        step = min(1.0, BOUNDARY * at.longest(corrected))
+        if not step > STALLED:
+            return best
+        at, steps = at.moved(corrected, step), steps + 1
+
+
+# ------------------------------------------------------------------------------------------------- the full machine
+
+
+@dataclass(frozen=True)
+class Round:
+    """One basis: its vectors, and of all functions the interior-point steps, the primal objectives' sum, the largest gap as a
+    part of an objective; and beside the full machine, whose Gram matrix is K:
+
+    residual: of the KKT conditions of beta, the largest over the functions, in units of the targets: what is missing at a b
+    that suits best, twice (LIBSVM's m - M, which its ``tol`` limits).
+    excess: an upper bound of (the function's objective - the full machine's) / the former.
+    judges: rows on which these two were measured; if not all, excess is an estimate, and residual the largest of these rows.
+    """
+
+    vectors: int
+    trace: float
+    steps: int
+    objective: float
+    gap: float
+    residual: float
+    excess: float
+    judges: int
+
+
+def judged(
+    dual: Dual, solution: Solution, features: FeatureRows, generator: np.random.Generator
+) -> tuple[float, float, int]:
+    """The residual and the excess of one function, and the number of rows that judge; ``Round`` has what they are.
+
+    O(judges (support vectors) D).
+    """
+    rows, kernel = features.rows, features.basis.kernel
+    u = solution.settled(dual)
+    beta = dual.beta(u)
+    support = np.flatnonzero(beta)
+    some = np.arange(dual.count)
+    if dual.count * len(support) > JUDGES:
+        some = np.sort(generator.choice(dual.count, min(DRAWN, dual.count), replace=False))
+    low, w = _product(features, beta)
+    full, vectors, size = np.empty(len(some)), rows.take(support), max(1, BLOCK // max(1, len(support)))
+    for start in range(0, len(some), size):
+        block = some[start : start + size]
+        full[start : start + len(block)] = kernel.gram(rows.take(block), vectors) @ beta[support]
+    more = float(beta[some] @ (full - low[some])) * dual.count / len(some)
+    place = np.full(dual.count, -1)
+    place[some] = np.arange(len(some))
+    mine = place[dual.rows] >= 0
+    s, u, most = dual.sign[mine], u[mine], dual.most[mine]
+    # the b at which the variable's row is on the margin: b must be at least, or at most, that
+    border = -s * dual.cost[mine] - full[place[dual.rows[mine]]]
+    least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
+    largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
+    primal = dual.primal(float(w @ w), low + solution.bias)
+    excess = solution.gap + max(more, 0.0) / 2 / (primal + dual.least)
+    return max(0.0, least - largest) / dual.unit, min(excess, 1.0), len(some)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
+
+    beta: (l, o), the dual's weights of the rows; a row with another weight than 0 is a support vector of this function.
+    rounds: what each basis reached.  reached: that in a sentence.  interrupted: whether Ctrl-C ended it.
+    """
+
+    model: ReducedModel
+    beta: np.ndarray
+    solutions: Sequence[Solution]
+    rounds: Sequence[Round]
+    tolerance: float
+    stopped: str
+    interrupted: bool = False
+
+    @property
+    def support(self) -> np.ndarray:
+        """Positions of the rows that are support vectors of any function."""
+        return np.flatnonzero(self.beta.any(axis=1))
+
+    @property
+    def good(self) -> bool:
+        """Whether the full machine's conditions hold within the tolerance."""
+        return self.rounds[-1].residual <= self.tolerance and self.rounds[-1].gap <= ENOUGH
+
+    @property
+    def reached(self) -> str:
+        """What was reached, and why the basis grew no further: a sentence."""
+        last, rows = self.rounds[-1], len(self.beta)
+        every = last.judges == rows
+        on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
+        told = (
+            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is {_short(last.residual)}, and with all kernel values the "
+            f"objective would be lower by {'' if every else 'about '}{_short(100 * last.excess)} % at most"
+        )
+        if last.gap > ENOUGH:
+            told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
+        return told if self.good else f"{told}; {self.stopped}"
+
+
+def train(
+    x: Any,
+    kernel: MercerKernel,
+    duals: Sequence[Dual],
+    *,
+    n_max: int = 1024,
+    first: int = FIRST,
+    tolerance: float = 0.1,
+    basis: Basis | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    keep: int = KEPT,
+    tell: Callable[[float, str], None] = lambda part, text: None,
+    **options: Any,
+) -> Trained:
+    """Solve on a basis, judge by the full machine's conditions, and go on with twice as many vectors until they hold.
+
+    Parameters
+    ----------
+    x : (l, D) array, or what ``as_rows`` takes
+    kernel : MercerKernel
+    duals : sequence of Dual
+        One for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  They share the bases.
+    n_max, first : int
+        Most vectors, and how many the first basis has.  More vectors than rows are as many as rows.
+    tolerance : float
+        Largest residual of the KKT conditions with K, in units of the targets: twice what f may miss.
+    basis : Basis, optional
+        The only basis; then nothing grows.
+    method, seed, **options
+        How vectors are chosen: as of ``select_basis``.
+    keep : int
+        Features are kept if they are at most so many numbers.
+    tell : function
+        Gets the part of a basis's work that is done, and words for the work.
+
+    Ctrl-C gives the result of the last basis that was finished.  Before the first is finished, it is KeyboardInterrupt.
+
+    Raises
+    ------
+    UserError
+        One sentence says what was wrong with an argument, or that nothing can be chosen.
+    """
+    rows = as_rows(x)
+    duals = list(duals)
+    if not duals:
+        raise UserError("there is no dual; give one for each function")
+    for dual in duals:
+        if dual.count != len(rows):
+            raise UserError(f"there are {len(rows):,} rows, but a dual of {dual.count:,}; there must be as many")
+    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
+    n, n_max = min(checked_count(first, "first", 1), n_max, len(rows)), min(n_max, len(rows))
+    generator = np.random.default_rng(seed)
+    rounds: list[Round] = []
+    found: Trained | None = None
+    before: Sequence[Solution | None] = [None] * len(duals)
+    try:
+        with one_thread:
+            while True:
+                tell(0.0, f"choosing {n:,} vectors")
+                chosen = basis if basis is not None else select_basis(rows, kernel, n, method, seed=seed, **options)
+                features = FeatureRows(chosen, rows, keep=keep)
+                solutions = []
+                for k, (dual, last) in enumerate(zip(duals, before, strict=True)):
+                    # with two variables for a row, the middle of the box is the better start
+                    near = last if len(dual.rows) == dual.count else None
+                    words = f"training {len(chosen):,} vectors"
+                    solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
+                tell(1.0, f"comparing {len(chosen):,} vectors with all rows")
+                found = _trained(duals, solutions, features, tolerance, rounds, generator)
+                rounds, before = list(found.rounds), solutions
+                if found.good:
+                    return found
+                if basis is not None:
+                    return replace(found, stopped="the basis was given, so it does not grow")
+                if len(chosen) < n or n == len(rows):
+                    return replace(found, stopped="no other row adds to the basis")
+                if n == n_max:
+                    return replace(found, stopped=f"more than {n_max:,} vectors were not allowed")
+                n = min(2 * n, n_max)
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        return replace(found, stopped="it was interrupted", interrupted=True)
+
+
+def _short(number: float) -> str:
+    """Two digits."""
+    return f"{float(f'{number:.2g}'):g}"
+
+
+def _told(tell: Callable[[float, str], None], words: str, k: int, count: int, part: float) -> None:
+    tell((k + part) / count, words)
+
+
+def _trained(
+    duals: Sequence[Dual],
+    solutions: Sequence[Solution],
+    features: FeatureRows,
+    tolerance: float,
+    rounds: Sequence[Round],
+    generator: np.random.Generator,
+) -> Trained:
+    betas = [dual.beta(each.settled(dual)) for dual, each in zip(duals, solutions, strict=True)]
+    products = [_product(features, dual.beta(each.u)) for dual, each in zip(duals, solutions, strict=True)]
+    objectives = [
+        dual.primal(float(w @ w), low + each.bias)
+        for dual, each, (low, w) in zip(duals, solutions, products, strict=True)
+    ]
+    judgements = [judged(dual, each, features, generator) for dual, each in zip(duals, solutions, strict=True)]
+    last = Round(
+        vectors=len(features.basis),
+        trace=float(features.basis.trace[-1]),
+        steps=sum(each.steps for each in solutions),
+        objective=sum(objectives),
+        gap=max(each.gap for each in solutions),
+        residual=float(max(each[0] for each in judgements)),
+        excess=float(max(each[1] for each in judgements)),
+        judges=min(each[2] for each in judgements),
+    )
+    return Trained(
+        ReducedModel(
+            "svm",
+            features.basis,
+            np.column_stack([w for _, w in products]),
+            np.array([each.bias for each in solutions]),
+        ),
+        np.column_stack(betas),
+        solutions,
+        [*rounds, last],
+        tolerance,
+        "",
+    )
+
+
+def left_out(duals: Sequence[Dual], basis: Basis, x: Any, folds: np.ndarray) -> np.ndarray:
+    """(l, o): the functions at each row, trained on the rows of other folds.  The basis, which knows no targets, stays.
+
+    folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
+    """
+    rows = as_rows(x)
+    values = np.empty((len(rows), len(duals)))
+    with one_thread:
+        for fold in np.unique(folds):
+            asked, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            features, there = FeatureRows(basis, rows.take(others), keep=KEPT), basis.features(rows.take(asked))
+            for o, dual in enumerate(duals):
+                part = dual.part(others)
+                if abs(part.sign.sum()) == len(part.sign):
+                    values[asked, o] = part.sign[0]
+                    continue
+                solution = solve(part, features)
+                values[asked, o] = there @ _product(features, part.beta(solution.u))[1] + solution.bias
+    return values

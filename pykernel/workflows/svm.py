@@ -1,0 +1,133 @@
+"""``fit`` with a support vector machine: width and ridge by folds, a basis that grows until the machine is that of all rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+from pykernel.bases.select import METHODS
+from pykernel.errors import UserError, option
+from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
+from pykernel.parallel import one_thread
+from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
+from pykernel.telling import root
+from pykernel.training.selection import width_name
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
+from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
+from pykernel.workflows.given import method_options, need_known
+
+MOST = 256
+"""Most vectors without a limit."""
+FOLDS = 5
+RIDGES = (0.01, 0.1, 1.0, 10.0)
+"""Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
+TUBE = 0.1
+"""Half of the tube's width, in standard deviations of the label."""
+NOT_HERE = ("coding", "by", "loss", "jobs", "plot")
+
+
+def fit(options: FitAsked, table: LabelledTable) -> Found:
+    """Train and freeze.  Assumptions are printed before the work."""
+    for name in NOT_HERE:
+        if getattr(options, name) != getattr(FitAsked, name):
+            raise UserError(f"{option(name)} is not of {option('model')} svm; leave {option(name)} out")
+    need_known(options.basis or "auto", METHODS, "basis")
+    train, test = held_out(table, options.hold_out, options.seed)
+    job = SvmJob(options, table, train, test, scales(table, train, options.standardise))
+    vectors = job.vectors()
+    if table.classes is None:
+        table.assumed.append(f"errors up to {TUBE:g} standard deviations of {table.column} cost nothing")
+    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
+    made = job.run(vectors)
+    with job.waiting("testing the spec"):
+        return Found(job.report(made), made.spec, None)
+
+
+@dataclass(frozen=True)
+class SvmJob(Job):
+    """As ``Job``, with the estimator for support vector machines."""
+
+    def vectors(self) -> int:
+        self.need_vectors()
+        given, limit = self.options.n_max or min(MOST, len(self.train)), self.limit
+        if limit is None or self.options.kernel == "linear":
+            return given
+        fits = self.fitting(limit)
+        return given if fits >= given else self.fewer(fits, limit)
+
+    @property
+    def unit(self) -> float:
+        """The label's standard deviation; of classes 1."""
+        return 1.0 if self.table.classes else float(self.rows[1].std()) or 1.0
+
+    def machine(self, vectors: int | None) -> Any:
+        options, unit, method = self.options, self.unit, self.options.basis or "auto"
+        trained_for = "float32" if options.precision == "int16" else options.precision
+        parameters = kernel_parameters(options)
+        ridges = parameters.pop("ridge", RIDGES)
+        # a vector that float32 can hardly distinguish from the span of those before it is not chosen
+        chosen = {"method": method, "epsilon": LEAST_ALD_THRESHOLD.get(trained_for, 0.0) or 1e-10}
+        parameters |= {
+            "C": [unit / ridge for ridge in ridges],
+            "basis": vectors,
+            "basis_params": chosen | method_options(options.with_, method),
+            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} svm it must be"),
+            "precision": trained_for,
+            "random_state": options.seed,
+        }
+        if self.table.classes is not None:
+            return SupportVectorClassifier(options.kernel, **parameters)
+        return SupportVectorRegressor(options.kernel, epsilon=TUBE * unit, **parameters)
+
+    def trained(self, vectors: int | None) -> Any:
+        machine = self.machine(vectors)
+        trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
+        with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
+            warnings.simplefilter("ignore")  # what they say, the report says
+            machine.progress = show
+            trained.fit(*self.rows)
+        machine.set_params(progress=False)
+        return trained
+
+    def report(self, made: Frozen) -> dict[str, Any]:
+        machine, classes = estimator_of(made.trained), self.table.classes is not None
+        name = width_name(machine.kernel)
+        shown = float if classes else root
+        cells = [{**cell, "ridge": self.unit / cell.pop("C")} for cell in map(dict, machine.candidates_)]
+        best: dict[float, dict[str, Any]] = {}
+        for cell in cells:
+            best.setdefault(cell["width"], cell)
+        taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.unit / machine.C_}
+        told = [*self.table.warnings]
+        typical = 1.0 if classes else root(machine.cv_error_)
+        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision')} float64")
+        basis = machine.reduced_.basis
+        return self.report_of(made, machine.kernel_) | {
+            "cv": machine.cv,
+            "best": taken,
+            "taken": taken,
+            "reason": None,
+            "errors": {
+                "cross_validated": shown(machine.cv_error_),
+                "corrected": None,
+                "trivial": self.without_model(),
+                **self.on_test_rows(made.spec),
+            },
+            "table": cells,
+            "widths": [best[width] for width in sorted(best)],
+            "vectors": made.vectors,
+            "basis": {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
+            "support_vectors": len(machine.support_),
+            "rounds": machine.rounds_,
+            "reached": machine.reached_,
+            "interrupted": machine.interrupted_,
+            "flash_bytes": made.size,
+            "rounding": made.rounding,
+            "warnings": told,
+        }

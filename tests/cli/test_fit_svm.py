@@ -1,0 +1,112 @@
+"""pykernel fit --model svm: what is written is what was trained, limits are kept, and an interrupt keeps the last basis."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec
+from pykernel.training import svm
+from tests.cli.test_fit import samples, write
+
+pytest.importorskip("sklearn")
+QUICK = ("--model", "svm", "--cv", "3")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
+    x, y, kinds = samples(160)
+    write(tmp_path / "flow.csv", x, y)
+    write(tmp_path / "kinds.csv", x, [("low", "middle", "high")[k] for k in kinds])
+    monkeypatch.chdir(tmp_path)
+    return x, y
+
+
+def fit(run: Any, *arguments: str) -> dict[str, Any]:
+    code, out, err = run("fit", *arguments, *QUICK, "--json")
+    assert code == 0, err
+    return dict(json.loads(out))
+
+
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) -> None:
+    x, y = table
+    report = fit(
+        run,
+        "flow.csv",
+        "--label",
+        "y",
+        "-o",
+        "flow.toml",
+        "--hold-out",
+        "0.25",
+        "--sigma",
+        "1,3",
+        "--precision",
+        precision,
+    )
+    spec = load_spec("flow.toml")
+    assert spec.precision == precision and report["vectors"] == len(spec.expansion.vectors)  # type: ignore[attr-defined]
+    assert build(spec).figures["const_bytes"] == report["flash_bytes"]
+    errors, found = report["errors"], np.asarray(HostModel(spec).predict(x), float).ravel()
+    assert np.sqrt(np.square(found - y).mean()) < 0.5 * y.std()
+    assert errors["cross_validated"] < errors["trivial"] and errors["held_out"] < errors["trivial"]
+    assert len(report["table"]) == 8 and report["table"][0]["press"] == min(each["press"] for each in report["table"])
+    assert report["taken"] == {
+        "sigma": report["table"][0]["width"],
+        "ridge": pytest.approx(report["table"][0]["ridge"]),
+    }
+    assert report["rounds"][-1]["vectors"] == report["vectors"] and report["reached"].startswith("with ")
+
+
+def test_classes_in_so_much_flash(table: Any, run: Any) -> None:
+    report = fit(
+        run, "kinds.csv", "--label", "y", "-o", "kinds.toml", "--flash", "600", "--sigma", "2", "--ridge", "0.1"
+    )
+    assert report["flash_bytes"] <= 600 and report["support_vectors"] >= report["vectors"] >= 12
+    assert report["classes"] == ["high", "low", "middle"] == list(load_spec("kinds.toml").label.classes or ())
+    assert report["taken"] == {"sigma": 2.0, "ridge": pytest.approx(0.1)} and report["errors"]["cross_validated"] < 0.3
+    code, out, _ = run(
+        "fit", "kinds.csv", "--label", "y", "--sigma", "2", "--ridge", "0.1", "-n", "6", "-o", "a.toml", *QUICK
+    )
+    assert code == 0 and "more than 6 vectors were not allowed" in " ".join(out.split())
+
+
+def test_ctrl_c_keeps_the_last_basis(table: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = svm.solve
+
+    def stopped(dual: Any, features: Any, before: Any = None, tell: Any = lambda part: None) -> Any:
+        if features.width > 8:
+            raise KeyboardInterrupt
+        return solve(dual, features, before, tell)
+
+    monkeypatch.setattr(svm, "solve", stopped)
+    monkeypatch.setattr(svm.train, "__kwdefaults__", svm.train.__kwdefaults__ | {"first": 8})
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--sigma", "2", "--ridge", "0.1", *QUICK)
+    assert code == 130 and "flow.toml is the best so far" in " ".join(err.split())
+    assert len(load_spec("flow.toml").expansion.vectors) == 8  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("--coding", "signs"), "--coding is not of --model svm; leave --coding out"),
+        (("--plot", "a.png"), "--plot is not of --model svm; leave --plot out"),
+        (("--loss", "squared"), "--loss is not of --model svm; leave --loss out"),
+        (("--basis", "efsv"), "--basis efsv is not known; did you mean 'efvs'"),
+        (("--kernel", "sigmoid"), "the sigmoid kernel is not positive definite"),
+        (("--ridge", "0"), "--ridge holds 0; each must be above zero"),
+        (("-n", "0"), "--n-max is 0; it must be from 1 to 160"),
+        (("--flash", "30"), "--flash is 30 bytes, but one vector"),
+        (("--cv", "kept"), "--cv is 'kept'; of --model svm it must be a number of folds from 2"),
+    ],
+)
+def test_bad_input_is_one_sentence(table: Any, run: Any, arguments: tuple[str, ...], sentence: str) -> None:
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", "svm", *arguments)
+    assert code == 2 and sentence in " ".join(err.split()) and not Path("flow.toml").exists()
