@@ -26,11 +26,13 @@ EXPERT_SETTLED = 40
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
-"""D before the first label, and its most: what no input excites is forgotten up to what was known before, and no further.  Without this
-bound, forgetting makes D of an input that stands still so large that its rounding errors move the weights of the others.
+"""D before the first label.  What no input excites is forgotten up to this, and no further: else D of an input that stands still
+becomes so large that its rounding errors move the weights of the others.
 """
 SCALE_MOST = Constant(2.0**41)
 """Twice the scale of an input whose variance is next to nothing."""
+PIVOT_MOST = Constant(1e6)
+"""Largest D of a state from before: learning leaves at most EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
@@ -54,7 +56,7 @@ class Expert(Struct):
     expert_center: Real[OUTPUTS]  # number that is subtracted from the labels
     # weights; the last one belongs to the constant 1
     expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit")
-    pivots: between(Real[DIM + 1], 0, EXPERT_VARIANCE)  # D
+    pivots: between(Real[DIM + 1], 0, PIVOT_MOST)  # D
     factor: between(Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST)  # U above its diagonal, column by column
     model_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the model's squared errors
     expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # the same of the expert

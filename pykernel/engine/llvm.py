@@ -48,11 +48,11 @@ LEVELS = (
     Level(("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination"), 1, 3e-5),
     Level((), 1, math.inf),
 )
-"""Compiling takes about 0.1 s, 0.4 s and 1.7 s; the code takes 4, 1.3 and 1 times as long.  Measured on krls-t, klms, gmm and a
-spec without a rule.  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
+"""Compiling takes about 0.1 s, 0.4 s and 1.7 s; the code takes about 4, 1.3 and 1 times as long (krls-t, klms, gmm, no rule).  At
+-O2, compiling takes a quarter longer than at -O1, and the code is not faster.
 
-Code runs for about as long as the next compilation takes, or as it would save in 6 s.  So a short run pays for no compilation that
-is longer than the run, and a long run loses little more time than its compilations take."""
+QUICK code runs for about as long as the next compilation takes, the second level's code until optimised code would have saved that
+time.  So no run pays much more for compiling than it gains."""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
 """LLVM's threshold for inlining, which is 225 by default.  With it, and without unrolled loops, code is optimised in six

@@ -547,7 +547,7 @@ class Spec(Section):
         used = [self.learning.rule]
         if kernel is not None and kernel.function != "custom":
             used.append(f"{kernel.function} kernel")
-        if any(getattr(staged, choice, False) for choice in ("standardises", "follows")):
+        if any(getattr(staged, choice, False) for choice in ("standardises", "follows", "mixes")):
             used.append("stages")
         if self.completes:
             used.append("missing")

@@ -307,7 +307,7 @@ def test_extremes_within_the_ranges_stay_numbers():
                 *((n, 1024.0) for n in names if n in "a b plane"),
             ):
                 model.memory.field(name)[...] = sign * size
-            model.memory.field("pivots")[...] = 1e3
+            model.memory.field("pivots")[...] = 1e6
             model.memory.field("told_sharpness")[...] = 30.0 if sign > 0 else 0.1
             model.memory.field("random_part")[...] = 0.9 if sign > 0 else 1e-4
             load(model, save(model))

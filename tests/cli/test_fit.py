@@ -41,11 +41,17 @@ def write(path, x, labels, header="a,b,y"):
     path.write_text("\n".join([header, *lines]) + "\n")
 
 
+def write_both(folder, rows=90):
+    """flow.csv, with a number as label, and kinds.csv, with a class; they hold what ``samples`` gives."""
+    x, y, kinds = samples(rows)
+    write(folder / "flow.csv", x, y)
+    write(folder / "kinds.csv", x, [NAMES[k] for k in kinds])
+    return x, y, kinds
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    x, y, kinds = samples()
-    write(tmp_path / "flow.csv", x, y)
-    write(tmp_path / "kinds.csv", x, [NAMES[k] for k in kinds])
+    x, y, kinds = write_both(tmp_path)
     write(tmp_path / "digits.csv", x, kinds * 5)  # 0, 5, 10
     write(tmp_path / "two.csv", x, ["yes" if value > 0 else "no" for value in y])
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
 from pykernel.training import vectors
-from tests.cli.test_fit import samples, write
+from tests.cli.test_fit import samples, write, write_both
 
 pytest.importorskip("sklearn")
 QUICK = ("--model", "trained", "--ridge", "1e-4", "--cv", "3")
@@ -21,9 +21,7 @@ QUICK = ("--model", "trained", "--ridge", "1e-4", "--cv", "3")
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
-    x, y, kinds = samples(120)
-    write(tmp_path / "flow.csv", x, y)
-    write(tmp_path / "kinds.csv", x, [("low", "middle", "high")[k] for k in kinds])
+    x, y, _ = write_both(tmp_path, 120)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pykernel.estimators.trained.vectors.STEPS", 60)
     return x, y

@@ -101,6 +101,9 @@ def contents():
         # what a plain content refuses, for it needs the standardiser
         base = content_of(rule, precision, "staged", "several")
         add(f"{rule} {precision} mixture", base | {"mixture": {}})
+        # what is forgotten sooner than inputs excite it meets the bounds of the expert
+        wide = merged(base, "input", "dim", 8) | {"mixture": {"forgetting": 0.9}}
+        add(f"{rule} {precision} mixture, forgetting much", wide)
         add(f"{rule} {precision} interval", base | {"mixture": {}, "interval": {}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
         for word in ("mean", "hold"):
