@@ -31,7 +31,9 @@ RAISED: dict[str, Revision] = {
         Revision(bits=2),
     ),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
-    "stages": Revision(bits=2),  # the linear expert of [mixture] forgets no further than to what it knew before the first label
+    "stages": Revision(
+        bits=2
+    ),  # the linear expert of [mixture] forgets no further than to what it knew before the first label
     "nystrom-rls": Revision(bits=2),  # freeze
     "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
 }
