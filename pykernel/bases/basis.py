@@ -91,6 +91,16 @@ class Basis:
         rows = self._rows(x)
         return each_row(rows, block_rows(len(self), rows.dim), self._projected, len(self))
 
+    def directions(self) -> np.ndarray:
+        """A, (n, n), lower triangular: row i has the coefficients of a direction v_i = sum_j A_ij phi(s_j), |A_i|_1 = 1.
+
+        v_i is what the vectors before s_i leave of phi(s_i), scaled; so the directions are orthogonal.  Their values
+        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and none exceeds the largest |k(s, x)|.  The first i take
+        i kernel values.  O(n^3).
+        """
+        inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
+        return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
+
     def residual(self, x: Any) -> np.ndarray:
         """delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,); 0 where k(x, x) = 0.  O(n D + n^2) a row."""
         rows = self._rows(x)

@@ -33,6 +33,7 @@ from pykernel.bases.candidates import MEMORY, Selector
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
+from pykernel.bases.skfa import Skfa
 from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
 from pykernel.parallel import one_thread, whole_task, working
@@ -44,6 +45,7 @@ SELECTORS: dict[str, type[Selector]] = {
     "efvs": Efvs,
     "sgma": Sgma,
     "exhaustive": Exhaustive,
+    "skfa": Skfa,
     "rpcholesky": RandomlyPivotedCholesky,
     "pivoted-cholesky": PivotedCholesky,
     "leverage": RidgeLeverage,
@@ -90,7 +92,7 @@ def select_basis(
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
-        For "efvs" and "sgma". candidates: number of rows that are tried for each vector (rho, kappa). points: number
+        For "efvs", "sgma" and "skfa". candidates: number of rows that are tried for each vector (rho, kappa). points: number
         of rows where a candidate is scored (v). None: all rows.
     tau : float
         Stop when tr R / tr K is at most this; 0: never.

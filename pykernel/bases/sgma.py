@@ -162,15 +162,18 @@ class Sgma(Selector):
         if len(fresh):
             new = residual.part(self.parts.columns(fresh), fresh, slice(None))
             columns = np.concatenate([columns, new]) if kept.size else new
-        scores = np.einsum("ij,ij->i", columns, columns)
-        if self.rule == "4.2":
-            scores = scores / residual.left[tried]
+        scores = self._scores(columns, tried)
         j = first_of_largest(scores)
         if self.pool:
             others = np.argsort(-scores, kind="stable")
             others = others[others != j][: self.pool]
             self.kept, self.kept_columns = tried[others], columns[others]
         return int(tried[j]), columns[j].copy()
+
+    def _scores(self, columns: np.ndarray, tried: np.ndarray) -> np.ndarray:
+        """How good each candidate is, by its residual column."""
+        scores = np.einsum("ij,ij->i", columns, columns)
+        return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
         """Which of the rows that were tried is the best by its column of K, and R_:r."""

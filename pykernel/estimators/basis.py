@@ -17,6 +17,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.estimators.base import KernelEstimator, ToFrozen, label_section
 from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Must, Parameter, one_of, plain
+from pykernel.estimators.subspace_batch import exported, frozen_machine
 from pykernel.spec.model import Spec
 from pykernel.training.reduced import nystrom_content
 
@@ -54,6 +55,9 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     kernel model whose training takes O(n m^2) for n samples and m components. Features are nested: the first ones are
     those of the first components alone.
 
+    With ``method="skfa"`` it is sparse kernel feature analysis: each feature is divided by the sum of the magnitudes of its
+    coefficients of kernel values, so that no feature exceeds the kernel's largest value.
+
     Parameters
     ----------
     kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
@@ -75,9 +79,9 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         Largest number of components. There are fewer if the samples span less, or if ``tau`` is reached.
     method : str, default="auto"
         How components are chosen, one of ``pykernel.bases.select.METHODS``: "fvs", "efvs", "sgma", "exhaustive",
-        "rpcholesky", "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
+        "skfa", "rpcholesky", "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
     candidates : int or None, default=59
-        "efvs" and "sgma": number of samples that are tried for each component; None: all.
+        "efvs", "sgma" and "skfa": number of samples that are tried for each component; None: all.
     points : int or None, default=59
         "efvs": number of samples where candidates are scored; None: all.
     tau : float, default=0.0
@@ -85,7 +89,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     epsilon : float, default=1e-10
         A sample is no candidate if the components miss at most this part of it. Use 1e-3 for a device with float32.
     method_params : dict, default=None
-        Further options of the method, and ``confidence`` and ``swaps`` of ``pykernel.bases.select.select_basis``.
+        Further options of the method, such as ``{"criterion": "kurtosis"}`` of "skfa", and ``confidence`` and ``swaps`` of ``pykernel.bases.select.select_basis``.
     random_state : int, RandomState or None, default=0
         Seed of the random choices. An int gives the same components each time.
 
@@ -110,6 +114,8 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     References
     ----------
     Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML.
+
+    Smola, A. J., Mangasarian, O. L. and Schölkopf, B. (1999). Sparse kernel feature analysis. Data Mining Institute.
 
     Cawley, G. C. and Talbot, N. L. C. (2002). Efficient formation of a basis in a kernel induced feature space. ESANN.
 
@@ -173,6 +179,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
                 **(given["method_params"] or {}),
             )
         self.basis_, self.components_, self.component_indices_ = basis, basis.vectors, basis.indices
+        self._directions = basis.directions() if given["method"] == "skfa" else None
         self._largest = np.abs(X).max(axis=0)
         return self
 
@@ -189,7 +196,10 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         z : ndarray of shape (n_samples, n_components)
         """
         X = self._inputs(X)
-        return self.basis_.features(X)
+        z = self.basis_.features(X)
+        if self._directions is not None:
+            z *= self._directions.diagonal() * self.basis_.factor.diagonal()
+        return z
 
     def residual(self, X: Any) -> np.ndarray:
         """The part of each sample's squared length in feature space that its features leave over, from 0 to 1.
@@ -216,6 +226,8 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         scaler: Any = None,
     ) -> Spec:
         """The features, or a linear model of them, for the device: rule "nystrom", components and weights in flash.
+
+        With ``method="skfa"``: rule "frozen", the coefficients of kernel values.
 
         Parameters
         ----------
@@ -244,6 +256,11 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
             distinguish it; if the model is not linear, or was trained on something else than these features.
         """
         check_is_fitted(self)
+        if self._directions is not None:
+            machine = frozen_machine(
+                self, self.basis_.kernel, self.components_, self._directions.T, model, scaler, float(self._largest.max())
+            )
+            return exported(machine, name, precision, plain(max_abs))
         center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)
         weights, bias, label = (None, None, None) if model is None else self._linear(model)
         with self._named():
