@@ -321,6 +321,7 @@ EACH = [
     ("rpcholesky", {"block": 1}), ("rpcholesky", {"memory": 0}), ("pivoted-cholesky", {"memory": 0}),
     ("leverage", {"exact": False}), ("uniform", {"traced": 20}), ("efvs", {"lazy": False}),
     ("sgma", {"view": "column"}), ("sgma", {"pool": 3}), ("exhaustive", {"view": "column"}),
+    ("skfa", {"criterion": "kurtosis"}),
 ]  # fmt: skip
 
 

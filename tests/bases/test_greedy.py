@@ -605,6 +605,8 @@ EVERY: dict[str, tuple[str, dict[str, Any]]] = {
     "rule 4.3, columns": ("sgma", {"candidates": 5, "view": "column", "rule": "4.3"}),
     "Kronecker": ("sgma", {"candidates": 5, "view": "kronecker"}),
     "recursion, columns": ("exhaustive", {"view": "column"}),
+    "SKFA 5": ("skfa", {"candidates": 5}),
+    "SKFA 5, kurtosis": ("skfa", {"candidates": 5, "criterion": "kurtosis"}),
 }
 
 

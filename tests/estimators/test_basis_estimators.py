@@ -18,6 +18,7 @@ from pykernel import (
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
+    check,
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
@@ -26,7 +27,9 @@ from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.reduced import ReducedProblem
+from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
+from tests.support.compilers import QUICK
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
 CLASSIFIERS = ALL[:3]
@@ -73,7 +76,7 @@ def not_promised(estimator):
 
 @pytest.mark.in_turn(12)
 @parametrize_with_checks(
-    [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky")]
+    [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky"), KernelBasis(method="skfa")]
     + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL],
     expected_failed_checks=not_promised,
 )
@@ -159,6 +162,44 @@ def test_a_linear_model_of_features_goes_to_the_device_with_the_scaler(labels):
             assert spec.label.classes == tuple(map(str, linear.classes_))
     features = HostModel(pipeline[1].to_spec("m", precision="float64", scaler=pipeline[0]))
     assert np.abs(features.predict(x) - pipeline[:2].transform(x)).max() < 1e-10
+
+
+@pytest.mark.parametrize("criterion", ["columns", "kurtosis"])
+def test_sparse_directions_go_to_the_device_as_a_frozen_expansion(criterion, one_compiler):
+    """Coefficients of kernel values, whose magnitudes add up to 1: so float32 loses nothing beyond its own roundings."""
+    x, y = samples("three classes")
+    x = 5 + 10 * x
+    scaler = StandardScaler().fit(x)
+    options = {"method": "skfa", "method_params": {"criterion": criterion}, "random_state": 3}
+    model = KernelBasis(n_components=12, **options).fit(scaler.transform(x))
+    basis, f = model.basis_, model.transform(scaler.transform(x))
+    a = basis.directions()
+    assert np.abs(f - basis.kernel.gram(scaler.transform(x), basis.vectors) @ a.T).max() < 1e-14
+    few = KernelBasis(n_components=4, gamma=basis.kernel.gamma, **options).fit(scaler.transform(x))
+    assert np.abs(few.transform(scaler.transform(x)) - f[:, :4]).max() < 1e-14  # nested
+    spec = model.to_spec("m", scaler=scaler)
+    assert spec.learning.rule == "frozen"
+    assert check(spec, samples=500, levels=["-O1"], compilers=[QUICK[0].name]).ok
+    off = np.abs(HostModel(spec).predict(x) - f)
+    assert off.max() < 1e-6 and (off <= device_bound(spec, x)).all()
+    assert np.abs(HostModel(model.to_spec("m", scaler=scaler, precision="float64")).predict(x) - f).max() < 1e-14
+    linear = LogisticRegression(C=100, max_iter=1000).fit(f, y)
+    device = HostModel(model.to_spec("m", linear, scaler=scaler))
+    assert (linear.classes_[device.classify(x)] == linear.predict(f)).mean() > 0.98
+    cases = {
+        "criterion is 'trace'; it must be one of columns, kurtosis": lambda: KernelBasis(
+            method="skfa", method_params={"criterion": "trace"}
+        ).fit(x),
+        "sgma has no option 'criterion'": lambda: KernelBasis(
+            method="sgma", method_params={"criterion": "columns"}
+        ).fit(x),
+        "model: .*3": lambda: model.to_spec("m", LogisticRegression().fit(x, y)),
+        "model: KernelRidge is no affine function": lambda: model.to_spec("m", KernelRidge(kernel="rbf").fit(f, y)),
+        "precision is 'half'": lambda: model.to_spec("m", precision="half"),
+    }
+    for message, call in cases.items():
+        with pytest.raises(UserError, match=f"^KernelBasis: .*{message}"):
+            call()
 
 
 def test_refusals_say_what_is_wrong():
