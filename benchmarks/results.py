@@ -445,6 +445,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
     ),
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
+    "skfa": Result("-m benchmarks.host.skfa", ("skfa.csv", "skfa.png"), "minutes", (), (BASES, BKFE, SUBSPACE)),
     "svm": Result("-m benchmarks.host.svm", ("svm.csv",), "minutes", (), (BASES, LOW_RANK, "pykernel.training.svm")),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(

@@ -258,7 +258,13 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         check_is_fitted(self)
         if self._directions is not None:
             machine = frozen_machine(
-                self, self.basis_.kernel, self.components_, self._directions.T, model, scaler, float(self._largest.max())
+                self,
+                self.basis_.kernel,
+                self.components_,
+                self._directions.T,
+                model,
+                scaler,
+                float(self._largest.max()),
             )
             return exported(machine, name, precision, plain(max_abs))
         center, scale, columns = (None, None, self._columns) if scaler is None else self._scaling(scaler)

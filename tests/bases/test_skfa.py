@@ -124,21 +124,27 @@ def test_the_normalisation_changes_what_is_chosen() -> None:
 def test_pursuit_finds_two_clusters_that_kernel_pca_does_not_show_first() -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        x = np.column_stack([rng.normal(0, 3, 300), rng.choice([-1, 1], 300) + rng.normal(0, 0.1, 300), rng.normal(0, 0.5, 300)])
+        x = np.column_stack(
+            [rng.normal(0, 3, 300), rng.choice([-1, 1], 300) + rng.normal(0, 0.1, 300), rng.normal(0, 0.5, 300)]
+        )
         kernel = MercerKernel("linear")
 
         def planted(direction: np.ndarray) -> float:
             return abs(direction[1]) / float(np.linalg.norm(direction))
 
         leading = x.T @ np.linalg.eigh(kernel.gram(x, x))[1][:, -1]
-        first = {name: select_basis(x, kernel, 1, "skfa", candidates=None, criterion=name).vectors[0] for name in CRITERIA}
+        first = {
+            name: select_basis(x, kernel, 1, "skfa", candidates=None, criterion=name).vectors[0] for name in CRITERIA
+        }
         assert planted(leading) < 0.2 and planted(first["columns"]) < 0.5 and planted(first["kurtosis"]) > 0.99
 
 
 def test_an_outlier_is_no_direction_of_pursuit() -> None:
     x = np.concatenate([cloud(80, 2, 4), [[9.0, 9.0]]])
     for n, seed in ((1, 0), (5, 1)):
-        assert 80 not in select_basis(x, KERNELS[0], n, "skfa", seed=seed, candidates=None, criterion="kurtosis").indices
+        assert (
+            80 not in select_basis(x, KERNELS[0], n, "skfa", seed=seed, candidates=None, criterion="kurtosis").indices
+        )
 
 
 def test_bad_input_gets_a_sentence() -> None:
