@@ -143,6 +143,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     basis_: Basis
     components_: np.ndarray
     component_indices_: np.ndarray
+    _directions: np.ndarray | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the components.
