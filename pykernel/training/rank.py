@@ -3,7 +3,7 @@
     found = choose_rank(x, MercerKernel("gaussian", gamma=0.5))
     found.rank                                 # this many features; more hardly leave less of other samples
     found = choose_rank(x, kernel, y, classes=True)
-    found.rank                                 # ... or a linear model on more features is hardly better
+    found.rank                                 # ... or with which a linear model of y is best
 
 Paper 001 says that lambda (``shrinkage``) controls the rank and that r only bounds it, but not how to choose them.
 docs/paper-001.md compares ways: 0.1 is as good as a chosen lambda, r should be chosen.  Features come sorted by their
@@ -73,7 +73,7 @@ def choose_rank(
         As of ``HostSubspace.fit``; basis: a number of vectors, or None.
     y : (N,) or (N, o), optional
         Labels.  None: r grows as long as the next larger one (by a factor of about 1.4) leaves 5 % less of the judging
-        samples, and more than 1 % of them is left.  With labels: the smallest r whose linear model's error is within 5 % of the least.
+        samples, and more than 1 % of them is left.  With labels: the r whose linear model's error is least.
     classes : bool
         Whether y, (N,), are names or numbers of classes; then their errors are counted.
     most : int, optional
@@ -110,7 +110,7 @@ def choose_rank(
         return RankChoice(_falling(ranks, left), ranks, left, None)
     z, z_judges = found.sorted_features(x_learned), found.sorted_features(x_judges)
     errors = np.array([_error(z[:, :r], wanted[learned], z_judges[:, :r], wanted[judges], classes) for r in ranks])
-    return RankChoice(int(ranks[np.argmax(errors <= NEARLY * errors.min())]), ranks, left, errors)
+    return RankChoice(int(ranks[np.argmin(errors)]), ranks, left, errors)
 
 
 def _columns(y: Any, classes: bool, count: int) -> np.ndarray:
