@@ -302,6 +302,20 @@ def fact_novelty(results: Results) -> str:
     )
 
 
+def fact_product(results: Results) -> str:
+    rows = results["choice"]
+    costs = {
+        way: max(value(rows, "cost", data=data, way=f"`choose_rank`, {way}") for data in unique(rows, "data"))
+        for way in ("labels", "no labels")
+    }
+    few = max(value(rows, "cost", data=data, way="λ = 0.1, r = B / 5") for data in unique(rows, "data"))
+    return claim(
+        max(costs.values()) < few,
+        f"`choose_rank` chooses for this rule on a batch subspace of B vectors: it costs at most {costs['labels']:.3f} with labels, and "
+        f"{costs['no labels']:.3f} without",
+    )
+
+
 def fact_streams(results: Results) -> str:
     pays = {
         stream: [b for b in BUDGETS if off(results, stream, b)[0] > 2 * off(results, stream, b)[1]]

@@ -16,7 +16,9 @@ import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers.paper_001_tasks import Map, batch, learned, spec_of
 from benchmarks.tables import ROOT
+from pykernel.bases.gram import MercerKernel
 from pykernel.host.model import HostModel
+from pykernel.training.rank import choose_rank
 
 GAP = 1e-6
 """Part of the loss by which primal and dual of a support vector machine may differ."""
@@ -228,17 +230,19 @@ def choose(task: Mapping[str, Any]) -> dict[str, Any]:
         return Map(*learned(model), gamma, shrinkage)
 
     judged, tested, left = {}, {}, {}
-    for shrinkage in task["shrinkages"]:
-        for rank in task["ranks"]:
-            at = (shrinkage, rank)
-            first = learn(inner, *at)
-            tried = heads(first.features(x[inner]), wanted[inner], first.features(x[judge]))
-            errors = [mistakes(name, answers, wanted[judge]) for answers in tried]
-            weight = int(np.argmin(errors))
-            judged[at], left[at] = errors[weight], first.residual(x[judge])
-            second = learn(train, *at)
-            answers = heads(second.features(x[train]), wanted[train], second.features(x[test]))[weight]
-            tested[at] = mistakes(name, answers, wanted[test])
+
+    def judge_and_test(at: tuple[float, int]) -> None:
+        first = learn(inner, *at)
+        tried = heads(first.features(x[inner]), wanted[inner], first.features(x[judge]))
+        errors = [mistakes(name, answers, wanted[judge]) for answers in tried]
+        weight = int(np.argmin(errors))
+        judged[at], left[at] = errors[weight], first.residual(x[judge])
+        second = learn(train, *at)
+        answers = heads(second.features(x[train]), wanted[train], second.features(x[test]))[weight]
+        tested[at] = mistakes(name, answers, wanted[test])
+
+    for at in itertools.product(task["shrinkages"], task["ranks"]):
+        judge_and_test(at)
     ranks, middle = list(task["ranks"]), 0.1
     best = min(judged, key=lambda at: judged[at])
     good = [at for at in judged if judged[at] <= NEARLY * judged[best]]
@@ -251,6 +255,17 @@ def choose(task: Mapping[str, Any]) -> dict[str, Any]:
         "λ = 0.1, r = B / 5": (middle, min(ranks, key=lambda rank: abs(rank - task["B"] / 5))),
         "worst": max(tested, key=lambda at: tested[at]),
     }
+    # the product's choice, of a batch subspace on B vectors
+    classes = wanted.shape[1] > 1
+    kernel = MercerKernel("gaussian", gamma=gamma)
+    for way, y in (
+        ("`choose_rank`, labels", wanted[train].argmax(1) if classes else wanted[train]),
+        ("`choose_rank`, no labels", None),
+    ):
+        found = choose_rank(x[train], kernel, y, classes=classes, most=max(ranks), basis=task["B"], seed=seed)
+        ways[way] = (middle, found.rank)
+        if ways[way] not in tested:
+            judge_and_test(ways[way])
     return {"ways": {way: {"shrinkage": at[0], "r": at[1], "error": tested[at]} for way, at in ways.items()}}
 
 

@@ -68,11 +68,19 @@ TRUNCATED: tuple[dict[str, Any], ...] = (
 )
 ABSORBED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.85)
 """Of ald_threshold: a sample is not stored if 1 - k^2 with its nearest vector is at most this."""
+SEARCHED = 252
+"""Settings of each kind."""
+FINE_BUDGETS = (6, 8, 10, 12, 14, 17, 20)
+FINE_ABSORBED = (0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85)
 THRESHOLDS = {
     "klms": (1e-3, 1e-2, 1e-1),
     "mklms": (1e-5, 1e-4, 1e-3),
     "fklms": (0.06, 0.12, 0.25),
     "fmklms": (1e-5, 1e-4, 1e-3),
+}
+FINE_THRESHOLDS = {
+    name: (a, float(f"{(a * b) ** 0.5:.2g}"), b, float(f"{(b * c) ** 0.5:.2g}"), c)
+    for name, (a, b, c) in THRESHOLDS.items()
 }
 
 
@@ -136,50 +144,71 @@ def variants() -> list[tuple[str, str, Setting]]:
 
 
 def strategies() -> list[tuple[str, str, Setting]]:
-    """Of effort.csv: kind, technique, setting.  Truncation alone absorbs nothing; the others have the product's defaults."""
-    made: list[tuple[str, str, Setting]] = []
-    for n in (*BUDGETS, 32, 48):
+    """Of effort.csv: kind, technique, setting; as many of each kind, for the cheapest of more settings is cheaper.
+
+    The ranges are as wide for each kind, and those of one kind alone are divided more finely.  Of what does both, SEARCHED are
+    drawn, once.  Truncation alone absorbs nothing; the others have the product's defaults.
+    """
+    kinds = {"truncation": truncating(), "sparsity": controlling(), "both": doing_both()}
+    kept = np.sort(np.random.default_rng(0).choice(len(kinds["both"]), SEARCHED, replace=False))
+    kinds["both"] = [kinds["both"][at] for at in kept]
+    assert all(len(made) == SEARCHED for made in kinds.values())
+    return [(kind, technique, setting) for kind, made in kinds.items() for technique, setting in made]
+
+
+def truncating() -> list[tuple[str, Setting]]:
+    made: list[tuple[str, Setting]] = []
+    for n in (4, 6, 8, 10, 12, 14, 17, 20, 26, 32, 40, 48):
         alone = {"n_max": n, "ald_threshold": 0.0}
+        rhos = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05)
+        made += [("number", {"technique": "nt", **alone, "rho": rho}) for rho in rhos]
         made += [
-            ("truncation", "number", {"technique": "nt", **alone, "rho": rho}) for rho in (0.0, 0.005, 0.01, 0.02, 0.05)
-        ]
-        made += [
-            ("truncation", "age, first in first out", {"technique": "at", **alone, "rho": rho}) for rho in (0.0, 0.02)
+            ("age, first in first out", {"technique": "at", **alone, "rho": rho}) for rho in (0.0, 0.01, 0.02, 0.05)
         ]
     room = {"technique": "nt", "n_max": ROOM, "ald_threshold": 0.0}
-    for age in (8, 12, 16, 24, 32, 48, 60):
-        made += [("truncation", "age", {**room, "truncate_age": age, "rho": rho}) for rho in (0.0, 0.02, 0.05)]
-    for least in (0.003, 0.01, 0.03, 0.1):
-        made += [
-            ("truncation", "magnitude", {**room, "truncate_below": least, "rho": rho})
-            for rho in (0.005, 0.01, 0.02, 0.05, 0.1)
-        ]
-    controlled: list[tuple[str, Setting]] = []
+    for age in (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 60):
+        made += [("age", {**room, "truncate_age": age, "rho": rho}) for rho in (0.0, 0.01, 0.02, 0.05)]
+    for least in (0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1):
+        rhos = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14)
+        made += [("magnitude", {**room, "truncate_below": least, "rho": rho}) for rho in rhos]
+    return made
+
+
+def controlling() -> list[tuple[str, Setting]]:
+    """The techniques that have a Gram matrix at a fixed N_max and at a fixed lambda_max, and absorbing."""
+    made = controlled(FINE_BUDGETS, FINE_THRESHOLDS)
+    # absorbing: as fklms at a fixed lambda_max that looks at the newest only, but before storing it
+    made += [("absorbing", {"technique": "nt", "ald_threshold": least, "n_max": ROOM}) for least in FINE_ABSORBED]
+    return [(name, {**setting, "rho": rho}) for name, setting in made for rho in (0.0, 0.005, 0.01)]
+
+
+def controlled(budgets: Sequence[int], thresholds: Mapping[str, Sequence[float]]) -> list[tuple[str, Setting]]:
+    made: list[tuple[str, Setting]] = []
     for technique in CONTROLLED:
-        controlled += [(technique, {"technique": technique, "n_max": n}) for n in BUDGETS]
-        controlled += [
+        made += [(technique, {"technique": technique, "n_max": n}) for n in budgets]
+        made += [
             (f"{technique}, λ_max", {"technique": technique, "n_max": ROOM, "lambda_max": most})
-            for most in THRESHOLDS.get(technique, ())
+            for most in thresholds.get(technique, ())
         ]
     for technique in ("klms", "fklms"):  # the report's cheaper way: only the newest may go
-        controlled += [
+        made += [
             (
                 f"{technique}, λ_max, newest",
                 {"technique": technique, "n_max": ROOM, "lambda_max": most, "candidates": "newest"},
             )
-            for most in THRESHOLDS[technique]
+            for most in thresholds[technique]
         ]
-    for name, setting in controlled:
-        made += [("sparsity", name, {**setting, "rho": rho}) for rho in (0.0, 0.01)]
-        made += [("both", name, {**setting, **stale, "rho": rho}) for stale in TRUNCATED for rho in (0.0, 0.01)]
-    for least in ABSORBED:  # as fklms at a fixed lambda_max that looks at the newest only, but before storing it
+    return made
+
+
+def doing_both() -> list[tuple[str, Setting]]:
+    made: list[tuple[str, Setting]] = []
+    absorbing = [("absorbing", {"technique": "nt", "ald_threshold": least, "n_max": ROOM}) for least in ABSORBED]
+    for name, setting in [*controlled(BUDGETS, THRESHOLDS), *absorbing]:
+        made += [(name, {**setting, **stale, "rho": rho}) for stale in TRUNCATED for rho in (0.0, 0.01)]
+    for least in ABSORBED:
         absorbs = {"technique": "nt", "ald_threshold": least}
-        room = {**absorbs, "n_max": ROOM}
-        made += [("sparsity", "absorbing", {**room, "rho": rho}) for rho in (0.0, 0.01)]
-        made += [("both", "absorbing", {**room, **stale, "rho": rho}) for stale in TRUNCATED for rho in (0.0, 0.01)]
-        made += [
-            ("both", "absorbing", {**absorbs, "n_max": n, "rho": rho}) for n in BUDGETS for rho in (0.0, 0.01, 0.02)
-        ]
+        made += [("absorbing", {**absorbs, "n_max": n, "rho": rho}) for n in BUDGETS for rho in (0.0, 0.01, 0.02)]
     return made
 
 

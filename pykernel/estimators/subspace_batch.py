@@ -11,6 +11,7 @@ from sklearn.base import (  # type: ignore[import-untyped]
     TransformerMixin,
 )
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import type_of_target  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from pykernel.bases.gram import MercerKernel
@@ -29,12 +30,13 @@ from pykernel.estimators.parameters import (
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import Factors, above_rounding, bkfe
 from pykernel.training.low_rank import gram_operator
+from pykernel.training.rank import LEAST, choose_rank
 from pykernel.training.rounding import notes
 from pykernel.training.subspace import WHOLE, Approximation, HostSubspace, affine_of_model, classes_of_model
 from pykernel.training.trained import Machine, checked, to_spec
 
 BATCH = {
-    "n_components": Parameter(default=8, kind=int, must=whole(1)),
+    "n_components": Parameter(kind=int | None, must=whole(1) | LEFT_OUT),
     **KERNEL,
     "coef0": Parameter("kernel", kind=float | None, must=NOT_NEGATIVE | LEFT_OUT),
     "shrinkage": Parameter(default=0.1, kind=float, must=POSITIVE),
@@ -62,8 +64,10 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    n_components : int, default=8
-        Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``.
+    n_components : int, default=None
+        Largest number of features. There are fewer if fewer singular values exceed ``shrinkage``. None: at most 64; a
+        quarter of the samples judges how many, by the error of a linear model of y on the features, or without y by what
+        the features leave out (``pykernel.training.rank.choose_rank``).
     kernel : {"gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear"} or MercerKernel, default="gaussian"
         ``exp(-gamma |a - b|^2)``, ``exp(-gamma |a - b|_1)``, ``(1 + r) exp(-r)`` and ``(1 + r + r^2 / 3) exp(-r)`` with
         ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``. A MercerKernel has its own parameters; it may
@@ -162,7 +166,8 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
-        y : ignored
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels, by which ``n_components=None`` is chosen; otherwise ignored.
 
         Returns
         -------
@@ -180,6 +185,8 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rank, shrinkage, n_max = given["n_components"], float(given["shrinkage"]), given["n_max"]
         kernel, seed = self._chosen_kernel(X, given), self._seed()
         with self._named():
+            if rank is None:
+                rank = given["n_components"] = self._chosen_rank(X, y, kernel, given, seed)
             if n_max is None:
                 factors = self._solved(X, kernel, given, seed)
                 found = HostSubspace(kernel, X, factors.a, shrinkage)
@@ -314,6 +321,17 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             method=given["method"], iterations=given["max_iter"], tolerance=given["tol"], seed=seed,
             trace=None if few else float(kernel.diagonal(X).sum()),
         )  # fmt: skip
+
+    def _chosen_rank(self, X: np.ndarray, y: Any, kernel: MercerKernel, given: Mapping[str, Any], seed: int) -> int:
+        """By labels, if there are any; few samples have as many features as they give."""
+        if len(X) < LEAST:
+            return len(X)
+        kind = "" if y is None else type_of_target(y)
+        labels = y if kind.startswith(("continuous", "multiclass", "binary")) else None
+        return choose_rank(
+            X, kernel, labels, classes=kind in ("binary", "multiclass"), shrinkage=float(given["shrinkage"]),
+            basis=given["n_max"], seed=seed,
+        ).rank  # fmt: skip
 
     def _chosen_kernel(self, X: np.ndarray, given: Mapping[str, Any]) -> MercerKernel:
         if isinstance(given["kernel"], MercerKernel):

@@ -198,6 +198,49 @@ class HostSubspace:
         left, diagonal, _ = self._measured(x)
         return share(left, diagonal)
 
+    def sorted_features(self, x: Any) -> np.ndarray:
+        """z(x) in coordinates in which G is diagonal, (rows, r), the largest direction first.
+
+        Of the batch optimum of rank s < r, they are the first s.
+        """
+        values = self._spectrum[0]
+        scale = np.sqrt(np.where(above_rounding(values), values, 0.0)) * inverse_of(values, self.shrinkage)
+        return np.asarray((self._turned(x) * scale)[:, ::-1])
+
+    def residuals(self, x: Any) -> np.ndarray:
+        """(r,): the mean of ``score`` over the rows, with the first 1, 2, …, r directions, the largest first."""
+        rows, values = self._rows(x), self._spectrum[0]
+        inverse = inverse_of(values, self.shrinkage)
+        known = np.square(self._turned(rows)) * (inverse + self.shrinkage * inverse**2)
+        diagonal = each_row(rows, block_rows(1, rows.dim), self.kernel.self_values)
+        left = diagonal[:, None] - np.cumsum(known[:, ::-1], axis=1)
+        return np.asarray(share(np.clip(left, 0.0, diagonal[:, None]), diagonal[:, None]).mean(axis=0))
+
+    def excess(self, x: Any, beta: Any) -> float:
+        """A bound for a support vector machine that was trained on the features: beta' (K - Khat) beta / 2.
+
+        With all kernel values in place of the features, the least of |f|^2 / 2 + C sum max(0, 1 - y f) is lower by at most
+        this; and its f differs from the machine's by at most sqrt(2 excess k(x, x)) at any x, intercepts apart.  With the
+        weights of the full machine in place of the machine's, it is lower by at least this.
+
+        x : (s, D)
+            The support vectors, as they were before ``features``.
+        beta : (s,) or (1, s)
+            Their weights y_i a_i: ``dual_coef_`` of scikit-learn's linear SVC or SVR.
+
+        O(s^2 (D + r)).
+        """
+        rows, weights = self._rows(x), checked_numbers(beta, "beta")
+        if weights.shape not in ((len(rows),), (1, len(rows))):
+            raise UserError(
+                f"beta has the shape {weights.shape}; it must be ({len(rows)},), a weight for each row of x"
+            )
+        weights, size, full = weights.ravel(), block_rows(len(rows), rows.dim), 0.0
+        every = rows.take(np.arange(len(rows)))
+        for start, block in rows.blocks(size):
+            full += float(weights[start : start + len(block)] @ (self.kernel.gram(block, every) @ weights))
+        return max(0.0, full - float(np.square(weights @ self.features(rows)).sum())) / 2
+
     def _turned(self, x: Any) -> np.ndarray:
         """v(x) in the eigenvectors of G, (rows, r)."""
         rows, weights = self._rows(x), self.a @ self._spectrum[1]
@@ -519,6 +562,19 @@ class Approximation:
         ridge, values = checked_positive(ridge, "ridge"), checked_numbers(y, "y")
         if values.shape != (self.rows,):
             raise UserError(f"y has the shape {values.shape}; it must be ({self.rows},)")
+        return self._most / (self._most + ridge) * float(np.linalg.norm(values))
+
+    def svm(self, C: float) -> float:
+        """A bound before a support vector machine is trained, of what it loses: min(N C^2 s / 2, N C), s as of ``krr``.
+
+        The least of |f|^2 / 2 + C sum max(0, 1 - y f) on Khat is above that on K by at most this, whatever the labels.
+        Only small C gain by it; ``HostSubspace.excess`` is the bound of a machine that is there.
+        """
+        each = self.rows * checked_positive(C, "C")
+        return min(each * C * self._most / 2, each)
+
+    @property
+    def _most(self) -> float:
+        """s: |K - Khat|_2, or what bounds it."""
         most = self.trace if self.frobenius_error else self.frobenius
-        s = self.rows * (most if self.spectral is None else self.spectral * (1 + 1e-8))
-        return s / (s + ridge) * float(np.linalg.norm(values))
+        return self.rows * (most if self.spectral is None else self.spectral * (1 + 1e-8))

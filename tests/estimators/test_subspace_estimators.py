@@ -290,7 +290,7 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
         "max_iter is -1": lambda: KernelSubspace(max_iter=-1).fit(x),
         "tol is nan": lambda: KernelSubspace(tol=float("nan")).fit(x),
         "shrinkage is 0; it must be a number above 0": lambda: KernelSubspace(shrinkage=0).fit(x),
-        "shrinkage is 100, and no singular value of the 300": lambda: KernelSubspace(shrinkage=100).fit(x),
+        "shrinkage is 100, and no singular value of the 300": lambda: KernelSubspace(8, shrinkage=100).fit(x),
         'method is \'kpca\'; it must be "closed" or "alternating"': lambda: KernelSubspace(method="kpca").fit(x),
         "a subspace on a basis is found in closed form": lambda: KernelSubspace(method="alternating", n_max=9).fit(x),
         "there is no kernel 'rbf'": lambda: KernelSubspace(kernel="rbf").fit(x),
