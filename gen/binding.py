@@ -18,11 +18,15 @@ from pykernel.gen.compilers import Compiler, compile_c, write_sources
 from pykernel.gen.primitives import C_TYPES
 from pykernel.gen.project import Project
 
+SNAPSHOT_CALLS = ("save", "load", "store", "restore", "wipe")
+"""What NAME_snapshot.c defines."""
+
 
 class CModel:
     """The generated C, compiled for the host.  It has the same calls as HostModel, and its own memory.
 
-    patch: changes the C text before it is compiled (for negative controls).
+    patch: changes the C text before it is compiled (for negative controls).  whole: whether snapshots are compiled now; else they
+    are when one of their functions is asked for, for they take nearly half of the time, and most comparisons make none.
     """
 
     def __init__(
@@ -31,22 +35,37 @@ class CModel:
         compiler: Compiler,
         flags: Sequence[str] = ("-O2",),
         patch: Callable[[str], str] = lambda text: text,
+        whole: bool = False,
     ) -> None:
         self.spec, self.compiler, self.flags = project.spec, compiler, tuple(flags)
         self.memory: Memory = self.spec.memory(project.drop)
         folder = Path(tempfile.mkdtemp(prefix="pykernel-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.sources = write_sources(folder, {name: patch(text) for name, text in project.sources.items()})
-        self.library = folder / "model.so"
-        driver = write_sources(folder, {"replay.c": project.replay})
-        compile_c(compiler, [*self.sources, *driver], self.library, flags)
+        self._driver = write_sources(folder, {"replay.c": project.replay})
         self._ffi = cffi.FFI()
         self._ffi.cdef(_declarations(project))
-        self._lib: Any = self._ffi.dlopen(str(self.library))
+        self._whole: Any = None
+        core = [source for source in self.sources if source.name != f"{project.spec.name}_snapshot.c"]
+        self.library = folder / "model.so"
+        self._lib: Any = self._compiled(self.library, self.sources if whole else core)
+        if whole:
+            self._whole = self._lib
         self.call("init")
 
+    def _compiled(self, library: Path, sources: Sequence[Path]) -> Any:
+        compile_c(self.compiler, [*sources, *self._driver], library, self.flags)
+        return self._ffi.dlopen(str(library))
+
+    def _with_snapshots(self) -> Any:
+        """The same code with the snapshots: the memory is this object's, so that both libraries work on one model."""
+        if self._whole is None:
+            self._whole = self._compiled(self.library.with_name("whole.so"), self.sources)
+        return self._whole
+
     def function(self, name: str) -> Any:
-        return getattr(self._lib, f"{self.spec.name}_{name}")
+        library = self._with_snapshots() if name in SNAPSHOT_CALLS else self._lib
+        return getattr(library, f"{self.spec.name}_{name}")
 
     def pointer(self, array: np.ndarray, kind: str = "void *") -> Any:
         return self._ffi.cast(kind, array.ctypes.data)

@@ -204,13 +204,18 @@ def check(
     say(0.0, "generating C")
     project = build(spec, memory)
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
+
+    def make(c: Compiler, level: str) -> CModel:
+        """Snapshots make no samples: each compiler compiles them once."""
+        return CModel(project, c, tuple(level.split()), whole=level == levels[0])
+
     # compilers have threads of their own: a long stream does not keep them waiting
     with Threads() as compiling, Threads() as running:
         say(0.1, f"simulating with {first}")
         # at first one compiler alone, so that the first verdict does not wait for a core
-        made = [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[:1]]
+        made = [compiling.start(make, *built) for built in builds[:1]]
         reference = Reference(project, memory, x, y, first)
-        made += [compiling.start(CModel, project, c, tuple(level.split())) for c, level in builds[1:]]
+        made += [compiling.start(make, *built) for built in builds[1:]]
         more = {c: compiling.start(_sizes_and_coverage, project, c) for c in chosen}
         run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
         for i, done in enumerate(concurrent.futures.as_completed(run)):
