@@ -38,7 +38,7 @@ from pykernel.rows import Rows, as_rows, each_row
 from pykernel.training.svm import ENOUGH, FIRST, Dual, checked_duals, short
 
 LEFT = 1e-9
-"""A weight, or a u, that is smaller than this part of the largest is 0."""
+"""A weight that is smaller than this part of the largest is 0."""
 NEAR = 0.9
 """A vector without a weight stays if its price is above this.  Of two rows with a larger cosine in the kernel's space, only the one
 with the higher price enters at once."""
@@ -68,21 +68,23 @@ class Solution:
 def solve(dual: Dual, values: np.ndarray) -> Solution:
     """The machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot.
 
-    Functions are counted in the targets' unit, and the dual in parts of the box or of the prices' limit, whichever is smaller.
+    Functions are counted in the targets' unit, kernel values in their vector's largest, and the dual in parts of the box or of the
+    prices' limit, whichever is smaller.
     """
     q, n = len(dual.sign), values.shape[1]
-    scale = float(np.abs(values).max()) or 1.0
-    part = min(float(dual.most.mean()), 1 / scale)
+    scale = np.abs(values).max(axis=0)
+    scale[scale == 0] = 1.0
+    part = min(float(dual.most.mean()), 1 / float(scale.max()))
     limit = 1 / (part * scale)
     matrix = np.zeros((n + 1, q + n))
-    np.multiply(values.T[:, dual.rows], dual.sign / scale, out=matrix[:n, :q])
+    np.multiply((values / scale).T[:, dual.rows], dual.sign, out=matrix[:n, :q])
     matrix[n, :q] = dual.sign
     matrix[np.arange(n), q + np.arange(n)] = -1.0
     found = linprog(
         np.concatenate([dual.cost / dual.unit, np.zeros(n)]),
         A_eq=csc_array(matrix),
         b_eq=np.zeros(n + 1),
-        bounds=np.vstack([np.column_stack([np.zeros(q), dual.most / part]), np.tile([-limit, limit], (n, 1))]),
+        bounds=np.column_stack([np.concatenate([np.zeros(q), -limit]), np.concatenate([dual.most / part, limit])]),
         method="highs-ds",
     )
     if found.x is None or found.status != 0:
@@ -95,7 +97,6 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
     """u in the box, with 1'beta = 0: the side with the larger sum is made smaller."""
     u = np.clip(u, 0.0, dual.most)
-    u[u <= LEFT * dual.most] = 0.0
     above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
     least = min(above, below)
     return u * np.where(dual.sign > 0, least / max(above, 1e-300), least / max(below, 1e-300))
