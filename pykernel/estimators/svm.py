@@ -32,6 +32,8 @@ COMPARED = 2000
 """Widths and C are compared on at most so many samples."""
 ROUGHLY = 64
 """They are compared with at most so many vectors."""
+ROUGH_PRICE = 1.0
+"""So far prices may be too high while linear programming machines are compared."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -190,7 +192,10 @@ class _SupportVectorMachine(KernelMachine):
         given: Any,
         options: dict[str, Any],
     ) -> tuple[float, float]:
-        """The width and C with the least error on samples left out, then the least squared error."""
+        """The width and C with the least error on samples left out, then the least squared error.
+
+        Linear programming machines are compared with the vectors that they take, or the best C would be one for other vectors.
+        """
         each = _candidates(self.C) or []
         self.candidates_ = []
         if len(widths) * len(each) == 1:
@@ -202,19 +207,18 @@ class _SupportVectorMachine(KernelMachine):
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // COMPARED), seed) == 0)
         x, parts = X[at], _part(targets, at)
         folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
+        fixed = not (given is None or isinstance(given, int))
+        most = len(X) if fixed else given or MOST
+        n = min(ROUGHLY if self.penalty == "l1" else min(most, ROUGHLY), len(x))
         for width in widths:
             mine = kernel.with_width(width)
-            if given is None or isinstance(given, int):
-                most = given or MOST
-                n = ROUGHLY if self.penalty == "l1" else min(most, ROUGHLY)
-                basis = select_basis(x, mine, min(n, len(x)), **options)
-            else:
-                basis = reduced.chosen_basis(x, mine, given, {})
-                most = len(basis)
+            basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
                 parts_of = [dual.part(at) for dual in duals(c)]
                 if self.penalty == "l1":
-                    left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)
+                    rough = {"tolerance": ROUGH_PRICE, "n_max": most, "basis": basis if fixed else None}
+                    start = lp.train(x, mine, parts_of, start=basis.vectors, **rough).start
+                    left = lp.left_out(parts_of, mine, x, folds, start=start, **rough)
                 else:
                     left = svm.left_out(parts_of, basis, x, folds)
                 error = press if targets.positions is None else error_rate

@@ -29,7 +29,7 @@ MOST = 256
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
-RIDGES_LP = (0.1, 0.3, 1.0, 3.0, 10.0)
+RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
 """Those of a linear programming machine, whose C decides how many vectors remain.  It has no unit."""
 TUBE = 0.1
 """Half of the tube's width, in standard deviations of the label."""
