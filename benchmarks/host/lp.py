@@ -8,9 +8,9 @@ lp-rounds.csv  The linear program on bases of 64, 128, 256 and 512 vectors, as t
     those that enter by their prices ("prices", tolerance 0.001, to the machine of all rows).  "excess" is that of
     pykernel.training.lp.Round.  "seconds" is one solution by scipy.optimize.linprog, which has no hot start; "cold" and "hot" are solutions
     of the greedy ones by the HiGHS inside SciPy, which is private there, from nothing and from the solution before, with steps.
-lp.csv  Errors on 2,600 new rows of machines whose width is that, with 16 and 32 vectors, and with as many as they like: linear
+lp.csv  Errors on 2,600 new rows of machines whose width is that, with at most 16 and 32 vectors: linear
     programming machine (C by folds from 0.1, 0.3, 1, 3), support vector machine (C from 0.1, 1, 10, 100) and LS-SVM (ridge by
-    leave-one-out) on a greedy basis, and trained vectors, which train their widths, too.  "objective" is the linear programming machine's at C = 1.
+    leave-one-out) on a greedy basis, and trained vectors, which train their widths, too; and the first without a limit.
 
 Seconds are CPU time of one thread, beside other work.  Writes into docs/paper-002.md.
 """
@@ -132,33 +132,28 @@ def rounds(kind: str, name: str, rows: int, sizes: tuple[int, ...]) -> list[dict
 def compared(kind: str, name: str, rows: int) -> list[dict[str, Any]]:
     """Machines with few vectors."""
     x, y, new, labels, gamma = data(kind, name, rows)
-    kernel, (dual,) = MercerKernel("gaussian", gamma=gamma), duals(kind, y)
     sigma, classes = float(np.sqrt(0.5 / gamma)), kind == "classes"
     of_svm: Any = SupportVectorClassifier if classes else SupportVectorRegressor
     of_ridge: Any = LSSVMClassifier if classes else LSSVMRegressor
     of_trained: Any = TrainedKernelClassifier if classes else TrainedKernelRegressor
     found = []
     for size in (*SIZES, None):
-        machines = {
-            "linear program": of_svm(sigma=sigma, penalty="l1", C=LP_C, basis=size),
-            "support vectors": of_svm(sigma=sigma, C=SVM_C, basis=size),
-            "LS-SVM": of_ridge(sigma=sigma, basis=size),
-        } | ({} if size is None else {"trained": of_trained(size)})
+        machines = {"linear program": of_svm(sigma=sigma, penalty="l1", C=LP_C, basis=size)}
+        if size is not None:
+            machines |= {
+                "support vectors": of_svm(sigma=sigma, C=SVM_C, basis=size),
+                "LS-SVM": of_ridge(sigma=sigma, basis=size),
+                "trained": of_trained(size),
+            }
         for machine, model in machines.items():
             start = time.thread_time()
             model.fit(x, y)
             seconds = time.thread_time() - start
             f = model.decision_function(new) if classes else model.predict(new)
             vectors = model.vectors_ if machine == "trained" else model.basis_
-            alpha = getattr(model, "alpha_", None)
-            objective: Any = ""
-            if machine != "trained" and getattr(model, "C_", 1.0) == 1.0 and machine != "LS-SVM":
-                at = kernel.gram(x, vectors) @ alpha[:, 0] + model.bias_[0]
-                objective = float(np.abs(alpha).sum() + dual.primal(0.0, at))
             found.append(
                 {"kind": kind, "data": name, "rows": rows, "most": size or "", "machine": machine,
-                 "vectors": len(vectors), "C": getattr(model, "C_", ""), "error": wrong(kind, f, labels),
-                 "seconds": seconds, "objective": objective}
+                 "vectors": len(vectors), "C": getattr(model, "C_", ""), "error": wrong(kind, f, labels), "seconds": seconds}
             )  # fmt: skip
             print(*found[-1].values(), sep="\t", flush=True)
     return found
@@ -192,8 +187,7 @@ def tables(grown: Rows, machines: Rows) -> dict[str, str]:
         cells = {row["machine"]: row for row in machines if (row["kind"], row["data"], row["rows"], row["most"]) == key}
         line = [f"{key[1]}, {key[0]}", key[3] or "any"]
         for name in names:
-            row = cells.get(name)
-            line.append("" if row is None else f"{told(key[0], row['error'])} ({int(row['vectors']):,}; {float(row['seconds']):.2g} s)")
+            line += [taken(cells[name])] if name in cells else [""]
         lines.append(line)
     made["lp-machines"] = markdown(["data", "most vectors", *names], lines)
     return made
@@ -202,6 +196,10 @@ def tables(grown: Rows, machines: Rows) -> dict[str, str]:
 def digits(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Six of each number."""
     return [{key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows]
+
+
+def taken(row: dict[str, str]) -> str:
+    return f"{told(row['kind'], row['error'])} ({int(row['vectors']):,}; {float(row['seconds']):.2g} s)"
 
 
 def told(kind: str, error: str) -> str:
@@ -222,7 +220,9 @@ def main() -> None:
                 machines += compared(*task)
     if arguments.quick:
         return
-    written = [save(arguments.output / name, digits(of)) for name, of in (("lp-rounds.csv", grown), ("lp.csv", machines))]
+    written = [
+        save(arguments.output / name, digits(of)) for name, of in (("lp-rounds.csv", grown), ("lp.csv", machines))
+    ]
     if arguments.output == DATA:
         publish(tables(*written), PAGE)
 

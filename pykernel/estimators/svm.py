@@ -160,7 +160,11 @@ class _SupportVectorMachine(KernelMachine):
             basis, taught = None, duals(self.C_)
             if not (given is None or isinstance(given, int)):
                 basis = reduced.chosen_basis(X, self._mercer_kernel, given, {})
-            limits: dict[str, Any] = {"n_max": given or MOST if basis is None else len(X), "tolerance": plain(self.tol), "basis": basis}
+            limits: dict[str, Any] = {
+                "n_max": given or MOST if basis is None else len(X),
+                "tolerance": plain(self.tol),
+                "basis": basis,
+            }
             tell = self.progress if callable(self.progress) else lambda part, words: None
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             found: svm.Trained | lp.Trained
@@ -207,6 +211,8 @@ class _SupportVectorMachine(KernelMachine):
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // COMPARED), seed) == 0)
         x, parts = X[at], _part(targets, at)
         folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
+        # the losses of fewer samples weigh less beside a 1-norm
+        more = len(X) / len(at) if self.penalty == "l1" else 1.0
         fixed = not (given is None or isinstance(given, int))
         most = len(X) if fixed else given or MOST
         n = min(ROUGHLY if self.penalty == "l1" else min(most, ROUGHLY), len(x))
@@ -214,9 +220,9 @@ class _SupportVectorMachine(KernelMachine):
             mine = kernel.with_width(width)
             basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
-                parts_of = [dual.part(at) for dual in duals(c)]
+                parts_of = [dual.part(at) for dual in duals(c * more)]
                 if self.penalty == "l1":
-                    rough = {"tolerance": ROUGH_PRICE, "n_max": most, "basis": basis if fixed else None}
+                    rough: dict[str, Any] = {"tolerance": ROUGH_PRICE, "n_max": most, "basis": basis if fixed else None}
                     start = lp.train(x, mine, parts_of, start=basis.vectors, **rough).start
                     left = lp.left_out(parts_of, mine, x, folds, start=start, **rough)
                 else:

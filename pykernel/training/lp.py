@@ -306,7 +306,7 @@ def train(
             rounds.append(_round(duals, functions))
             stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
     alpha = _alpha(functions)
-    weighted = alpha.any(axis=1)
+    weighted = np.asarray(alpha.any(axis=1))
     weighted[0] |= not weighted.any()
     return Trained(
         SparseModel(kernel, vectors[weighted], alpha[weighted], np.array([each.solution.bias for each in functions])),
@@ -327,12 +327,14 @@ def _solved(
 ) -> list[_Function]:
     """The functions on other vectors.  One whose prices are low enough, and whose vectors have stayed, is what it was."""
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
-    made = []
+    made: list[_Function] = []
     for o, dual in enumerate(duals):
         tell(o / len(duals), f"solving for {len(vectors):,} vectors")
         last = before[o] if before else None
-        done = last is not None and last.residual <= tolerance and len(last.own) == len(vectors)
-        made.append(last if done else _Function.of(dual, values, rows, kernel, last.bound if last else 0.0))
+        if last is not None and last.residual <= tolerance and len(last.own) == len(vectors):
+            made.append(last)
+        else:
+            made.append(_Function.of(dual, values, rows, kernel, last.bound if last else 0.0))
     return made
 
 
@@ -367,7 +369,8 @@ def _entering(
     asked = rows.take(order[price[order] > 1 + tolerance / 2])
     size = np.sqrt(kernel.diagonal(asked))[:, None]
     there = np.abs(kernel.gram(asked, vectors)) / (size * np.sqrt(kernel.diagonal(vectors)))
-    like, taken = np.abs(kernel.gram(asked, asked)) / (size * size.T), []
+    like = np.abs(kernel.gram(asked, asked)) / (size * size.T)
+    taken: list[int] = []
     for j in np.flatnonzero(there.max(axis=1) < 1 - LEFT):
         if len(taken) < most and not (like[j, taken] > NEAR).any():
             taken.append(j)

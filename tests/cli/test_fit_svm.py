@@ -104,7 +104,10 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
         assert len(spec.expansion.vectors) == reports[-1]["vectors"]  # type: ignore[attr-defined]
         assert np.abs(weights).reshape(reports[-1]["vectors"], -1).max(axis=1).min() > 0
         assert reports[-1]["errors"]["cross_validated"] < 0.5 * reports[-1]["errors"]["trivial"]
-        assert [cell["ridge"] for cell in reports[-1]["table"]] in ([pytest.approx(0.3), 3.0], [3.0, pytest.approx(0.3)])
+        assert [cell["ridge"] for cell in reports[-1]["table"]] in (
+            [pytest.approx(0.3), 3.0],
+            [3.0, pytest.approx(0.3)],
+        )
     in_flash, few, free = reports
     assert in_flash["flash_bytes"] <= 600 and in_flash["basis"] is None and in_flash["model"] == "lp"
     assert few["vectors"] <= 7 < free["vectors"] < 160 and "more than 7 vectors were not allowed" in few["reached"]
@@ -125,8 +128,6 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
         (("--cv", "kept"), "--cv is 'kept'; of --model MODEL it must be a number of folds from 2"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    table: Any, run: Any, model: str, arguments: tuple[str, ...], sentence: str
-) -> None:
+def test_bad_input_is_one_sentence(table: Any, run: Any, model: str, arguments: tuple[str, ...], sentence: str) -> None:
     code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", model, *arguments)
     assert code == 2 and sentence.replace("MODEL", model) in " ".join(err.split()) and not Path("flow.toml").exists()

@@ -42,7 +42,9 @@ def not_promised(estimator: Any) -> dict[str, str]:
 
 
 @pytest.mark.in_turn(12)
-@parametrize_with_checks([kind(**FIXED, penalty=penalty) for kind in KINDS for penalty in ("l2", "l1")], expected_failed_checks=not_promised)
+@parametrize_with_checks(
+    [kind(**FIXED, penalty=penalty) for kind in KINDS for penalty in ("l2", "l1")], expected_failed_checks=not_promised
+)
 def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -128,7 +130,9 @@ def test_a_1_norm_leaves_the_vectors_with_a_weight() -> None:
     chosen = SupportVectorClassifier(sigma=[0.05, 1.0, 50.0], C=[0.01, 1.0], penalty="l1", cv=3, basis=9).fit(x, y)
     assert (chosen.sigma_, chosen.C_) == (1.0, 1.0) and len(chosen.candidates_) == 6
     numbers = samples()
-    both = SupportVectorRegressor(sigma=1.0, penalty="l1", basis=12).fit(numbers[0], np.column_stack([numbers[1], -2 * numbers[1]]))
+    both = SupportVectorRegressor(sigma=1.0, penalty="l1", basis=12).fit(
+        numbers[0], np.column_stack([numbers[1], -2 * numbers[1]])
+    )
     assert both.predict(x).shape == (300, 2) and both.to_spec("m").outputs == 2 and len(both.basis_) <= 12
     # the functions of other vectors only
     given = SupportVectorRegressor(sigma=1.0, penalty="l1", basis=x[:7]).fit(*numbers)
@@ -186,7 +190,7 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
     for parameters, sentence in (
         ({"C": 0.0}, "C is 0.0; it must be a number above 0, or several"),
         ({"C": None}, "C is None; it must be"),
-        ({"penalty": "l0"}, "penalty is 'l0'; it must be \"l1\" or \"l2\""),
+        ({"penalty": "l0"}, 'penalty is \'l0\'; it must be "l1" or "l2"'),
         ({"penalty": "l1", "kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
         ({"tol": 0}, "tol is 0; it must be a number above 0"),
         ({"cv": 1}, "cv is 1; it must be a whole number from 2"),

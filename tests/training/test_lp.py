@@ -14,11 +14,11 @@ from scipy.sparse import csc_array
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
+from pykernel.rows import as_rows
 from pykernel.training import lp
 from pykernel.training.lp import train
 from pykernel.training.svm import ENOUGH, Dual
 from tests.training.test_svm import KERNEL, samples
-
 
 KERNELS = {
     "gaussian": KERNEL,
@@ -114,7 +114,7 @@ def test_the_excess_bounds_what_is_missing_to_the_whole_program(numbers: bool, f
         beta = dual.beta(u)
         assert abs(beta.sum()) < 1e-9 * h.sum() and (u >= 0).all() and (u <= dual.most).all()
         price = np.abs(kernel.gram(x, x) @ beta)
-        np.testing.assert_allclose(lp.prices(kernel, lp.as_rows(x), beta), price, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(lp.prices(kernel, as_rows(x), beta), price, rtol=1e-9, atol=1e-9)
         assert dual.dual(0.0, u) / max(1.0, price.max()) <= theirs * (1 + 1e-6)
 
 
@@ -126,7 +126,10 @@ def test_a_weight_is_as_so_many_rows(numbers: bool) -> None:
     if numbers:
         duals = [Dual.of_values(y, 0.1, 2.0 * times), Dual.of_values(labels, 0.1, 2.0)]
     else:
-        duals = [Dual.of_classes((y > 0).astype(int), 2, 2.0 * times)[0], Dual.of_classes((labels > 0).astype(int), 2, 2.0)[0]]
+        duals = [
+            Dual.of_classes((y > 0).astype(int), 2, 2.0 * times)[0],
+            Dual.of_classes((labels > 0).astype(int), 2, 2.0)[0],
+        ]
     once = train(x, KERNEL, [duals[0]], tolerance=1e-6)
     repeated = train(again, KERNEL, [duals[1]], tolerance=1e-6)
     # optima need not be unique: each is as good in the other's problem
@@ -149,7 +152,9 @@ def test_few_vectors_are_those_with_the_largest_terms_with_new_weights() -> None
     for o, dual in enumerate(duals):  # each function is the best on them
         alone = lp.solve(dual, KERNEL.gram(x, kept))
         ours = np.abs(few.model.alpha[:, o]).sum() + dual.primal(0.0, few.model.predict(x)[:, o])
-        assert ours == pytest.approx(np.abs(alone.alpha).sum() + dual.primal(0.0, KERNEL.gram(x, kept) @ alone.alpha + alone.bias))
+        assert ours == pytest.approx(
+            np.abs(alone.alpha).sum() + dual.primal(0.0, KERNEL.gram(x, kept) @ alone.alpha + alone.bias)
+        )
     assert not few.good and whole.good
 
 

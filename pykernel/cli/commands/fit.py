@@ -38,7 +38,9 @@ from pykernel.workflows.asked import MANY_ROWS
         rare=True,
     ),
     classes=option("--classes", value="A,B", text="Classes; of two, the second is positive.", without="sorted"),
-    model=option("--model", value="MODEL", text="kfd, ls-svm, krr, svm, lp or trained.", without="kfd; ls-svm for numbers"),
+    model=option(
+        "--model", value="MODEL", text="kfd, ls-svm, krr, svm, lp or trained.", without="kfd; ls-svm for numbers"
+    ),
     kernel=option(
         "--kernel",
         value="KERNEL",
