@@ -373,7 +373,7 @@ def _entering(
     taken: list[int] = []
     for j in np.flatnonzero(there.max(axis=1) < 1 - LEFT):
         if len(taken) < most and not (like[j, taken] > NEAR).any():
-            taken.append(j)
+            taken.append(int(j))
     return asked[taken]
 
 

@@ -13,12 +13,13 @@ import benchmarks.papers.basis_reference as reference
 import benchmarks.papers.paper_002_page as page
 import benchmarks.papers.paper_002_tasks as tasks
 from benchmarks import tables
-from benchmarks.host import svm
+from benchmarks.host import lp, svm
 from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
 
 FOLDER = DATA / "paper-002"
 TEXT = tables.read(DOCS / "paper-002.md")
+SPACED = " ".join(TEXT.split())
 NAMES = {
     "subsets", "widths", "risk", "readings", "rules", "digits", "pictures", "preconditioning", "bounds", "gains", "errata"
 }  # fmt: skip
@@ -252,3 +253,35 @@ def test_support_vector_machines_are_as_the_page_says():
         assert lost <= float(row["excess"]) + 1e-3
     tried = {(int(row["rows"]), int(row["vectors"])) for row in rows if row["machine"] == "low rank"}
     assert max(vectors for count, vectors in tried if count > 2000) < 1000 <= max(v for _, v in tried)
+
+
+def test_linear_programming_machines_are_as_the_page_says():
+    """6.2: how sparse, how the vectors come, what a hot start saves, and errors beside other machines of as many vectors."""
+    grown, machines = tables.load(DATA / "lp-rounds.csv"), tables.load(DATA / "lp.csv")
+    for name, table in lp.tables(grown, machines).items():
+        assert f"<!-- {name} -->\n\n{table}\n<!-- end -->" in TEXT
+    weights, least_vectors, missing, bounds, parts = [], [], [], [], []
+    for task in dict.fromkeys((row["kind"], row["data"], row["rows"]) for row in grown):
+        mine = [row for row in grown if (row["kind"], row["data"], row["rows"]) == task]
+        least = float(mine[-1]["objective"])
+        for row in mine:
+            lost = 1 - least / float(row["objective"])
+            assert -1e-6 <= lost <= float(row["excess"]) + 1e-5
+        if task[2] != "2000":
+            continue
+        weights.append(int(mine[-1]["weighted"]))
+        least_vectors.append(int(mine[-1]["vectors"]))
+        greedy = [row for row in mine if row["growth"] == "greedy"]
+        assert greedy[-1]["vectors"] == "512"
+        missing.append(float(greedy[-1]["objective"]) / least - 1)
+        bounds.append(float(greedy[-1]["excess"]))
+        cold, hot = (sum(float(row[name]) for row in greedy[1:]) for name in ("cold", "hot"))
+        parts.append(hot / cold)
+    assert f"{weights[0]}, {weights[1]} and {weights[2]} vectors have a weight" in SPACED
+    assert f"{min(least_vectors)} to {max(least_vectors)} vectors end at" in SPACED
+    assert f"{100 * min(missing):.1f} to {100 * max(missing):.1f} % above" in SPACED
+    assert f"{100 * min(bounds):.0f} to {100 * max(bounds):.0f} %." in SPACED
+    assert f"{min(parts):.2f} to {max(parts):.2f} of the seconds" in SPACED
+    for key in dict.fromkeys((row["kind"], row["data"], row["most"]) for row in machines if row["most"]):
+        error = {row["machine"]: float(row["error"]) for row in machines if (row["kind"], row["data"], row["most"]) == key}
+        assert error["trained"] < error["linear program"] < min(error["support vectors"], error["LS-SVM"]), key
