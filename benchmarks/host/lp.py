@@ -8,9 +8,9 @@ lp-rounds.csv  The linear program on bases of 64, 128, 256 and 512 vectors, as t
     those that enter by their prices ("prices", tolerance 0.001, to the machine of all rows).  "excess" is that of
     pykernel.training.lp.Round.  "seconds" is one solution by scipy.optimize.linprog, which has no hot start; "cold" and "hot" are solutions
     of the greedy ones by the HiGHS inside SciPy, which is private there, from nothing and from the solution before, with steps.
-lp.csv  Errors on 2,600 new rows of machines whose width is that, with at most 16 and 32 vectors: linear
+lp.csv  Errors on 2,600 new rows of machines whose width is that, with at most 16 vectors: linear
     programming machine (C by folds from 0.1, 0.3, 1, 3), support vector machine (C from 0.1, 1, 10, 100) and LS-SVM (ridge by
-    leave-one-out) on a greedy basis, and trained vectors, which train their widths, too; and the first without a limit.
+    leave-one-out) on a greedy basis, and trained vectors, which train their widths, too.
 
 Seconds are CPU time of one thread, beside other work.  Writes into docs/paper-002.md.
 """
@@ -52,7 +52,7 @@ GROWN = {
     ("numbers", "bike rentals", 2000): (64, 128, 256, 512),
     ("classes", "waves", 10_000): (64, 128),
 }
-SIZES = (16, 32)
+FEW, COMPARED = 16, 2000
 LP_C, SVM_C = (0.1, 0.3, 1.0, 3.0), (0.1, 1.0, 10.0, 100.0)
 TOLERANCE = {2000: 1e-3, 10_000: 0.1}
 
@@ -136,26 +136,24 @@ def compared(kind: str, name: str, rows: int) -> list[dict[str, Any]]:
     of_svm: Any = SupportVectorClassifier if classes else SupportVectorRegressor
     of_ridge: Any = LSSVMClassifier if classes else LSSVMRegressor
     of_trained: Any = TrainedKernelClassifier if classes else TrainedKernelRegressor
+    machines = {
+        "linear program": of_svm(sigma=sigma, penalty="l1", C=LP_C, basis=FEW),
+        "support vectors": of_svm(sigma=sigma, C=SVM_C, basis=FEW),
+        "LS-SVM": of_ridge(sigma=sigma, basis=FEW),
+        "trained": of_trained(FEW),
+    }
     found = []
-    for size in (*SIZES, None):
-        machines = {"linear program": of_svm(sigma=sigma, penalty="l1", C=LP_C, basis=size)}
-        if size is not None:
-            machines |= {
-                "support vectors": of_svm(sigma=sigma, C=SVM_C, basis=size),
-                "LS-SVM": of_ridge(sigma=sigma, basis=size),
-                "trained": of_trained(size),
-            }
-        for machine, model in machines.items():
-            start = time.thread_time()
-            model.fit(x, y)
-            seconds = time.thread_time() - start
-            f = model.decision_function(new) if classes else model.predict(new)
-            vectors = model.vectors_ if machine == "trained" else model.basis_
-            found.append(
-                {"kind": kind, "data": name, "rows": rows, "most": size or "", "machine": machine,
-                 "vectors": len(vectors), "C": getattr(model, "C_", ""), "error": wrong(kind, f, labels), "seconds": seconds}
-            )  # fmt: skip
-            print(*found[-1].values(), sep="\t", flush=True)
+    for machine, model in machines.items():
+        start = time.thread_time()
+        model.fit(x, y)
+        seconds = time.thread_time() - start
+        f = model.decision_function(new) if classes else model.predict(new)
+        vectors = model.vectors_ if machine == "trained" else model.basis_
+        found.append(
+            {"kind": kind, "data": name, "rows": rows, "machine": machine, "vectors": len(vectors),
+             "C": getattr(model, "C_", ""), "error": wrong(kind, f, labels), "seconds": seconds}
+        )  # fmt: skip
+        print(*found[-1].values(), sep="\t", flush=True)
     return found
 
 
@@ -183,13 +181,10 @@ def tables(grown: Rows, machines: Rows) -> dict[str, str]:
     made = {"lp-rounds": markdown([*heads, "cold, hot", "steps"], lines)}
     names = list(dict.fromkeys(row["machine"] for row in machines))
     lines = []
-    for key in dict.fromkeys((row["kind"], row["data"], row["rows"], row["most"]) for row in machines):
-        cells = {row["machine"]: row for row in machines if (row["kind"], row["data"], row["rows"], row["most"]) == key}
-        line = [f"{key[1]}, {key[0]}", key[3] or "any"]
-        for name in names:
-            line += [taken(cells[name])] if name in cells else [""]
-        lines.append(line)
-    made["lp-machines"] = markdown(["data", "most vectors", *names], lines)
+    for key in dict.fromkeys((row["kind"], row["data"]) for row in machines):
+        cells = {row["machine"]: taken(row) for row in machines if (row["kind"], row["data"]) == key}
+        lines.append([f"{key[1]}, {key[0]}", *(cells[name] for name in names)])
+    made["lp-machines"] = markdown(["data", *names], lines)
     return made
 
 
@@ -216,7 +211,7 @@ def main() -> None:
     with one_thread:
         for task, sizes in list(GROWN.items())[: 1 if arguments.quick else None]:
             grown += rounds(*task, sizes)
-            if task[2] == 2000:
+            if task[2] == COMPARED:
                 machines += compared(*task)
     if arguments.quick:
         return
