@@ -447,6 +447,13 @@ RESULTS: dict[str, Result] = {
     "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
     "skfa": Result("-m benchmarks.host.skfa", ("skfa.csv", "skfa.png"), "minutes", (), (BASES, BKFE, SUBSPACE)),
     "svm": Result("-m benchmarks.host.svm", ("svm.csv",), "minutes", (), (BASES, LOW_RANK, "pykernel.training.svm")),
+    "lp": Result(
+        "-m benchmarks.host.lp",
+        ("lp.csv", "lp-rounds.csv"),
+        "minutes",
+        (),
+        (BASES, REDUCED, *(f"pykernel.training.{name}" for name in ("lp", "svm", "trained", "vectors"))),
+    ),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(
         "-m benchmarks.host.rule_front", ("rule-front.csv",), "minutes", ("default", "techniques", "recursive")

@@ -1,7 +1,7 @@
-"""Support vector machines on a greedy basis, as scikit-learn estimators.
+"""Support vector machines on a greedy basis, and linear programming machines, as scikit-learn estimators.
 
-They train on the host in float64, by an interior-point method whose Gram matrix has low rank.  ``to_spec`` gives a frozen
-model: a sum over the basis vectors.
+They train on the host in float64: the former by an interior-point method whose Gram matrix has low rank, the latter by HiGHS.
+``to_spec`` gives a frozen model: a sum over the vectors.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunc
 from pykernel.estimators.kernel_machine import ATTRIBUTES as OF_MACHINES
 from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
-from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, plain, whole
+from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
-from pykernel.training import reduced, svm
+from pykernel.spec.model import Spec
+from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press
 from pykernel.training.selection import default_widths, stratified_folds
@@ -31,6 +32,8 @@ COMPARED = 2000
 """Widths and C are compared on at most so many samples."""
 ROUGHLY = 64
 """They are compared with at most so many vectors."""
+ROUGH_PRICE = 1.0
+"""So far prices may be too high while linear programming machines are compared."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -41,7 +44,15 @@ PARAMETERS = {
             "a number above 0, or several to choose from", lambda v: v is not None and _candidates(v) is not None
         ),
         text="""float or sequence of floats
-        Weight of a sample's loss beside ``1/2 |f|^2``. A sequence: chosen by cross-validation.""",
+        Weight of a sample's loss beside the penalty. A sequence: chosen by cross-validation.""",
+    ),
+    "penalty": Parameter(
+        default="l2",
+        kind=str,
+        must=one_of("l1", "l2"),
+        text="""{"l1", "l2"}
+        "l2": ``1/2 |f|^2``, a support vector machine. "l1": ``sum of |alpha|``, a linear programming machine, most of whose
+        weights are 0.""",
     ),
     "epsilon": Parameter(
         default=0.1,
@@ -53,7 +64,8 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: most expansion vectors; the basis grows from 64 vectors, doubling, until ``tol`` is kept. None: at most
-        1,024. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
+        1,024. With ``penalty="l1"`` most vectors with a weight: if more have one in the end, those with the largest terms get
+        new weights. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -62,7 +74,8 @@ PARAMETERS = {
         must=POSITIVE,
         text="""float
         Largest residual of the KKT conditions with all kernel values, for classes in units of the margin (LIBSVM's ``tol``),
-        for numbers in standard deviations of the label (or in epsilon, if that is larger).""",
+        for numbers in standard deviations of the label (or in epsilon, if that is larger). With ``penalty="l1"``: by which part
+        the weight of a sample's function may be worth more than it costs.""",
     ),
     "cv": Parameter(
         default=5,
@@ -91,18 +104,19 @@ ATTRIBUTES = {
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
         Weights of the samples in the dual, from -C to C times a sample's weight. The functions are sums over ``basis_``.""",
     "rounds_": """list of dict
-        Of each basis what a pykernel.training.svm.Round has: vectors, steps, objective, residual, excess (the part of the
-        objective that can be too much), …""",
+        Of each basis what a pykernel.training.svm.Round has, or a pykernel.training.lp.Round: vectors, steps, objective,
+        residual, excess (the part of the objective that can be too much), …""",
     "reached_": """str
         A sentence: what the last basis reached, and why it grew no further.""",
-    "reduced_": """pykernel.training.reduced.ReducedModel
-        The same functions of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
+    "reduced_": """pykernel.training.reduced.ReducedModel or None
+        The same functions of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
+        ``penalty="l1"``.""",
     "candidates_": """list of dict
         Widths and ``C`` that were compared, the best first: width, C, error, press (mean squared difference to the
         targets).""",
     "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
-        The functions at each sample, of models trained without its fold, on the same basis; NaN where a sample's weight is
-        0.""",
+        The functions at each sample, of models trained without its fold, on the same basis (with ``penalty="l1"``, on those
+        vectors and others that enter); NaN where a sample's weight is 0.""",
     "cv_error_": """float
         {error} there.""",
     "calibration_": """ndarray of shape (n_functions, 2)
@@ -143,16 +157,26 @@ class _SupportVectorMachine(KernelMachine):
             widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
             width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options)
             self._take_kernel(kernel, width)
-            grows, taught = given is None or isinstance(given, int), duals(self.C_)
-            found = svm.train(
-                X, self._mercer_kernel, taught, n_max=(given or MOST) if grows else len(X), tolerance=plain(self.tol),
-                basis=None if grows else reduced.chosen_basis(X, self._mercer_kernel, given, {}),
-                tell=self.progress if callable(self.progress) else lambda part, words: None, **options,
-            )  # fmt: skip
+            basis, taught = None, duals(self.C_)
+            if not (given is None or isinstance(given, int)):
+                basis = reduced.chosen_basis(X, self._mercer_kernel, given, {})
+            limits: dict[str, Any] = {
+                "n_max": given or MOST if basis is None else len(X),
+                "tolerance": plain(self.tol),
+                "basis": basis,
+            }
+            tell = self.progress if callable(self.progress) else lambda part, words: None
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
-            self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
+            found: svm.Trained | lp.Trained
+            if self.penalty == "l1":
+                found = lp.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
+                self.reduced_, self.basis_ = None, found.model.vectors
+                left_out = lp.left_out(taught, self._mercer_kernel, X, folds, start=found.start, tell=tell, **limits)
+            else:
+                found = svm.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
+                self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
+                left_out = svm.left_out(taught, found.model.basis, X, folds)
             self._solved(found.model, X, some, None)
-            left_out = svm.left_out(taught, found.model.basis, X, folds)
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
         self.dual_coef_[counts] = found.beta
         self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
@@ -172,7 +196,10 @@ class _SupportVectorMachine(KernelMachine):
         given: Any,
         options: dict[str, Any],
     ) -> tuple[float, float]:
-        """The width and C with the least error on samples left out, then the least squared error."""
+        """The width and C with the least error on samples left out, then the least squared error.
+
+        Linear programming machines are compared with the vectors that they take, or the best C would be one for other vectors.
+        """
         each = _candidates(self.C) or []
         self.candidates_ = []
         if len(widths) * len(each) == 1:
@@ -184,14 +211,22 @@ class _SupportVectorMachine(KernelMachine):
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // COMPARED), seed) == 0)
         x, parts = X[at], _part(targets, at)
         folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
+        # the losses of fewer samples weigh less beside a 1-norm
+        more = len(X) / len(at) if self.penalty == "l1" else 1.0
+        fixed = not (given is None or isinstance(given, int))
+        most = len(X) if fixed else given or MOST
+        n = min(ROUGHLY if self.penalty == "l1" else min(most, ROUGHLY), len(x))
         for width in widths:
             mine = kernel.with_width(width)
-            if given is None or isinstance(given, int):
-                basis = select_basis(x, mine, min(given or MOST, ROUGHLY, len(x)), **options)
-            else:
-                basis = reduced.chosen_basis(x, mine, given, {})
+            basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
-                left = svm.left_out([dual.part(at) for dual in duals(c)], basis, x, folds)
+                parts_of = [dual.part(at) for dual in duals(c * more)]
+                if self.penalty == "l1":
+                    rough: dict[str, Any] = {"tolerance": ROUGH_PRICE, "n_max": most, "basis": basis if fixed else None}
+                    start = lp.train(x, mine, parts_of, start=basis.vectors, **rough).start
+                    left = lp.left_out(parts_of, mine, x, folds, start=start, **rough)
+                else:
+                    left = svm.left_out(parts_of, basis, x, folds)
                 error = press if targets.positions is None else error_rate
                 self.candidates_.append(
                     {"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)}
@@ -199,12 +234,17 @@ class _SupportVectorMachine(KernelMachine):
         self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
         return self.candidates_[0]["width"], self.candidates_[0]["C"]
 
+    def _nystrom(self, *arguments: Any) -> Spec:
+        self._where.need(self.penalty == "l2", 'rule is "nystrom", which is of penalty "l2"; leave rule out')
+        return super()._nystrom(*arguments)
+
 
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     """Support vector machine for classes, whose interior-point method works on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
-    and -1. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    and -1. ``penalty="l1"`` has ``sum of |alpha|`` in place of ``1/2 |f|^2``, which leaves few vectors (a linear programming
+    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
     function, against all others, and the largest decides. The basis grows until these are the functions of all samples.
 
     Parameters
@@ -226,7 +266,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
     References
     ----------
-    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Section 6.1.
+    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Sections 6.1, 6.2.
 
     Vanderbei, R. J. (1994). LOQO: an interior point code for quadratic programming. Princeton University, SOR-94-15.
 
@@ -292,7 +332,8 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
     """Support vector machine for numbers, whose interior-point method works on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
-    one for each label. The basis grows until these are the functions of all samples.
+    one for each label. ``penalty="l1"`` has ``sum of |alpha|`` in place of ``1/2 |f|^2``, which leaves few vectors (a linear
+    programming machine). The basis grows until these are the functions of all samples.
 
     Parameters
     ----------
@@ -312,7 +353,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     References
     ----------
-    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Section 6.1.
+    Smola, A. J. and Schölkopf, B. (2000). Sparse greedy matrix approximation for machine learning. ICML. Sections 6.1, 6.2.
 
     Examples
     --------

@@ -101,7 +101,7 @@ class Dual:
             for owner in owners
         ]
         for owner, dual in zip(owners, made, strict=True):
-            if abs(dual.sign.sum()) == len(places):
+            if dual.one_sided:
                 raise UserError(
                     f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give both kinds"
                 )
@@ -143,6 +143,11 @@ class Dual:
         """1e-5 of the objective of f = 0: added to an objective, which may be 0, before something is measured in parts of it."""
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
+    @property
+    def one_sided(self) -> float:
+        """1 or -1 where all rows are of one class, else 0."""
+        return float(self.sign[0]) if abs(self.sign.sum()) == len(self.sign) else 0.0
+
     def part(self, rows: np.ndarray) -> Self:
         """The dual of some rows, given by increasing positions."""
         place = np.full(self.count, -1)
@@ -151,6 +156,17 @@ class Dual:
         return type(self)(
             place[self.rows[mine]], self.sign[mine], self.cost[mine], self.most[mine], len(rows), self.unit
         )
+
+
+def checked_duals(duals: Sequence[Dual], rows: int) -> list[Dual]:
+    """Raises UserError unless there are duals, and each is of so many rows."""
+    duals = list(duals)
+    if not duals:
+        raise UserError("there is no dual; give one for each function")
+    for dual in duals:
+        if dual.count != rows:
+            raise UserError(f"there are {rows:,} rows, but a dual of {dual.count:,}; there must be as many")
+    return duals
 
 
 def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
@@ -393,8 +409,8 @@ class Trained:
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
         told = (
-            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is {_short(last.residual)}, and with all kernel values the "
-            f"objective would be lower by {'' if every else 'about '}{_short(100 * last.excess)} % at most"
+            f"with {last.vectors:,} vector{'s' * (last.vectors != 1)} the KKT residual on {on} is {short(last.residual)}, and with all kernel values the "
+            f"objective would be lower by {'' if every else 'about '}{short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
             told += f"; rounding ended the interior-point method at a gap of {last.gap:.1g}: scale the data, or take a smaller C"
@@ -445,12 +461,7 @@ def train(
         One sentence says what was wrong with an argument, or that nothing can be chosen.
     """
     rows = as_rows(x)
-    duals = list(duals)
-    if not duals:
-        raise UserError("there is no dual; give one for each function")
-    for dual in duals:
-        if dual.count != len(rows):
-            raise UserError(f"there are {len(rows):,} rows, but a dual of {dual.count:,}; there must be as many")
+    duals = checked_duals(duals, len(rows))
     n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
     n, n_max = min(checked_count(first, "first", 1), n_max, len(rows)), min(n_max, len(rows))
     generator = np.random.default_rng(seed)
@@ -487,7 +498,7 @@ def train(
         return replace(found, stopped="it was interrupted", interrupted=True)
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
     """Two digits."""
     return f"{float(f'{number:.2g}'):g}"
 
@@ -549,8 +560,8 @@ def left_out(duals: Sequence[Dual], basis: Basis, x: Any, folds: np.ndarray) -> 
             features, there = FeatureRows(basis, rows.take(others), keep=KEPT), basis.features(rows.take(asked))
             for o, dual in enumerate(duals):
                 part = dual.part(others)
-                if abs(part.sign.sum()) == len(part.sign):
-                    values[asked, o] = part.sign[0]
+                if part.one_sided:
+                    values[asked, o] = part.one_sided
                     continue
                 solution = solve(part, features)
                 values[asked, o] = there @ _product(features, part.beta(solution.u))[1] + solution.bias

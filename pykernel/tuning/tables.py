@@ -18,7 +18,7 @@ from pykernel.telling import Show, gaps_told, refuse
 from pykernel.tuning.combinations import Content
 from pykernel.tuning.stage import Stage
 
-MODELS = ("kfd", "ls-svm", "krr", "svm", "trained")
+MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained")
 """Models that can be trained on such a table."""
 
 

@@ -104,7 +104,7 @@ def fit(
     signal : Spec or path, optional
         A spec whose [signal] makes the inputs of raw rows.
     model : str, optional
-        kfd, ls-svm, krr, svm or trained; by default the better of vectors that are chosen and trained.
+        kfd, ls-svm, krr, svm, lp or trained; by default the better of vectors that are chosen and trained.
     kernel, sigma, gamma, coef0, degree : str, numbers
         The kernel, and the widths to try.
     ridge : float or list of float, optional
@@ -145,7 +145,7 @@ def fit(
         show(0.0, "starting")
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
-        elif table.model == "svm":
+        elif table.model in ("svm", "lp"):
             from pykernel.workflows.svm import fit as train
         elif given.model is None:
             from pykernel.workflows.trained import fit_beside as train

@@ -1,4 +1,6 @@
-"""``fit`` with a support vector machine: width and ridge by folds, a basis that grows until the machine is that of all rows."""
+"""``fit`` with a support vector machine or a linear programming machine: width and ridge by folds, vectors until the machine is
+that of all rows.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,8 @@ MOST = 256
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
+RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
+"""Those of a linear programming machine, whose C decides how many vectors remain.  It has no unit."""
 TUBE = 0.1
 """Half of the tube's width, in standard deviations of the label."""
 NOT_HERE = ("coding", "by", "loss", "jobs", "plot")
@@ -36,7 +40,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
     for name in NOT_HERE:
         if getattr(options, name) != getattr(FitAsked, name):
-            raise UserError(f"{option(name)} is not of {option('model')} svm; leave {option(name)} out")
+            raise UserError(f"{option(name)} is not of {option('model')} {options.model}; leave {option(name)} out")
     need_known(options.basis or "auto", METHODS, "basis")
     train, test = held_out(table, options.hold_out, options.seed)
     job = SvmJob(options, table, train, test, scales(table, train, options.standardise))
@@ -51,7 +55,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
 
 @dataclass(frozen=True)
 class SvmJob(Job):
-    """As ``Job``, with the estimator for support vector machines."""
+    """As ``Job``, with the estimators for both machines."""
 
     def vectors(self) -> int:
         self.need_vectors()
@@ -66,18 +70,28 @@ class SvmJob(Job):
         """The label's standard deviation; of classes 1."""
         return 1.0 if self.table.classes else float(self.rows[1].std()) or 1.0
 
+    @property
+    def sparse(self) -> bool:
+        return self.options.model == "lp"
+
+    @property
+    def ridge(self) -> float:
+        """C times the ridge: |f|^2 has the unit of the losses' square, the 1-norm that of the losses."""
+        return 1.0 if self.sparse else self.unit
+
     def machine(self, vectors: int | None) -> Any:
         options, unit, method = self.options, self.unit, self.options.basis or "auto"
         trained_for = "float32" if options.precision == "int16" else options.precision
         parameters = kernel_parameters(options)
-        ridges = parameters.pop("ridge", RIDGES)
+        ridges = parameters.pop("ridge", RIDGES_LP if self.sparse else RIDGES)
         # a vector that float32 can hardly distinguish from the span of those before it is not chosen
         chosen = {"method": method, "epsilon": LEAST_ALD_THRESHOLD.get(trained_for, 0.0) or 1e-10}
         parameters |= {
-            "C": [unit / ridge for ridge in ridges],
+            "C": [self.ridge / ridge for ridge in ridges],
+            "penalty": "l1" if self.sparse else "l2",
             "basis": vectors,
             "basis_params": chosen | method_options(options.with_, method),
-            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} svm it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} {options.model} it must be"),
             "precision": trained_for,
             "random_state": options.seed,
         }
@@ -99,15 +113,15 @@ class SvmJob(Job):
         machine, classes = estimator_of(made.trained), self.table.classes is not None
         name = width_name(machine.kernel)
         shown = float if classes else root
-        cells = [{**cell, "ridge": self.unit / cell.pop("C")} for cell in map(dict, machine.candidates_)]
+        cells = [{**cell, "ridge": self.ridge / cell.pop("C")} for cell in map(dict, machine.candidates_)]
         best: dict[float, dict[str, Any]] = {}
         for cell in cells:
             best.setdefault(cell["width"], cell)
-        taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.unit / machine.C_}
+        taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
         told = [*self.table.warnings]
         typical = 1.0 if classes else root(machine.cv_error_)
         told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision')} float64")
-        basis = machine.reduced_.basis
+        basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,
             "best": taken,
@@ -122,7 +136,7 @@ class SvmJob(Job):
             "table": cells,
             "widths": [best[width] for width in sorted(best)],
             "vectors": made.vectors,
-            "basis": {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
+            "basis": None if basis is None else {key: getattr(basis, key) for key in ("method", "reason", "stopped")},
             "support_vectors": len(machine.support_),
             "rounds": machine.rounds_,
             "reached": machine.reached_,

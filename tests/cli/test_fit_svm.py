@@ -91,20 +91,43 @@ def test_ctrl_c_keeps_the_last_basis(table: Any, run: Any, monkeypatch: pytest.M
     assert len(load_spec("flow.toml").expansion.vectors) == 8  # type: ignore[attr-defined]
 
 
+def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
+    """Of --model lp only vectors with a weight are written; the limits are those of any model."""
+    tried = ("--label", "y", "--sigma", "2", "--ridge", "0.3,3", "--model", "lp", "--cv", "3", "--json")
+    reports = []
+    for file, limit in (("kinds", ("--flash", "600")), ("flow", ("-n", "7")), ("flow", ())):
+        code, out, err = run("fit", f"{file}.csv", "-o", f"{file}{len(reports)}.toml", *tried, *limit)
+        assert code == 0, err
+        reports.append(dict(json.loads(out)))
+        spec = load_spec(f"{file}{len(reports) - 1}.toml")
+        weights = np.array(spec.expansion.weights)  # type: ignore[attr-defined]
+        assert len(spec.expansion.vectors) == reports[-1]["vectors"]  # type: ignore[attr-defined]
+        assert np.abs(weights).reshape(reports[-1]["vectors"], -1).max(axis=1).min() > 0
+        assert reports[-1]["errors"]["cross_validated"] < 0.5 * reports[-1]["errors"]["trivial"]
+        assert [cell["ridge"] for cell in reports[-1]["table"]] in (
+            [pytest.approx(0.3), 3.0],
+            [3.0, pytest.approx(0.3)],
+        )
+    in_flash, few, free = reports
+    assert in_flash["flash_bytes"] <= 600 and in_flash["basis"] is None and in_flash["model"] == "lp"
+    assert few["vectors"] <= 7 < free["vectors"] < 160 and "more than 7 vectors were not allowed" in few["reached"]
+
+
+@pytest.mark.parametrize("model", ["svm", "lp"])
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (("--coding", "signs"), "--coding is not of --model svm; leave --coding out"),
-        (("--plot", "a.png"), "--plot is not of --model svm; leave --plot out"),
-        (("--loss", "squared"), "--loss is not of --model svm; leave --loss out"),
+        (("--coding", "signs"), "--coding is not of --model MODEL; leave --coding out"),
+        (("--plot", "a.png"), "--plot is not of --model MODEL; leave --plot out"),
+        (("--loss", "squared"), "--loss is not of --model MODEL; leave --loss out"),
         (("--basis", "efsv"), "--basis efsv is not known; did you mean 'efvs'"),
         (("--kernel", "sigmoid"), "the sigmoid kernel is not positive definite"),
         (("--ridge", "0"), "--ridge holds 0; each must be above zero"),
         (("-n", "0"), "--n-max is 0; it must be from 1 to 160"),
         (("--flash", "30"), "--flash is 30 bytes, but one vector"),
-        (("--cv", "kept"), "--cv is 'kept'; of --model svm it must be a number of folds from 2"),
+        (("--cv", "kept"), "--cv is 'kept'; of --model MODEL it must be a number of folds from 2"),
     ],
 )
-def test_bad_input_is_one_sentence(table: Any, run: Any, arguments: tuple[str, ...], sentence: str) -> None:
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", "svm", *arguments)
-    assert code == 2 and sentence in " ".join(err.split()) and not Path("flow.toml").exists()
+def test_bad_input_is_one_sentence(table: Any, run: Any, model: str, arguments: tuple[str, ...], sentence: str) -> None:
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", model, *arguments)
+    assert code == 2 and sentence.replace("MODEL", model) in " ".join(err.split()) and not Path("flow.toml").exists()

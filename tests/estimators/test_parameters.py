@@ -90,12 +90,12 @@ SIGNATURES = {
         averages=None, periods=None, max_abs=None, resolution=None, precision='float32'
     """,
     "SupportVectorClassifier": """
-        kernel='gaussian', *, sigma=None, gamma=None, coef0=1.0, degree=3, C=1.0, basis=None, basis_params=None, tol=0.1, cv=5,
-        progress=False, precision='float32', random_state=0
+        kernel='gaussian', *, sigma=None, gamma=None, coef0=1.0, degree=3, C=1.0, penalty='l2', basis=None,
+        basis_params=None, tol=0.1, cv=5, progress=False, precision='float32', random_state=0
     """,
     "SupportVectorRegressor": """
-        kernel='gaussian', *, sigma=None, gamma=None, coef0=1.0, degree=3, C=1.0, epsilon=0.1, basis=None, basis_params=None,
-        tol=0.1, cv=5, progress=False, precision='float32', random_state=0
+        kernel='gaussian', *, sigma=None, gamma=None, coef0=1.0, degree=3, C=1.0, penalty='l2', epsilon=0.1, basis=None,
+        basis_params=None, tol=0.1, cv=5, progress=False, precision='float32', random_state=0
     """,
     "TrainedKernelClassifier": """
         n_vectors=None, *, standardise=None, widths=None, ridge=None, cv=5, max_iter=300, init='k-means', n_init=3,

@@ -16,12 +16,13 @@ import benchmarks.papers.basis_reference as reference
 import benchmarks.papers.paper_002_page as page
 import benchmarks.papers.paper_002_tasks as tasks
 from benchmarks import tables
-from benchmarks.host import skfa, svm
+from benchmarks.host import lp, skfa, svm
 from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
 
 FOLDER = DATA / "paper-002"
 TEXT = tables.read(DOCS / "paper-002.md")
+SPACED = " ".join(TEXT.split())
 NAMES = {
     "subsets", "widths", "risk", "readings", "rules", "digits", "pictures", "preconditioning", "bounds", "gains", "errata"
 }  # fmt: skip
@@ -310,3 +311,33 @@ def test_sparse_directions_are_measured_again(tmp_path, monkeypatch, capsys):
     )
     assert (tmp_path / "skfa.png").read_bytes()[:4] == b"\x89PNG" and "n = 10" in capsys.readouterr().out
     assert (DOCS / "subspaces.md").read_bytes() == before
+
+
+def test_linear_programming_machines_are_as_the_page_says():
+    """6.2: how sparse, how the vectors come, what a hot start saves, and errors beside other machines of as many vectors."""
+    grown, machines = tables.load(DATA / "lp-rounds.csv"), tables.load(DATA / "lp.csv")
+    for name, table in lp.tables(grown, machines).items():
+        assert f"<!-- {name} -->\n\n{table}\n<!-- end -->" in TEXT
+    weights, least_vectors, missing, bounds, parts = [], [], [], [], []
+    for task in dict.fromkeys((row["kind"], row["data"], row["rows"]) for row in grown):
+        mine = [row for row in grown if (row["kind"], row["data"], row["rows"]) == task]
+        least = float(mine[-1]["objective"])
+        for row in mine:
+            lost = 1 - least / float(row["objective"])
+            assert -1e-6 <= lost <= float(row["excess"]) + 1e-5
+        weights.append(int(mine[-1]["weighted"]))
+        least_vectors.append(int(mine[-1]["vectors"]))
+        greedy = [row for row in mine if row["growth"] == "greedy"]
+        assert greedy[-1]["vectors"] == "512"
+        missing.append(float(greedy[-1]["objective"]) / least - 1)
+        bounds.append(float(greedy[-1]["excess"]))
+        cold, hot = (sum(float(row[name]) for row in greedy[1:]) for name in ("cold", "hot"))
+        parts.append(hot / cold)
+    assert f"{weights[0]}, {weights[1]} and {weights[2]} vectors have a weight" in SPACED
+    assert f"{min(least_vectors)} to {max(least_vectors)} vectors end at" in SPACED
+    assert f"{100 * min(missing):.1f} to {100 * max(missing):.1f} % above" in SPACED
+    assert f"{100 * min(bounds):.0f} to {100 * max(bounds):.0f} %." in SPACED
+    assert f"{min(parts):.2f} to {max(parts):.2f} of the seconds" in SPACED
+    for key in dict.fromkeys((row["kind"], row["data"]) for row in machines):
+        error = {row["machine"]: float(row["error"]) for row in machines if (row["kind"], row["data"]) == key}
+        assert error["trained"] < error["linear program"] < min(error["support vectors"], error["LS-SVM"]), key

@@ -38,7 +38,9 @@ from pykernel.workflows.asked import MANY_ROWS
         rare=True,
     ),
     classes=option("--classes", value="A,B", text="Classes; of two, the second is positive.", without="sorted"),
-    model=option("--model", value="MODEL", text="kfd, ls-svm, krr, svm or trained.", without="kfd; ls-svm for numbers"),
+    model=option(
+        "--model", value="MODEL", text="kfd, ls-svm, krr, svm, lp or trained.", without="kfd; ls-svm for numbers"
+    ),
     kernel=option(
         "--kernel",
         value="KERNEL",
@@ -49,7 +51,7 @@ from pykernel.workflows.asked import MANY_ROWS
     gamma=option("--gamma", value="G,G", text="Widths of other kernels to try.", without="by the data", rare=True),
     coef0=option("--coef0", value="C", text="Constant of polynomial and sigmoid.", kind=float, default=1.0, rare=True),
     degree=option("--degree", value="N", text="Degree of the polynomial, 1 to 9.", kind=int, default=3, rare=True),
-    ridge=option("--ridge", value="R,R", text="Ridges to try; of svm 1/C.", without="by the data"),
+    ridge=option("--ridge", value="R,R", text="Ridges to try; of svm, lp 1/C.", without="by the data"),
     coding=option(
         "--coding",
         value="counts|signs",
@@ -58,7 +60,7 @@ from pykernel.workflows.asked import MANY_ROWS
         rare=True,
     ),
     n_max=option(
-        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="every row; 256 of svm, 16 of trained"
+        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="every row; 256 of svm, lp; 16 of trained"
     ),
     basis=option("--basis", value="METHOD", text="How: efvs, sgma, … (docs/bases.md).", without="auto"),
     with_=WITH,

@@ -1,0 +1,405 @@
+"""Linear programming machines: the 1-norm of the weights in place of |f|^2, so that most weights are 0.  Paper 002, section 6.2.
+
+    duals = Dual.of_classes(positions, 2, most=1.0)            # C = 1; or [Dual.of_values(y, epsilon, most)]
+    found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=64)
+    found.model.predict(x_new), found.reached
+
+l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` has the losses, with s, c and h of each
+variable.  The primal, and its dual, whose rows are few and whose box is large, so that HiGHS's simplex solves it sooner:
+
+    min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
+    max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta = sums of s u of the rows' variables
+
+alpha and b are the multipliers of the dual's rows.  k_j'beta is the *price* of a vector.  A row whose price is above 1 in magnitude
+would lower the objective if its function were there.  So the paper's loop (solve on a subset, judge, generate more basis functions)
+begins with a greedy basis, and generates the functions of the highest prices; those without a weight and with a low price leave.
+
+**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with all l functions, so
+-c'u / (that price) is at most the machine's optimum, whatever rounding did.  ``Round.excess`` is what is missing to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import linprog  # type: ignore[import-untyped]
+from scipy.sparse import csc_array  # type: ignore[import-untyped]
+
+from pykernel.bases.arguments import checked_count, checked_positive
+from pykernel.bases.basis import Basis
+from pykernel.bases.gram import MercerKernel
+from pykernel.bases.select import select_basis
+from pykernel.errors import UserError
+from pykernel.parallel import one_thread
+from pykernel.rows import Rows, as_rows, each_row
+from pykernel.training.svm import ENOUGH, FIRST, Dual, checked_duals, short
+
+LEFT = 1e-9
+"""A weight that is smaller than this part of the largest is 0."""
+NEAR = 0.9
+"""A vector without a weight stays if its price is above this.  Of two rows with a larger cosine in the kernel's space, only the one
+with the higher price enters at once."""
+AMONG = 8
+"""Rows enter from so many times as many with the highest prices."""
+MOST = 2**26
+"""Most numbers of a linear program's matrix: 512 MB, and SciPy holds it several times."""
+BLOCK = 2**22
+"""Kernel values that are held at once: 32 MB."""
+Tell = Callable[[float, str], None]
+"""Gets the part of the work that is done, and words for it."""
+
+
+# ------------------------------------------------------------------------------------------------ one linear program
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """alpha (n,) and b; u (q,), feasible in the dual but for the prices; the simplex's steps."""
+
+    alpha: np.ndarray
+    bias: float
+    u: np.ndarray
+    steps: int
+
+
+def solve(dual: Dual, values: np.ndarray) -> Solution:
+    """The machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot.
+
+    Functions are counted in the targets' unit, kernel values in their vector's largest, and the dual in parts of the box or of the
+    prices' limit, whichever is smaller.
+    """
+    q, n = len(dual.sign), values.shape[1]
+    scale = np.abs(values).max(axis=0)
+    scale[scale == 0] = 1.0
+    part = min(float(dual.most.mean()), 1 / float(scale.max()))
+    limit = 1 / (part * scale)
+    matrix = np.zeros((n + 1, q + n))
+    np.multiply((values / scale).T[:, dual.rows], dual.sign, out=matrix[:n, :q])
+    matrix[n, :q] = dual.sign
+    matrix[np.arange(n), q + np.arange(n)] = -1.0
+    found = linprog(
+        np.concatenate([dual.cost / dual.unit, np.zeros(n)]),
+        A_eq=csc_array(matrix),
+        b_eq=np.zeros(n + 1),
+        bounds=np.column_stack([np.concatenate([np.zeros(q), -limit]), np.concatenate([dual.most / part, limit])]),
+        method="highs-ds",
+    )
+    if found.x is None or found.status != 0:
+        raise UserError(f"HiGHS cannot solve for {n:,} vectors; scale the data, or take a smaller C")
+    alpha = -found.eqlin.marginals[:n] * (dual.unit / scale)
+    alpha[np.abs(alpha) <= LEFT * np.abs(alpha).max(initial=0.0)] = 0.0
+    return Solution(alpha, -float(found.eqlin.marginals[n]) * dual.unit, feasible(dual, part * found.x[:q]), found.nit)
+
+
+def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
+    """u in the box, with 1'beta = 0: the side with the larger sum is made smaller."""
+    u = np.clip(u, 0.0, dual.most)
+    above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
+    least = min(above, below)
+    return u * np.where(dual.sign > 0, least / max(above, 1e-300), least / max(below, 1e-300))
+
+
+def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
+    """(l,): |k_i'beta| of the function of each row.  O(l (rows with a beta) D)."""
+    support = np.flatnonzero(beta)
+    if not len(support):
+        return np.zeros(len(rows))
+    vectors, size = rows.take(support), max(1, BLOCK // len(support))
+    return np.abs(each_row(rows, size, lambda block: kernel.gram(block, vectors) @ beta[support]))
+
+
+# -------------------------------------------------------------------------------------------------------- the loop
+
+
+@dataclass(frozen=True)
+class Round:
+    """One set of vectors, and of all functions the simplex's steps and the objectives' sum.
+
+    weighted: vectors with a weight in any function.  gap: objective - (the dual's), of the function where that is the largest part
+    of the objective: what rounding lost.  residual: how far the highest price of any row is above 1.  excess: an upper bound of (the
+    objective - that of the machine with the functions of all rows) / the former, of the function where that is largest.
+    """
+
+    vectors: int
+    weighted: int
+    steps: int
+    objective: float
+    gap: float
+    residual: float
+    excess: float
+
+
+@dataclass(frozen=True, eq=False)
+class SparseModel:
+    """f(x) = k(x, vectors) alpha + bias.  vectors: (n, D); alpha: (n, o); bias: (o,)."""
+
+    kernel: MercerKernel
+    vectors: np.ndarray
+    alpha: np.ndarray
+    bias: np.ndarray
+
+    def predict(self, x: Any) -> np.ndarray:
+        """(l, o).  x: what ``as_rows`` takes.  O(n D) each."""
+        rows = as_rows(x)
+        return each_row(rows, max(1, BLOCK // len(self.vectors)), self._of, len(self.bias))
+
+    def _of(self, block: np.ndarray) -> np.ndarray:
+        return self.kernel.gram(block, self.vectors) @ self.alpha + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """model: of the vectors with a weight.  start: those with a weight before ``n_max`` took some, to begin with the next time.
+    beta: (l, o), the dual's weights of the rows.
+
+    rounds: what each set of vectors reached.  reached: that in a sentence.  interrupted: whether Ctrl-C ended it.
+    """
+
+    model: SparseModel
+    start: np.ndarray
+    beta: np.ndarray
+    rounds: Sequence[Round]
+    stopped: str
+    interrupted: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Whether it ended because no price was too high."""
+        return not self.stopped and self.rounds[-1].gap <= ENOUGH
+
+    @property
+    def reached(self) -> str:
+        """What was reached, and why no vector entered any more: a sentence."""
+        last, rows = self.rounds[-1], len(self.beta)
+        told = (
+            f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with the functions of all {rows:,} rows the objective "
+            f"would be lower by {short(100 * last.excess)} % at most"
+        )
+        if last.gap > ENOUGH:
+            told += f"; rounding cost {last.gap:.1g} of the objective: scale the data, or take a smaller C"
+        return f"{told}; {self.stopped}" if self.stopped else told
+
+
+@dataclass(frozen=True, eq=False)
+class _Function:
+    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the machine's with
+    all rows' functions.
+    """
+
+    solution: Solution
+    price: np.ndarray
+    own: np.ndarray
+    objective: float
+    gap: float
+    bound: float
+
+    @classmethod
+    def of(cls, dual: Dual, values: np.ndarray, rows: Rows, kernel: MercerKernel, bound: float) -> Self:
+        """values: (l, n), those of the vectors.  bound: one that is known."""
+        found = solve(dual, values)
+        beta = dual.beta(found.u)
+        objective = float(np.abs(found.alpha).sum()) + dual.primal(0.0, values @ found.alpha + found.bias)
+        price, own, least = prices(kernel, rows, beta), np.abs(beta @ values), dual.dual(0.0, found.u)
+        gap = max(0.0, objective - least / max(1.0, float(own.max()))) / (objective + dual.least)
+        return cls(found, price, own, objective, gap, max(bound, least / max(1.0, float(price.max()))))
+
+    @property
+    def residual(self) -> float:
+        return max(0.0, float(self.price.max()) - 1)
+
+    def excess(self, dual: Dual) -> float:
+        return min(1.0, max(0.0, self.objective - self.bound) / (self.objective + dual.least))
+
+    def on(self, stay: np.ndarray, more: int) -> Self:
+        """The same function on the vectors that stay, and others."""
+        alpha = np.concatenate([self.solution.alpha[stay], np.zeros(more)])
+        own = np.concatenate([self.own[stay], np.ones(more)])
+        return replace(self, solution=replace(self.solution, alpha=alpha, steps=0), own=own)
+
+
+def train(
+    x: Any,
+    kernel: MercerKernel,
+    duals: Sequence[Dual],
+    *,
+    n_max: int = 1024,
+    first: int = FIRST,
+    tolerance: float = 0.1,
+    basis: Basis | None = None,
+    start: np.ndarray | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    tell: Tell = lambda part, text: None,
+    **options: Any,
+) -> Trained:
+    """Solve on some vectors, then on others, until no row's price is above 1 by more than the tolerance.
+
+    Parameters
+    ----------
+    x : (l, D) array, or what ``as_rows`` takes
+    kernel : MercerKernel
+    duals : sequence of Dual
+        One for each function.  They share the vectors.
+    n_max : int
+        Most vectors with a weight.  If more have one in the end, those with the largest terms get new weights alone.
+    first : int
+        How many vectors the first set has.
+    tolerance : float
+        How far a price may be above 1.
+    basis : Basis, optional
+        The only vectors; then none enter.
+    start : (n, D) array, optional
+        The first set, such as that of an earlier solution.
+    method, seed, **options
+        How the first set is chosen: as of ``select_basis``.
+
+    Ctrl-C gives the result of the last set that was finished.  Before the first is finished, it is KeyboardInterrupt.
+
+    Raises
+    ------
+    UserError
+        One sentence says what was wrong with an argument, or that nothing can be chosen.
+    """
+    rows = as_rows(x)
+    duals = checked_duals(duals, len(rows))
+    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
+    first = min(checked_count(first, "first", 1), len(rows))
+    functions: list[_Function] = []
+    rounds: list[Round] = []
+    stopped, interrupted = "", False
+    with one_thread:
+        if basis is not None:
+            start = basis.vectors
+        if start is None:
+            tell(0.0, f"choosing {first:,} vectors")
+            start = select_basis(rows, kernel, first, method, seed=seed, **options).vectors
+        vectors = start
+        try:
+            while True:
+                functions = _solved(duals, rows, kernel, vectors, functions, tolerance, tell)
+                rounds.append(_round(duals, functions))
+                if rounds[-1].residual <= tolerance:
+                    break
+                if basis is not None:
+                    stopped = "the basis was given, so it does not grow"
+                    break
+                fell = len(rounds) < 2 or rounds[-1].objective < (1 - LEFT) * rounds[-2].objective
+                stay = _stay(functions) if fell else np.ones(len(vectors), bool)
+                new = _entering(rows, kernel, vectors, functions, max(first, int(stay.sum())), tolerance)
+                if not len(new) or len(rows) * (stay.sum() + len(new)) > MOST:
+                    stopped = "more vectors would take too much memory" if len(new) else "the rest is rounding"
+                    break
+                functions = [each.on(stay, len(new)) for each in functions]
+                vectors = np.concatenate([vectors[stay], new])
+        except KeyboardInterrupt:
+            if not rounds:
+                raise
+            stopped, interrupted = "it was interrupted", True
+        size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
+        start = vectors[size > 0]
+        if np.count_nonzero(size) > n_max:
+            vectors = vectors[np.sort(np.argsort(-size, kind="stable")[:n_max])]
+            functions = _solved(duals, rows, kernel, vectors, functions, 0.0, tell)
+            rounds.append(_round(duals, functions))
+            stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
+    alpha = _alpha(functions)
+    weighted = np.asarray(alpha.any(axis=1))
+    weighted[0] |= not weighted.any()
+    return Trained(
+        SparseModel(kernel, vectors[weighted], alpha[weighted], np.array([each.solution.bias for each in functions])),
+        start if len(start) else vectors[:1],
+        np.column_stack([dual.beta(each.solution.u) for dual, each in zip(duals, functions, strict=True)]),
+        rounds, stopped, interrupted,
+    )  # fmt: skip
+
+
+def _solved(
+    duals: Sequence[Dual],
+    rows: Rows,
+    kernel: MercerKernel,
+    vectors: np.ndarray,
+    before: Sequence[_Function],
+    tolerance: float,
+    tell: Tell,
+) -> list[_Function]:
+    """The functions on other vectors.  One whose prices are low enough, and whose vectors have stayed, is what it was."""
+    values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
+    made: list[_Function] = []
+    for o, dual in enumerate(duals):
+        tell(o / len(duals), f"solving for {len(vectors):,} vectors")
+        last = before[o] if before else None
+        if last is not None and last.residual <= tolerance and len(last.own) == len(vectors):
+            made.append(last)
+        else:
+            made.append(_Function.of(dual, values, rows, kernel, last.bound if last else 0.0))
+    return made
+
+
+def _round(duals: Sequence[Dual], functions: Sequence[_Function]) -> Round:
+    alpha = _alpha(functions)
+    return Round(
+        vectors=len(alpha),
+        weighted=int(np.count_nonzero(alpha.any(axis=1))),
+        steps=sum(each.solution.steps for each in functions),
+        objective=sum(each.objective for each in functions),
+        gap=max(each.gap for each in functions),
+        residual=max(each.residual for each in functions),
+        excess=max(each.excess(dual) for dual, each in zip(duals, functions, strict=True)),
+    )
+
+
+def _alpha(functions: Sequence[_Function]) -> np.ndarray:
+    return np.column_stack([each.solution.alpha for each in functions])
+
+
+def _stay(functions: Sequence[_Function]) -> np.ndarray:
+    """(n,): whether a vector has a weight or a high price in any function."""
+    return _alpha(functions).any(axis=1) | (np.max([each.own for each in functions], axis=0) > NEAR)
+
+
+def _entering(
+    rows: Rows, kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], most: int, tolerance: float
+) -> np.ndarray:
+    """(m, D): rows with the highest prices, of which no two are alike, and none is a vector already."""
+    price = np.max([each.price for each in functions], axis=0)
+    order = np.argsort(-price, kind="stable")[: AMONG * most]
+    asked = rows.take(order[price[order] > 1 + tolerance / 2])
+    size = np.sqrt(kernel.diagonal(asked))[:, None]
+    there = np.abs(kernel.gram(asked, vectors)) / (size * np.sqrt(kernel.diagonal(vectors)))
+    like = np.abs(kernel.gram(asked, asked)) / (size * size.T)
+    taken: list[int] = []
+    for j in np.flatnonzero(there.max(axis=1) < 1 - LEFT):
+        if len(taken) < most and not (like[j, taken] > NEAR).any():
+            taken.append(int(j))
+    return asked[taken]
+
+
+def left_out(
+    duals: Sequence[Dual],
+    kernel: MercerKernel,
+    x: Any,
+    folds: np.ndarray,
+    *,
+    tell: Tell = lambda part, text: None,
+    **options: Any,
+) -> np.ndarray:
+    """(l, o): the functions at each row, trained on the rows of other folds.  options: of ``train``.
+
+    folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
+    """
+    rows, each_fold = as_rows(x), np.unique(folds)
+    values = np.empty((len(rows), len(duals)))
+    for k, fold in enumerate(each_fold):
+        tell(k / len(each_fold), f"leaving out fold {k + 1} of {len(each_fold)}")
+        asked, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        parts = [dual.part(others) for dual in duals]
+        sides = np.array([part.one_sided for part in parts])
+        values[asked] = sides
+        if not sides.all():
+            two_sided = [part for part in parts if not part.one_sided]
+            found = train(rows.take(others), kernel, two_sided, **options)
+            values[np.ix_(asked, sides == 0)] = found.model.predict(rows.take(asked))
+    return values
