@@ -21,6 +21,7 @@ from pykernel.gen.ir import (
     Element,
     Expr,
     For,
+    Function,
     Functions,
     If,
     Leave,
@@ -81,10 +82,11 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
     return extent(kind.extents[0]) if isinstance(kind, Array) and ... not in kind.extents else None
 
 
-def before(node: Statement, printed: Printed, known: Mapping[str, int]) -> list[str]:
+def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
     """Annotations that stand before a statement.  known: lengths of the function's arrays."""
-    values = _evaluated(node)
-    found = [f"split {printed(index)};" for value in values for index in _places(value)]
+    values, found = _evaluated(node), list[str]()
+    if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
+        found = [f"split {printed(index)};" for index in _places(node.value)]
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
@@ -119,7 +121,9 @@ def _passed(condition: Expr, printed: Printed) -> list[str]:
     found = []
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
-            found += [printed(side) for side in (part.left, part.right) if isinstance(side, Local) and side.kind is Real]
+            found += [
+                printed(side) for side in (part.left, part.right) if isinstance(side, Local) and side.kind is Real
+            ]
     return [f"assert {PASSED}: !\\is_NaN({name});" for name in dict.fromkeys(found)]
 
 
@@ -139,6 +143,19 @@ def _evaluated(node: Statement) -> tuple[Expr, ...]:
     return ()
 
 
+def _indices(f: Function) -> frozenset[str]:
+    """Locals in the indices of elements."""
+
+    def find() -> frozenset[str]:
+        elements = [node for node in walk(f.body) if isinstance(node, (Element, Row))]
+        indices = [
+            index for node in elements for index in (node.indices if isinstance(node, Element) else (node.index,))
+        ]
+        return frozenset(n.name for index in indices for n in walk(index) if isinstance(n, Local))
+
+    return f.made("locals in indices", find)
+
+
 def _places(value: Expr) -> list[Expr]:
     """Arguments, which are not constant, of calls that map whole numbers to a whole number."""
     return [
@@ -147,8 +164,13 @@ def _places(value: Expr) -> list[Expr]:
         if isinstance(call, Call) and call.callee.intrinsic is None and call.kind is Index
         if call.args and all(argument.kind is Index for argument in call.args)
         for argument in call.args
-        if not isinstance(argument, Literal)
+        if not isinstance(argument, Literal) and _calls_nothing(argument)
     ]
+
+
+def _calls_nothing(value: Expr) -> bool:
+    """Whether an expression can stand in an annotation."""
+    return not any(isinstance(node, Call) for node in walk(value))
 
 
 def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
@@ -157,7 +179,7 @@ def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str
     for node in _certain(value):
         if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
             (index,) = node.indices
-            if not isinstance(index, Literal):
+            if not isinstance(index, Literal) and _calls_nothing(index):
                 found.append(f"0 <= {printed(index)} < {known[node.array.name]}")
     return list(dict.fromkeys(found))
 

@@ -82,16 +82,21 @@ class Finding:
     seconds: float = 0.0
 
     @property
+    def functions(self) -> list[str]:
+        """C functions that the call reaches."""
+        return sorted(self.call.reached or {name for name in self.coverage if not name.startswith("prove_")})
+
+    @property
     def statements(self) -> tuple[int, int]:
         """Statements of the call's functions: (reached, all)."""
-        counts = [self.coverage.get(name, (0, 0)) for name in self.call.reached]
+        counts = [self.coverage.get(name, (0, 0)) for name in self.functions]
         return sum(a for a, _ in counts), sum(b for _, b in counts)
 
     @property
     def unreached(self) -> tuple[str, ...]:
         """Functions of the call with statements that the analysis did not reach."""
         found = []
-        for name in sorted(self.call.reached):
+        for name in self.functions if self.ended else ():
             reached, every = self.coverage.get(name, (0, 1))
             if reached < every:
                 found.append(f"{name} {reached} of {every}" if reached else name)
@@ -117,11 +122,14 @@ def _words(folder: Path, macro: str) -> list[str]:
     return ["frama-c", "-machdep", MACHINE, flags, "-warn-special-float", "none"]
 
 
-def _run(words: list[str], timeout: float) -> tuple[str | None, float]:
-    """What a program prints, None if it took too long; and the seconds it took."""
+def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, float]:
+    """What Frama-C prints, None if it took too long; and the seconds of CPU that it took."""
     begin = time.monotonic()
-    ended = run_program(words, os.environ, timeout)
-    return None if ended is None else ended.stdout + ended.stderr, time.monotonic() - begin
+    ended = run_program([words[0], "-time", str(times), *words[1:]], os.environ, timeout)
+    if ended is None:
+        return None, time.monotonic() - begin
+    found = re.findall(r"[\d.]+", times.read_text().rpartition(" ")[2]) if times.is_file() else []
+    return ended.stdout + ended.stderr, float(found[0]) if found else time.monotonic() - begin
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
@@ -133,7 +141,7 @@ def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
         *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(table)),
     ]
-    text, seconds = _run(words, timeout)
+    text, seconds = _run(words, folder / f"{call.main}.time", timeout)
     if text is None:
         return Finding(call, False, f"took more than {timeout:g} s", seconds=seconds)
     (folder / f"{call.main}.log").write_text(text, encoding="utf-8")
@@ -212,7 +220,7 @@ def prove_passed(
             *("-wp", f"-wp-prop={PASSED}", "-wp-prover", PROVER, "-wp-timeout", str(GOAL_SECONDS), str(folder / name)),
             *("-then", "-report-csv", str(table)),
         ]
-        text, took = _run(words, timeout)
+        text, took = _run(words, folder / f"wp_{Path(name).stem}.time", timeout)
         seconds += took
         if text is None or not table.is_file():
             continue

@@ -68,7 +68,16 @@ def printer_of(
     """A printer for a model's functions.  annotated: it prints what a proof needs to know, as comments."""
     program, widths = spec.program, Widths(spec.capacities, spec.config)
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    return kind(spec.name, spec.real, scalars, public, statuses=program.statuses, marks=marks, widths=widths, annotated=annotated)
+    return kind(
+        spec.name,
+        spec.real,
+        scalars,
+        public,
+        statuses=program.statuses,
+        marks=marks,
+        widths=widths,
+        annotated=annotated,
+    )
 
 
 def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, list[dict[str, Any]]]:

@@ -381,8 +381,7 @@ class Printer:
             if statement.above:
                 lines += comment_block(self.said("\n".join(statement.above)), indent)
             if self.annotated:
-                known = self.lengths[self.current.name]
-                lines += annotated(annotations.before(statement, self.expression, known), indent)
+                lines += annotated(self.said_before(statement), indent)
             first, *others = self.statement(statement, depth)
             if statement.beside and len(others) == 0 and len(first) + len(statement.beside) + 7 <= WIDTH:
                 first += f" /* {comment(self.said(statement.beside))} */"
@@ -412,6 +411,11 @@ class Printer:
                 return self.chain(node, depth)
         raise TypeError(type(node).__name__)
 
+    def said_before(self, node: Statement) -> list[str]:
+        """Annotations of a statement."""
+        f = self.current
+        return annotations.before(node, f, self.expression, self.lengths[f.name])
+
     def loop(self, node: For, depth: int) -> list[str]:
         indent, v, up = "    " * depth, node.variable, node.step > 0
         move = f"{v}{'++' if up else '--'}" if abs(node.step) == 1 else f"{v} {'+' if up else '-'}= {abs(node.step)}"
@@ -438,7 +442,7 @@ class Printer:
             lines += self.block(node.body, depth + 1)
             match node.orelse:
                 case (If(above=(), beside="") as only,):
-                    said = annotations.before(only, self.expression, self.lengths[self.current.name]) if self.annotated else []
+                    said = self.said_before(only) if self.annotated else []
                     node, word = only, " ".join(["} else", *annotated(said, ""), "if"])
                 case ():
                     idle = [f"{indent}}} else {{", f"{indent}    /* nothing */"] if word != "if" else []

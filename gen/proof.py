@@ -30,7 +30,7 @@ LEVELS = {
     SNAPSHOT: "from every byte of model, buffer and storage",
     WILD: "from every byte of the model, as after a fault of the RAM",
 }
-STATES, BYTES = 5, 1
+STATES, BYTES = 5, 3
 """Eva's precision for calls of the algorithms, and for calls that only move bytes."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
@@ -40,7 +40,7 @@ CHUNK = 64
 class Call:
     """One call of the driver: the level, what is called, the driver's function, and the statements about it.
 
-    files: C files that are analysed.  reached: C functions of which the analysis must reach the statements.
+    files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
     checks: number of statements.  precision: of Eva; a high one takes long where loops run over bytes.
     """
 
@@ -78,14 +78,23 @@ class _Range:
     def place(self, names: list[str]) -> str:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
-    def assumed(self) -> str:
+    def assumed(self) -> list[str]:
         """C that gives the slot any numbers of the range."""
         kind = "unsigned_int_interval" if self.slot.array.scalar is Word else "interval"
-        loops, names = "", []
+        lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
             names.append(f"i{i}")
-            loops += f"for (int i{i} = 0; i{i} < {extent}; i{i}++) "
-        return f"{loops}{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"
+            lines += [f"/*@ loop unroll {extent}; */", f"for (int i{i} = 0; i{i} < {extent}; i{i}++)"]
+        return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
+
+    def split(self, level: str) -> list[str]:
+        """Annotations that let each number of a count's range be analysed by itself; and those beyond it, if there are."""
+        place = self.place([])
+        if level == STATE:
+            return [f"/*@ split {place}; */"]
+        beyond = [f"/*@ split {place} < {self.low}; */", f"/*@ split {place} > {self.high}; */"]
+        inside = f"if (({self.low} <= {place}) && ({place} <= {self.high})) {{"
+        return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
 
     def stated(self) -> str:
         """An annotation: each number is in the range."""
@@ -147,8 +156,9 @@ class _Writer:
         for name, body, reached in self.bodies():
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
             checks = self.ranges if level == STATE else []
-            if level == STATE and name not in ("init", "reset"):
-                before += ["any_in_ranges();", *(f"/*@ split model.{field}; */" for field in self.splits)]
+            if name not in ("init", "reset"):
+                before += ["any_in_ranges();"] if level == STATE else []
+                before += [line for r in self.ranges if r.slot.name in self.splits for line in r.split(level)]
             lines = [*before, *body, *(r.stated() for r in checks)]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
@@ -163,7 +173,10 @@ class _Writer:
             *_function("static void any_bytes(void)", ["Frama_C_make_unknown((char *)&model, sizeof(model));"]),
         ]
         if level == STATE:
-            head += ["", *_function("static void any_in_ranges(void)", [r.assumed() for r in self.ranges])]
+            head += [
+                "",
+                *_function("static void any_in_ranges(void)", [line for r in self.ranges for line in r.assumed()]),
+            ]
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
     def bodies(self) -> Iterator[tuple[str, list[str], set[str]]]:
@@ -235,18 +248,18 @@ static void any_bytes(void)
 }}
 """
         given = {
-            "save": ("buffer", 0),
-            "load": ("buffer", 0),
-            "store": ("writes, reads, &context", 3),
-            "restore": ("reads, &context", 1),
-            "wipe": ("", 0),
+            "save": "buffer",
+            "load": "buffer",
+            "store": "writes, reads, &context",
+            "restore": "reads, &context",
+            "wipe": "",
         }
         files, calls = (f"{name}.c", f"{name}_snapshot.c", "prove_snapshot.c"), []
-        for called, (arguments, checks) in given.items():
+        for called, arguments in given.items():
             main = f"prove_snapshot_{called}"
             call = f"(void){name}_{called}(&model{', ' if arguments else ''}{arguments});"
             head += "\n" + "\n".join(_function(f"void {main}(void)", ["any_bytes();", call])) + "\n"
-            calls.append(Call(SNAPSHOT, called, main, files, frozenset({f"{name}_{called}"}), checks, BYTES))
+            calls.append(Call(SNAPSHOT, called, main, files, frozenset(), 0, BYTES))
         return head, calls
 
     def judged(self) -> tuple[str, Call]:
@@ -277,7 +290,10 @@ static void any_bytes(void)
             lines += [f"#undef {macro}_{each['name']}", f"#define {macro}_{each['name']} {each['value']}"]
         lines += [f"{table['declaration']} = {{\n    {table['text']}\n}};" for table in found["tables"]]
         lines += [f"static {name}_t model;", f"typedef struct {{ int none; }} {name}_stored_t;"]
-        lines += [f"static {name}_stored_t stored;", f"#define {macro}_PLACE(field) ((uint32_t)offsetof({name}_t, field))"]
+        lines += [
+            f"static {name}_stored_t stored;",
+            f"#define {macro}_PLACE(field) ((uint32_t)offsetof({name}_t, field))",
+        ]
         for what, (kind, width) in types.items():
             cast = "(int32_t)" if width < 4 else ""
             place = f"(char *)&model + (place) + ((uint32_t)(i) * {width}u)"
