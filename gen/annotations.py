@@ -41,11 +41,11 @@ INSIDE = "inside"
 """Name of the assertions about indices."""
 Printed = Callable[[Expr], str]
 Lengths = Mapping[str, Mapping[str, int]]
-"""Function -> its parameter -> the length of the shortest array that any call passes."""
+"""Function -> its parameter -> the length of the longest array that any call passes."""
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """For each function and each of its arrays: the shortest that is passed.  extent: the value of a size.
+    """For each function and each of its arrays: the longest that is passed.  extent: the value of a size.
 
     roots: functions that are called from outside; their arrays have the sizes that they declare.
     """
@@ -62,7 +62,7 @@ def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[objec
                 for (param, kind), argument in zip(_params(functions, call), call.args, strict=True):
                     length = _length(argument, found[name], extent) if isinstance(kind, Array) else None
                     known = found[call.callee.name].get(param) if isinstance(kind, Array) else None
-                    if length is not None and (known is None or length < known):
+                    if length is not None and (known is None or length > known):
                         found[call.callee.name][param] = length
                         changed = True
     return found
@@ -180,7 +180,8 @@ def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str
         if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
             (index,) = node.indices
             if not isinstance(index, Literal) and _calls_nothing(index):
-                found.append(f"0 <= {printed(index)} < {known[node.array.name]}")
+                text = f"({printed(index)})" if isinstance(index, Choice) else printed(index)
+                found.append(f"0 <= {text} < {known[node.array.name]}")
     return list(dict.fromkeys(found))
 
 

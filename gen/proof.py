@@ -126,10 +126,11 @@ class _Writer:
                 yield _Range(slot, low, high)
 
     @property
-    def splits(self) -> list[str]:
-        """Fields that count what is used of an array: each of their values is analysed by itself."""
-        declared = {name: given for struct in self.program.structs for name, given in struct.ranges.items()}
-        return [r.slot.name for r in self.ranges if r.slot.scalar and isinstance(declared[r.slot.name].most, Extent)]
+    def counts(self) -> dict[str, _Range]:
+        """Fields that count what is used of an array: their range ends at the array's size."""
+        declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
+        ends = {name: most for name, most in declared.items() if isinstance(most, Extent) and most.text in most.symbols}
+        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends}
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -153,12 +154,12 @@ class _Writer:
     def driver(self, level: str) -> tuple[str, list[Call]]:
         """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
-        for name, body, reached in self.bodies():
+        for name, body, reached, reads in self.bodies():
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
             checks = self.ranges if level == STATE else []
             if name not in ("init", "reset"):
                 before += ["any_in_ranges();"] if level == STATE else []
-                before += [line for r in self.ranges if r.slot.name in self.splits for line in r.split(level)]
+                before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
             lines = [*before, *body, *(r.stated() for r in checks)]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
@@ -179,16 +180,21 @@ class _Writer:
             ]
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
-    def bodies(self) -> Iterator[tuple[str, list[str], set[str]]]:
-        """Public functions: name, C that calls it, C functions that it reaches."""
+    def bodies(self) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
+        """Public functions: name, C that calls it, C functions that it reaches, fields that it reads."""
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
-            yield clear, [f"{name}_{clear}(&model);"], {f"{name}_{clear}"}
+            yield clear, [f"{name}_{clear}(&model);"], {f"{name}_{clear}"}, frozenset()
         for entry in self.code.entries:
             f = self.code.functions[entry.kernel.name]
             reached = reached_from(self.code.functions, [f.name])
-            yield entry.name, self.call(f), {self.printer.name(each) for each in reached}
-        yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}
+            yield (
+                entry.name,
+                self.call(f),
+                {self.printer.name(each) for each in reached},
+                self.printer.known[f.name].reads,
+            )
+        yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
     def call(self, f: Function) -> list[str]:
         """C that calls an entry with arguments of any bits."""

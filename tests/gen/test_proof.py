@@ -113,7 +113,7 @@ def test_a_call_that_takes_too_long_is_not_proved():
 class Fault:
     """A change of the C, and the call that must not be provable with it.
 
-    answers: the fault changes answers only, so the proof must pass; it is not what the proof is about.
+    answers: the fault changes answers only, because another guard in the C keeps the counts: so the proof must pass.
     """
 
     model: str
@@ -130,12 +130,12 @@ FAULTS = {
     "a loop beyond n": Fault("klms", STATE, "predict", "i < s->n; i++", "i <= s->n; i++"),
     "counts not checked": Fault("klms", WILD, "predict", "return (s->n >= 0) && (s->n <= M_N_MAX)", "return s->n >= 0"),
     "n by two": Fault("klms", STATE, "update", "s->n = r + 1;", "s->n = r + 2;"),
-    "full too late": Fault("klms", STATE, "update", "full = n == M_N_MAX", "full = n > M_N_MAX"),
-    "no gap": Fault("klms", STATE, "update", "last = s->n - 1", "last = s->n"),
+    "full too late": Fault("klms", STATE, "update", "full = n == M_N_MAX", "full = n > M_N_MAX", answers=True),
+    "no gap": Fault("klms", STATE, "update", "last = s->n - 1", "last = s->n", answers=True),
     "one candidate too many": Fault("klms", STATE, "update", "return s->n + 1;", "return s->n + 2;"),
     "a triangle's next rows": Fault("klms", STATE, "update", "row = after + i + 2", "row = after + i + 4"),
     "a triangle's place": Fault("klms", STATE, "update", "start = start + j + 1", "start = start + j + 2"),
-    "rows moved up too far": Fault("klms", STATE, "update", "t[to + j - 1] = (c * b)", "t[to + j - 4] = (c * b)"),
+    "a row too long": Fault("klms", STATE, "update", "carry[i + 1] = q * d", "carry[i + 2] = q * d"),
     "an unset variable": Fault("klms", STATE, "update", "int32_t nearest = 0;", "int32_t nearest;"),
     "NaN passes": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (x < M_EXP_LOWEST)"),
     "no lower limit": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (!(x >= -1e30f))"),
