@@ -111,7 +111,7 @@ def require() -> str:
     if shutil.which(PROVER) is None or shutil.which("why3") is None:
         raise UserError("prove needs Why3 and Z3, which are not installed; install them with: apt install why3 z3")
     found = subprocess.run(["frama-c", "-version"], capture_output=True, text=True, timeout=60)
-    return found.stdout.strip()
+    return f"Frama-C {found.stdout.strip()}"
 
 
 def _words(folder: Path, macro: str) -> list[str]:

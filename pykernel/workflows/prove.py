@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import UserError, did_you_mean, option
+from pykernel.errors import Interrupted, UserError, did_you_mean, option
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -68,8 +68,8 @@ class Proved:
         if wrong:
             return f"not proved: {', '.join(wrong)}"
         return (
-            f"proved: no call leaves an array, overflows a whole number, reads an unset variable, or takes a number out of "
-            f"its range ({len(self.rows)} calls, {sum(row['ranges'] for row in self.rows)} ranges)"
+            f"proved: of {len(self.rows)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
+            f"takes a whole number out of its range ({sum(row['ranges'] for row in self.rows)} ranges)"
         )
 
     def __repr__(self) -> str:
@@ -137,7 +137,10 @@ def prove(
                 raise UserError(f"{option('call')} {name!r} is none of {spec.name}'s calls; {hint}")
         if output is not None:
             Path(output).mkdir(parents=True, exist_ok=True)
-            return _run(proof, wanted, Path(output).resolve(), timeout, tools, show)
+            try:
+                return _run(proof, wanted, Path(output).resolve(), timeout, tools, show)
+            except KeyboardInterrupt:
+                raise Interrupted(f"; {output} has what was done") from None
         with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
             return _run(proof, wanted, Path(folder).resolve(), timeout, tools, show)
 

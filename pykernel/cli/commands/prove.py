@@ -38,7 +38,7 @@ def prove(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Prove that no call of the C leaves an array, overflows, or takes a number out of its range.
+    """Prove that no call of the C leaves an array or overflows.
 
     Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. The ranges
     that the memory declares hold again after the call: so they hold after any number of calls.
