@@ -119,13 +119,14 @@ def build(
     checks: Sequence[Mapping[str, str]] = (),
     with_check: bool = False,
     annotated: bool = False,
+    proof: str = "",
 ) -> Project:
     """Everything that ``generate`` writes.
 
-    checks: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, with_check, annotated)
+        return _build(spec, memory, checks, with_check, annotated, proof)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -149,7 +150,12 @@ def page_source(project: Project) -> str:
 
 
 def _build(
-    spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]], with_check: bool, annotated: bool
+    spec: Spec,
+    memory: Memory | None,
+    checks: Sequence[Mapping[str, str]],
+    with_check: bool,
+    annotated: bool,
+    proof: str,
 ) -> Project:
     code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
@@ -161,6 +167,7 @@ def _build(
             "struct, and read that",
         )
     context = _of_spec(spec, code.printer) | _of_code(spec, code) | _of_memory(spec, code, memory)
+    context["proof"] = comment(proof)
     context["bounds"] = [
         {"built": comment(row["built"]), "macros": found}
         for row in checks
@@ -187,6 +194,7 @@ def _build(
         ),  # tables are in the spec's own file
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
+        **({"proof": proof} if proof else {}),
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"

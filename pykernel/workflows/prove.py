@@ -85,6 +85,7 @@ def prove(
     call: str | Sequence[str] | None = None,
     timeout: float = TIMEOUT,
     output: str | Path | None = None,
+    record: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Proved:
     """Prove what no call of a model's C does: what ``pykernel prove`` does.
@@ -102,6 +103,8 @@ def prove(
         Seconds that the analysis of one call may take.
     output : path, optional
         A folder that keeps the annotated C, the drivers and the logs.
+    record : path, optional
+        A generated project, in whose VALIDITY.md the verdict is written.
     watch : Watch
         Who is told how far the work is.
 
@@ -127,6 +130,13 @@ def prove(
     refuse((not timeout > 0, f"{option('timeout')} is {timeout:g}; it must be above 0"))
     tools = frama_c.require()
     spec, _ = spec_and_memory(model)
+    if record is not None:
+        from pykernel.gen import record as validity
+
+        validity.require_project(record, spec)
+        found = prove(spec, level=levels, call=call, timeout=timeout, output=output, watch=watch)
+        validity.record_proof(record, spec, f"{found.verdict}; {found.tools}, configuration {found.config_hash}")
+        return found
     with watch.progress() as show:
         show(0.0, "writing the driver")
         proof = proof_of(spec, levels)

@@ -102,6 +102,18 @@ def test_a_model_is_proved(tmp_path, capsys):
 
 
 @FRAMA_C
+def test_a_verdict_stands_beside_the_checks(tmp_path):
+    spec = make_spec(RLS)
+    pykernel.generate(spec, tmp_path)
+    found = pykernel.prove(spec, level="state", call="freeze", record=tmp_path)
+    assert f"{found.verdict}; Frama-C" in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
+    again = pykernel.check(spec, samples=50, levels=("-O0",), record=tmp_path)
+    assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
+    with pytest.raises(UserError, match="differs from what this spec"):
+        pykernel.prove(make_spec(KLMS), level="state", call="freeze", record=tmp_path)
+
+
+@FRAMA_C
 def test_a_call_that_takes_too_long_is_not_proved():
     found = pykernel.prove(make_spec(RLS), level="state", call="update", timeout=0.05)
     assert not found.ok and found.rows[0]["why"] == "took more than 0.05 s"

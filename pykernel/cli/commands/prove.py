@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     call=option("--call", value="NAME", text="Only this call, such as update; may be repeated.", kind=list[str]),
     timeout=option("--timeout", value="S", text="Seconds for the analysis of one call.", kind=float, default=600.0),
     kept=option("--output", "-o", value="FOLDER", text="Keep annotated C, drivers and logs here.", kind=Path),
+    record=option("--record", value="FOLDER", text="Write the verdict to VALIDITY.md of this project.", kind=Path),
     trust=TRUST_CODE,
     as_json=JSON,
 )
@@ -35,6 +36,7 @@ def prove(
     call: list[str] | None,
     timeout: float,
     kept: Path | None,
+    record: Path | None,
     trust: bool,
     as_json: bool,
 ) -> None:
@@ -58,7 +60,7 @@ def prove(
 
     spec = read_spec(spec_file, trust)
     levels = {"level": level} if level else {}
-    found = run(spec, **levels, call=call, timeout=timeout, output=kept, watch=output.Printing(as_json))
+    found = run(spec, **levels, call=call, timeout=timeout, output=kept, record=record, watch=output.Printing(as_json))
     if as_json:
         output.print_json(found.report)
     else:
