@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pykernel.errors import UserError
-from pykernel.gen.annotations import INSIDE, PASSED
+from pykernel.gen.acsl import INSIDE, PASSED
 from pykernel.gen.proof import Call
 from pykernel.parallel import run_program
 

@@ -34,7 +34,7 @@ from pykernel.dialect import (
     Word,
     parts_of,
 )
-from pykernel.gen import annotations
+from pykernel.gen import acsl
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
@@ -243,7 +243,7 @@ class Printer:
     dsp: bool = False  # whether there is a second implementation for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
     marks: bool = False  # whether loops and their iterations are marked
-    annotated: bool = False  # whether comments tell a proof what it needs to know, see ``gen.annotations``
+    annotated: bool = False  # whether comments tell a proof what it needs to know, see ``gen.acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
@@ -282,7 +282,7 @@ class Printer:
         self.functions = functions
         self.known = effects(functions)
         if self.annotated:
-            self.lengths = annotations.lengths(functions, frozenset(self.public), self.size)
+            self.lengths = acsl.lengths(functions, frozenset(self.public), self.size)
         self.check_names(functions)
         return {name: self.function(f) for name, f in functions.items()}
 
@@ -389,7 +389,7 @@ class Printer:
                 lines += comment_block(self.said(statement.beside), indent)
             lines += [first, *others]
             if self.annotated:
-                lines += annotated(annotations.after(statement, self.expression), indent)
+                lines += annotated(acsl.after(statement, self.expression), indent)
         return lines
 
     def statement(self, node: Statement, depth: int) -> list[str]:
@@ -414,7 +414,7 @@ class Printer:
     def said_before(self, node: Statement) -> list[str]:
         """Annotations of a statement."""
         f = self.current
-        return annotations.before(node, f, self.expression, self.lengths[f.name])
+        return acsl.before(node, f, self.expression, self.lengths[f.name])
 
     def loop(self, node: For, depth: int) -> list[str]:
         indent, v, up = "    " * depth, node.variable, node.step > 0
@@ -438,7 +438,7 @@ class Printer:
         while True:
             lines += self.wrap(f"{indent}{word} ({self.expression(node.condition)}) {{")
             if self.annotated:
-                lines += annotated(annotations.within(node, self.expression), indent + "    ")
+                lines += annotated(acsl.within(node, self.expression), indent + "    ")
             lines += self.block(node.body, depth + 1)
             match node.orelse:
                 case (If(above=(), beside="") as only,):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,7 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     from concurrent.futures import as_completed
 
     from pykernel.gen import frama_c
+    from pykernel.gen.acsl import PASSED
     from pykernel.gen.model import identity
     from pykernel.parallel import Threads
 
@@ -179,7 +180,7 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     rows = [_row(finding, steps - proved) for finding in found]
     alarms = [_alarm(finding, alarm) for finding in found for alarm in finding.alarms]
     alarms += [
-        _alarm(finding, frama_c.Alarm(frama_c.PASSED, "", name, line, ""))
+        _alarm(finding, frama_c.Alarm(PASSED, "", name, line, ""))
         for finding in found
         for name, line in sorted(finding.passed - proved)
     ]
@@ -225,7 +226,7 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
     }
 
 
-def _alarm(found: Finding, alarm: Any) -> Mapping[str, Any]:
+def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
     return {
         "level": found.call.level,
         "call": found.call.name,
