@@ -125,6 +125,7 @@ def test_a_call_that_takes_too_long_is_not_proved():
 class Fault:
     """A change of the C, and the call that must not be provable with it.
 
+    index: an index before and after, of which the annotation is written anew, as the generator would.
     answers: the fault changes answers only, because another guard in the C keeps the counts: so the proof must pass.
     """
 
@@ -134,6 +135,7 @@ class Fault:
     old: str
     new: str
     answers: bool = False
+    index: tuple[str, str] = ("", "")
     file: str = "m.c"
 
 
@@ -147,7 +149,7 @@ FAULTS = {
     "one candidate too many": Fault("klms", STATE, "update", "return s->n + 1;", "return s->n + 2;"),
     "a triangle's next rows": Fault("klms", STATE, "update", "row = after + i + 2", "row = after + i + 4"),
     "a triangle's place": Fault("klms", STATE, "update", "start = start + j + 1", "start = start + j + 2"),
-    "a row too long": Fault("klms", STATE, "update", "carry[i + 1] = q * d", "carry[i + 2] = q * d"),
+    "a row too long": Fault("klms", STATE, "update", "carry[i + 1] = q * d", "carry[i + 2] = q * d", index=("i + 1", "i + 2")),
     "an unset variable": Fault("klms", STATE, "update", "int32_t nearest = 0;", "int32_t nearest;"),
     "NaN passes": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (x < M_EXP_LOWEST)"),
     "no lower limit": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (!(x >= -1e30f))"),
@@ -188,7 +190,13 @@ def found_in(fault, folder):
     (call,) = [each for each in proof.calls if each.name == fault.call]
     files = dict(proof.files)
     assert fault.old in files[fault.file], "the C has changed; write the fault anew"
-    files[fault.file] = files[fault.file].replace(fault.old, fault.new)
+    lines, (before, after) = files[fault.file].splitlines(), fault.index
+    for at, line in enumerate(lines):
+        if fault.old in line:
+            lines[at] = line.replace(fault.old, fault.new)
+            if before:
+                lines[at - 1] = lines[at - 1].replace(f"0 <= {before} <", f"0 <= {after} <")
+    files[fault.file] = "\n".join(lines) + "\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     found = frama_c.analyse(call, folder, "M", 300)
