@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pykernel.errors import UserError
@@ -24,6 +24,8 @@ MACHINE = "gcc_x86_32"
 
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
 """The second status: proved, if the assertions before hold."""
+COARSE = 1
+"""Eva's precision where the usual one takes too long."""
 GOAL_SECONDS = 20
 """Most seconds that the prover may take for one step about NaN."""
 KINDS = {
@@ -134,7 +136,15 @@ def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, flo
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    """Run Eva on one call of a driver in a folder."""
+    """Run Eva on one call of a driver in a folder.  If that takes too long, run it again with less precision."""
+    found = _analyse(call, folder, macro, timeout)
+    if found.ended or call.precision <= COARSE:
+        return found
+    again = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
+    return replace(again if again.ended else found, seconds=found.seconds + again.seconds)
+
+
+def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     table = folder / f"{call.main}.csv"
     words = [
         *_words(folder, macro),

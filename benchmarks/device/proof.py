@@ -49,11 +49,6 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "[novelty] alone": TWO | {"novelty": {}},
     "frozen": FROZEN,
     "frozen, products": FROZEN | {"expansion": FROZEN["expansion"] | {"distance": "products"}},
-    "[signal]": {
-        "signal": {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["rms", "std"]},
-        "label": {"max_abs": 5.0},
-        "reduction": {"n_max": 4},
-    },
     "int16 klms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}},
     "int16 default": WHOLE | {"reduction": {"n_max": 4}},
     "int16 frozen": FROZEN | {"precision": "int16"},
