@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
+from benchmarks.device.proof import PROGRAMS
 from benchmarks.device.signal_cost import ALONE, measured, with_features
 from benchmarks.host.whole_subspace import GEARBOX
 from benchmarks.provenance import ROOT, Result, Tree
@@ -184,6 +185,11 @@ def features() -> list[Spec]:
     return [make_spec({"name": "measured", "signal": signal, "learning": {"rule": "rls"}, "label": {"column": "y"}})]
 
 
+def proved() -> list[Spec]:
+    """What Frama-C analyses."""
+    return [make_spec({"name": "m", **content}) for content in PROGRAMS.values()]
+
+
 MODELS = {
     made.__name__: made
     for made in (
@@ -210,6 +216,7 @@ MODELS = {
         monitor,
         signal_examples,
         features,
+        proved,
     )
 }
 
@@ -278,6 +285,7 @@ RESULTS: dict[str, Result] = {
     ),
     "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
     "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
+    "proof": Result("-m benchmarks.device.proof", ("proof.csv",), "minutes", ("proved",)),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "distilled": Result(

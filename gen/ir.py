@@ -282,6 +282,15 @@ def _all(node: Any) -> tuple[Any, ...]:
     return kept  # type: ignore[no-any-return]
 
 
+def children(node: Node) -> list[Any]:
+    """The nodes just below a node."""
+    below: list[Any] = []
+    for name in _names(type(node)):  # type: ignore[arg-type]
+        value = node.__dict__[name]
+        below += [value] if isinstance(value, Node) else value or ()
+    return below
+
+
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuild a tree from the leaves up.
 

@@ -62,11 +62,22 @@ def specialised(spec: Spec) -> Specialised:
     return specialised_functions(roots, choices_of(spec.config), spec.real, fields)
 
 
-def printer_of(spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False) -> Printer:
-    """A printer for a model's functions."""
+def printer_of(
+    spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False, annotated: bool = False
+) -> Printer:
+    """A printer for a model's functions.  annotated: it prints what a proof needs to know, as comments."""
     program, widths = spec.program, Widths(spec.capacities, spec.config)
     scalars = frozenset().union(*(struct.scalars for struct in program.structs))
-    return kind(spec.name, spec.real, scalars, public, statuses=program.statuses, marks=marks, widths=widths)
+    return kind(
+        spec.name,
+        spec.real,
+        scalars,
+        public,
+        statuses=program.statuses,
+        marks=marks,
+        widths=widths,
+        annotated=annotated,
+    )
 
 
 def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, list[dict[str, Any]]]:
@@ -75,7 +86,7 @@ def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, lis
     return printer.data(functions, spec.config, docs)
 
 
-def model_code(spec: Spec) -> ModelCode:
+def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
     """Print a model's functions and the data that they need.  Raises DialectError."""
     program, config = spec.program, spec.config
     code, entries = specialised(spec), program.entries_for(config)
@@ -83,7 +94,7 @@ def model_code(spec: Spec) -> ModelCode:
     if spec.real.is_integer:
         prove(code.functions, [*public, made_up_number(spec).name], program.structs, config, spec.capacities, spec.real)
     layout = spec.memory(tuple(sorted(code.unread))).layout
-    printer = printer_of(spec, Printer, public, marks=True)
+    printer = printer_of(spec, Printer, public, marks=True, annotated=annotated)
     printed = printer.all(code.functions)
     for entry in entries:
         last = [*entry.kernel.params][-1]

@@ -34,12 +34,14 @@ def runtime_text(name: str) -> str:
     return importlib.resources.files("pykernel.runtime_c").joinpath(name).read_text(encoding="utf-8")
 
 
-def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None) -> str:
+def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
     """The text of a file of runtime_c, with the model's prefix in its names.
 
-    values: further text -> its replacement.
+    values: further text -> its replacement.  annotated: with the lines for proofs.
     """
     text = runtime_text(name)
+    if not annotated:
+        text = re.sub(r"^ */\*@.*\*/\n", "", text, flags=re.MULTILINE)
     for key, value in (values or {}).items():
         text = text.replace(key, value)
     return text.replace("pk_", f"{prefix}_").replace("PK_", f"{prefix.upper()}_").rstrip()

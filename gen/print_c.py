@@ -34,6 +34,7 @@ from pykernel.dialect import (
     Word,
     parts_of,
 )
+from pykernel.gen import acsl
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
@@ -156,6 +157,11 @@ def comment_block(text: str, indent: str = "") -> list[str]:
     )
 
 
+def annotated(texts: list[str], indent: str) -> list[str]:
+    """Annotations on lines of their own."""
+    return [f"{indent}/*@ {text} */" for text in texts]
+
+
 def fold(text: str) -> str:
     """Break the lines of C text that are longer than LONGEST: names that were inserted into the text may be long."""
     lines: list[str] = []
@@ -237,8 +243,10 @@ class Printer:
     dsp: bool = False  # whether there is a second implementation for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
     marks: bool = False  # whether loops and their iterations are marked
+    annotated: bool = False  # whether comments tell a proof what it needs to know, see ``gen.acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
+    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
     statuses: tuple[type[IntEnum], ...] = ()  # members of these have macros; members of others are printed as numbers
@@ -257,6 +265,10 @@ class Printer:
         others: dict[Any, str] = {Real: self.real, Bool: "bool", None: "void"}
         return others.get(kind) or INTEGER_TYPES[kind]
 
+    def size(self, extent: Any) -> int:
+        """An extent's value."""
+        return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
+
     def extent(self, extent: Any) -> str:
         if not isinstance(extent, Extent):
             return str(extent)
@@ -269,6 +281,8 @@ class Printer:
         """Every function's lines."""
         self.functions = functions
         self.known = effects(functions)
+        if self.annotated:
+            self.lengths = acsl.lengths(functions, frozenset(self.public), self.size)
         self.check_names(functions)
         return {name: self.function(f) for name, f in functions.items()}
 
@@ -366,12 +380,16 @@ class Printer:
             indent = "    " * depth
             if statement.above:
                 lines += comment_block(self.said("\n".join(statement.above)), indent)
+            if self.annotated:
+                lines += annotated(self.said_before(statement), indent)
             first, *others = self.statement(statement, depth)
             if statement.beside and len(others) == 0 and len(first) + len(statement.beside) + 7 <= WIDTH:
                 first += f" /* {comment(self.said(statement.beside))} */"
             elif statement.beside:
                 lines += comment_block(self.said(statement.beside), indent)
             lines += [first, *others]
+            if self.annotated:
+                lines += annotated(acsl.after(statement, self.expression), indent)
         return lines
 
     def statement(self, node: Statement, depth: int) -> list[str]:
@@ -392,6 +410,11 @@ class Printer:
             case If():
                 return self.chain(node, depth)
         raise TypeError(type(node).__name__)
+
+    def said_before(self, node: Statement) -> list[str]:
+        """Annotations of a statement."""
+        f = self.current
+        return acsl.before(node, f, self.expression, self.lengths[f.name])
 
     def loop(self, node: For, depth: int) -> list[str]:
         indent, v, up = "    " * depth, node.variable, node.step > 0
@@ -414,10 +437,13 @@ class Printer:
         indent, word, lines = "    " * depth, "if", list[str]()
         while True:
             lines += self.wrap(f"{indent}{word} ({self.expression(node.condition)}) {{")
+            if self.annotated:
+                lines += annotated(acsl.within(node, self.expression), indent + "    ")
             lines += self.block(node.body, depth + 1)
             match node.orelse:
                 case (If(above=(), beside="") as only,):
-                    node, word = only, "} else if"
+                    said = self.said_before(only) if self.annotated else []
+                    node, word = only, " ".join(["} else", *annotated(said, ""), "if"])
                 case ():
                     idle = [f"{indent}}} else {{", f"{indent}    /* nothing */"] if word != "if" else []
                     return [*lines, *idle, f"{indent}}}"]
@@ -530,7 +556,8 @@ class Printer:
         # macros by which the code asks the compiler for something, such as unrolling
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
-        return [primitive(file, self.prefix) for file in [*(f"{name}.h" for name in asked), *called, "crc32.h"]]
+        files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]
+        return [primitive(file, self.prefix, annotated=self.annotated) for file in files]
 
     # ------------------------------------------------------------------------------------------------- names
 

@@ -118,10 +118,15 @@ def build(
     memory: Memory | None = None,
     checks: Sequence[Mapping[str, str]] = (),
     with_check: bool = False,
+    annotated: bool = False,
+    proof: str = "",
 ) -> Project:
-    """Everything that ``generate`` writes.  checks: results for VALIDITY.md and the manifest, see ``gen.record``."""
+    """Everything that ``generate`` writes.
+
+    checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    """
     try:
-        return _build(spec, memory, checks, with_check)
+        return _build(spec, memory, checks, with_check, annotated, proof)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -144,8 +149,15 @@ def page_source(project: Project) -> str:
     return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
 
 
-def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]], with_check: bool) -> Project:
-    code, valid = model_code(spec), spec.program.valid
+def _build(
+    spec: Spec,
+    memory: Memory | None,
+    checks: Sequence[Mapping[str, str]],
+    with_check: bool,
+    annotated: bool,
+    proof: str,
+) -> Project:
+    code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
         first = spec.program.entries[0].kernel
         raise DialectError(
@@ -155,13 +167,14 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
             "struct, and read that",
         )
     context = _of_spec(spec, code.printer) | _of_code(spec, code) | _of_memory(spec, code, memory)
+    context["proof"] = comment(proof)
     context["bounds"] = [
         {"built": comment(row["built"]), "macros": found}
         for row in checks
         if (found := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
-        context["snapshot"] = snapshot_context(spec, valid, code.layout, code.unread)
+        context["snapshot"] = snapshot_context(spec, valid, code.layout, code.unread, annotated)
     files = {path.format(name=spec.name): _render(template, context) for path, template in _sources(context).items()}
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
@@ -181,6 +194,7 @@ def _build(spec: Spec, memory: Memory | None, checks: Sequence[Mapping[str, str]
         ),  # tables are in the spec's own file
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
+        **({"proof": proof} if proof else {}),
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
@@ -310,6 +324,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "config_hash": code.config_hash,
         "state_kind": code.state_kind,
         "stamp": STAMP,
+        "annotated": printer.annotated,
         "marks": primitive("marks.h", spec.name),
         "guard_code": _guard(printer),
         "few": [name for name in _filled(functions) if spec.capacities[name] <= FEW],

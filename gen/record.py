@@ -49,9 +49,24 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     for result in report.rows:
         row = _row(result, report)
         rows[row["built"], row["target"]] = row
-    files = build(spec, checks=list(rows.values()), with_check=has_check(Path(folder))).files
-    write_files(Path(folder), {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
-    return Path(folder) / "VALIDITY.md"
+    return _write(Path(folder), spec, list(rows.values()), _proof(Path(folder)))
+
+
+def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
+    """Write what ``pykernel prove`` found to VALIDITY.md and the manifest; otherwise as ``record``."""
+    require_project(folder, spec)
+    return _write(Path(folder), spec, _earlier(Path(folder)), sentence)
+
+
+def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
+    files = build(spec, checks=rows, with_check=has_check(folder), proof=proof).files
+    write_files(folder, {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
+    return folder / "VALIDITY.md"
+
+
+def _proof(folder: Path) -> str:
+    """The sentence about a proof in the folder's manifest; "" if there is none."""
+    return " ".join(re.sub(r"[^\w .,:;()-]", " ", str(read_manifest(folder).get("proof", ""))).split())
 
 
 def _earlier(folder: Path) -> list[dict[str, str]]:

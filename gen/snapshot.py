@@ -106,7 +106,9 @@ class StoredPrinter(Printer):
         return f"{cast}{self.prefix}_stored_{reader(kind.scalar)}({given})"
 
 
-def snapshot_context(spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str]) -> dict[str, Any]:
+def snapshot_context(
+    spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str], annotated: bool = False
+) -> dict[str, Any]:
     """The context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
     functions = specialised_functions((root,), choices_of(spec.config), spec.real).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
@@ -115,7 +117,7 @@ def snapshot_context(spec: Spec, root: Kernel, layout: Layout, unread: frozenset
             root.function.__code__.co_firstlineno,
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
-    printer, judge = printer_of(spec, StoredPrinter, {}), functions[root.name]
+    printer, judge = printer_of(spec, StoredPrinter, {}, annotated=annotated), functions[root.name]
     functions = functions | {root.name: replace(judge, body=(*_within_ranges(spec, layout), *judge.body))}
     printed = ["\n".join(lines) for lines in printer.all(functions).values()]
     data = data_of(spec, printer, functions)

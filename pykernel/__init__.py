@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykernel.workflows.fit import fit as fit
     from pykernel.workflows.generate import generate as generate
     from pykernel.workflows.plan import plan as plan
+    from pykernel.workflows.prove import prove as prove
     from pykernel.workflows.simulate import simulate as simulate
     from pykernel.workflows.sweep import sweep as sweep
 
@@ -74,6 +75,7 @@ __all__ = [
     "load_model",
     "load_spec",
     "plan",
+    "prove",
     "select_basis",
     "simulate",
     "sweep",
@@ -112,6 +114,7 @@ _HOMES = {
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
     "plan": "pykernel.workflows.plan",
+    "prove": "pykernel.workflows.prove",
     "select_basis": "pykernel.bases.select",
     "simulate": "pykernel.workflows.simulate",
     "sweep": "pykernel.workflows.sweep",

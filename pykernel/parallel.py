@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import kind, lock
@@ -414,21 +414,37 @@ def go_on() -> None:
         raise concurrent.futures.CancelledError
 
 
-def run_program(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+@overload
+def run_program(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]: ...
+
+
+@overload
+def run_program(
+    words: Sequence[str], environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str] | None: ...
+
+
+def run_program(
+    words: Sequence[str], environment: Mapping[str, str], timeout: float | None = None
+) -> subprocess.CompletedProcess[str] | None:
     """Run a program to its end, and take what it prints.  Within ``Threads`` it is killed with all that it has started
-    when they end.
+    when they end.  The same happens after ``timeout`` seconds; then the result is None.
     """
     threads = getattr(_here, "threads", None)
     known = set() if threads is None else threads.programs
-    pipe, apart = subprocess.PIPE, threads is not None and hasattr(os, "killpg")
+    pipe, apart = subprocess.PIPE, (threads is not None or timeout is not None) and hasattr(os, "killpg")
     with subprocess.Popen(
         words, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=apart
     ) as program:
         known.add(program)
         try:
-            out, err = program.communicate()
+            out, err = program.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _kill(program)
+            program.communicate()
+            return None
         except BaseException:
-            program.kill()
+            _kill(program) if apart else program.kill()
             raise
         finally:
             known.discard(program)

@@ -25,27 +25,34 @@ static float pk_sqrt(float x)
     uint32_t rest = 0u;
     int32_t exponent;
     both.value = x;
-    if ((both.bits == 0u) || (both.bits >= 0x7F800000u)) {
+    fraction = both.bits;
+    if ((fraction == 0u) || (fraction >= 0x7F800000u)) {
         return x; /* zero; infinite and negative values do not occur */
     }
-    fraction = both.bits & 0x007FFFFFu;
-    exponent = (int32_t)(both.bits >> 23) - 127;
+    /*@ split fraction < 0x00800000u; */
+    exponent = (int32_t)(fraction >> 23) - 127;
+    fraction &= 0x007FFFFFu;
     if (exponent == -127) {
         exponent = -126;
         PK_LOOP(9003)
+        /*@ split fraction >= 0x00800000u; */
+        /*@ loop unroll 24; */
         while ((fraction & 0x00800000u) == 0u) {
             PK_TURN(9003)
             fraction <<= 1;
             exponent--;
+            /*@ split fraction >= 0x00800000u; */
         }
     } else {
         fraction |= 0x00800000u;
     }
+    /*@ slevel merge; */
     if ((exponent & 1) != 0) {
         fraction <<= 1;
         exponent--;
     }
     /* 25 bits of the root of fraction 2^25: one bit more than the result has */
+    /*@ slevel 0; */
     PK_LOOP(9004)
     for (int32_t i = 0; i < 25; i++) {
         PK_TURN(9004)

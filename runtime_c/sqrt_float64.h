@@ -25,27 +25,34 @@ static double pk_sqrt(double x)
     uint64_t rest = 0u;
     int32_t exponent;
     both.value = x;
-    if ((both.bits == 0u) || (both.bits >= 0x7FF0000000000000u)) {
+    fraction = both.bits;
+    if ((fraction == 0u) || (fraction >= 0x7FF0000000000000u)) {
         return x; /* zero; infinite and negative values do not occur */
     }
-    fraction = both.bits & 0x000FFFFFFFFFFFFFu;
-    exponent = (int32_t)(both.bits >> 52) - 1023;
+    /*@ split fraction < 0x0010000000000000u; */
+    exponent = (int32_t)(fraction >> 52) - 1023;
+    fraction &= 0x000FFFFFFFFFFFFFu;
     if (exponent == -1023) {
         exponent = -1022;
         PK_LOOP(9003)
+        /*@ split fraction >= 0x0010000000000000u; */
+        /*@ loop unroll 53; */
         while ((fraction & 0x0010000000000000u) == 0u) {
             PK_TURN(9003)
             fraction <<= 1;
             exponent--;
+            /*@ split fraction >= 0x0010000000000000u; */
         }
     } else {
         fraction |= 0x0010000000000000u;
     }
+    /*@ slevel merge; */
     if ((exponent & 1) != 0) {
         fraction <<= 1;
         exponent--;
     }
     /* 54 bits of the root of fraction 2^54: one bit more than the result has */
+    /*@ slevel 0; */
     PK_LOOP(9004)
     for (int32_t i = 0; i < 54; i++) {
         PK_TURN(9004)

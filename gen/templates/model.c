@@ -74,6 +74,9 @@ void {{ name }}_{{ clear }}({{ name }}_t *s)
     /* a zero of any type has only zero bytes */
     unsigned char *const bytes = (unsigned char *)s;
     {{ macro }}_LOOP(9007)
+{%- if annotated %}
+    /*@ loop unroll {{ macro }}_RAM_BYTES; */
+{%- endif %}
     for (uint32_t i = 0u; i < {{ macro }}_RAM_BYTES; i++) {
         {{ macro }}_TURN(9007)
         bytes[i] = 0u;

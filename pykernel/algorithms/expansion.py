@@ -28,7 +28,7 @@ from pykernel.algorithms.extents import FEATURES, PACKED
 from pykernel.algorithms.frame import Rule, Status, hear, programs
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier, inner_product
+from pykernel.algorithms.kernels import fourier, squared_norm
 from pykernel.algorithms.linear import (
     Gain,
     Linear,
@@ -118,7 +118,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
 
     As ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
     """
-    square = m.rate * inner_product(x, x)
+    square = m.rate * squared_norm(x)
     # beyond the limit all kernel values are zero; the condition also holds for a sum that overflows
     if not (square <= m.square_limit):
         for i in range(len(m.vectors)):

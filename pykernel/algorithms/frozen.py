@@ -18,7 +18,7 @@ from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.frame import LABELLED, Answering, Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier, inner_product
+from pykernel.algorithms.kernels import fourier, squared_norm
 from pykernel.algorithms.vectors import copy, multiply, zero
 from pykernel.dialect import (
     CLASSES,
@@ -143,7 +143,7 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
 @kernel
 def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
-    square = m.rate * inner_product(x, x)
+    square = m.rate * squared_norm(x)
     zero(m.f, len(m.f))
     # above the limit all kernel values are zero; the condition also holds for a sum that overflows
     if square <= m.square_limit:

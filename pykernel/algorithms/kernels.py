@@ -46,6 +46,16 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 @kernel
+def squared_norm(a: Real[DIM]) -> Real:
+    """|a|^2.  O(D).  The bits of inner_product(a, a), in a form that shows that no sum is negative."""
+    total = real(0)
+    for j in unroll(len(a)):
+        element = a[j]
+        total += element * element
+    return total
+
+
+@kernel
 def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
     """k = (gamma a'b + coef0)^degree, where product = a'b and degree >= 1.  O(degree)."""
     base = gamma * product + coef0

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD9259B99u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x3343A43Cu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -246,11 +246,12 @@ static float monitor_sqrt(float x)
     uint32_t rest = 0u;
     int32_t exponent;
     both.value = x;
-    if ((both.bits == 0u) || (both.bits >= 0x7F800000u)) {
+    fraction = both.bits;
+    if ((fraction == 0u) || (fraction >= 0x7F800000u)) {
         return x; /* zero; infinite and negative values do not occur */
     }
-    fraction = both.bits & 0x007FFFFFu;
-    exponent = (int32_t)(both.bits >> 23) - 127;
+    exponent = (int32_t)(fraction >> 23) - 127;
+    fraction &= 0x007FFFFFu;
     if (exponent == -127) {
         exponent = -126;
         MONITOR_LOOP(9003)

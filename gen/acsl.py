@@ -1,0 +1,194 @@
+"""What a proof needs to know, as ACSL annotations of a function: comments that change no bit.
+
+They follow from the form of the code alone:
+
+- after a comparison that a number passed, it is no NaN (``assert``, which WP proves): Eva does not know that;
+- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
+- an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pykernel.dialect import Array, Index, Real
+from pykernel.gen.ir import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Do,
+    Element,
+    Expr,
+    For,
+    Function,
+    Functions,
+    If,
+    Leave,
+    Literal,
+    Local,
+    Return,
+    Row,
+    Statement,
+    Unary,
+    children,
+    walk,
+)
+
+PASSED = "passed"
+"""Name of the assertions about comparisons that were passed."""
+INSIDE = "inside"
+"""Name of the assertions about indices."""
+Printed = Callable[[Expr], str]
+Lengths = Mapping[str, Mapping[str, int]]
+"""Function -> its parameter -> the length of the longest array that any call passes."""
+
+
+def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
+    """For each function and each of its arrays: the longest that is passed.  extent: the value of a size.
+
+    roots: functions that are called from outside; their arrays have the sizes that they declare.
+    """
+    found: dict[str, dict[str, int]] = {name: {} for name in functions}
+    for name in roots & functions.keys():
+        for param, kind in functions[name].params:
+            if isinstance(kind, Array) and ... not in kind.extents:
+                found[name][param] = extent(kind.extents[0])
+    changed = True
+    while changed:  # arrays are passed on through several functions
+        changed = False
+        for name, f in functions.items():
+            for call in f.calls:
+                for (param, kind), argument in zip(_params(functions, call), call.args, strict=True):
+                    length = _length(argument, found[name], extent) if isinstance(kind, Array) else None
+                    known = found[call.callee.name].get(param) if isinstance(kind, Array) else None
+                    if length is not None and (known is None or length > known):
+                        found[call.callee.name][param] = length
+                        changed = True
+    return found
+
+
+def _params(functions: Functions, call: Call) -> tuple:
+    f = functions.get(call.callee.name)
+    return f.params if f is not None else tuple((f"_{i}", None) for i in range(len(call.args)))
+
+
+def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object], int]) -> int | None:
+    if isinstance(argument, Row):
+        return extent(argument.kind.extents[0])
+    if isinstance(argument, Local):
+        return known.get(argument.name)
+    kind = argument.kind
+    return extent(kind.extents[0]) if isinstance(kind, Array) and ... not in kind.extents else None
+
+
+def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
+    """Annotations that stand before a statement.  known: lengths of the function's arrays."""
+    values, found = _evaluated(node), list[str]()
+    if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
+        found = [f"split {printed(index)};" for index in _places(node.value)]
+    return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
+
+
+def after(node: Statement, printed: Printed) -> list[str]:
+    """Annotations that stand behind ``if (!(x >= limit)) { return }``: x is no NaN."""
+    if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
+        match node.condition:
+            case Unary(op="not", operand=passed):
+                return _passed(passed, printed)
+            case Binary(op="or") as either:
+                return [text for part in _parts(either, "or") for text in _unless(part, printed)]
+    return []
+
+
+def _unless(part: Expr, printed: Printed) -> list[str]:
+    return _passed(part.operand, printed) if isinstance(part, Unary) and part.op == "not" else []
+
+
+def within(node: If, printed: Printed) -> list[str]:
+    """Annotations at the head of ``if (x <= limit) { … }``."""
+    return _passed(node.condition, printed)
+
+
+def _parts(node: Expr, op: str) -> list[Expr]:
+    if isinstance(node, Binary) and node.op == op:
+        return [*_parts(node.left, op), *_parts(node.right, op)]
+    return [node]
+
+
+def _passed(condition: Expr, printed: Printed) -> list[str]:
+    """x is no NaN after a comparison of x that was true."""
+    found = []
+    for part in _parts(condition, "and"):
+        if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
+            found += [
+                printed(side) for side in (part.left, part.right) if isinstance(side, Local) and side.kind is Real
+            ]
+    return [f"assert {PASSED}: !\\is_NaN({name});" for name in dict.fromkeys(found)]
+
+
+def _evaluated(node: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement evaluates once, before the statements in it."""
+    match node:
+        case Assign(target=target, value=value):
+            return (value, target)
+        case Do(call=call):
+            return (call,)
+        case If(condition=condition):
+            return (condition,)
+        case For(start=start):
+            return (start,)
+        case Return(value=Expr() as value):
+            return (value,)
+    return ()
+
+
+def _indices(f: Function) -> frozenset[str]:
+    """Locals in the indices of elements."""
+
+    def find() -> frozenset[str]:
+        elements = [node for node in walk(f.body) if isinstance(node, (Element, Row))]
+        indices = [
+            index for node in elements for index in (node.indices if isinstance(node, Element) else (node.index,))
+        ]
+        return frozenset(n.name for index in indices for n in walk(index) if isinstance(n, Local))
+
+    return f.made("locals in indices", find)
+
+
+def _places(value: Expr) -> list[Expr]:
+    """Arguments, which are not constant, of calls that map whole numbers to a whole number."""
+    return [
+        argument
+        for call in walk(value)
+        if isinstance(call, Call) and call.callee.intrinsic is None and call.kind is Index
+        if call.args and all(argument.kind is Index for argument in call.args)
+        for argument in call.args
+        if not isinstance(argument, Literal) and _calls_nothing(argument)
+    ]
+
+
+def _calls_nothing(value: Expr) -> bool:
+    """Whether an expression can stand in an annotation."""
+    return not any(isinstance(node, Call) for node in walk(value))
+
+
+def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
+    """0 <= index < length, for elements of arrays that were passed."""
+    found = []
+    for node in _certain(value):
+        if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
+            (index,) = node.indices
+            if not isinstance(index, Literal) and _calls_nothing(index):
+                text = f"({printed(index)})" if isinstance(index, Choice) else printed(index)
+                found.append(f"0 <= {text} < {known[node.array.name]}")
+    return list(dict.fromkeys(found))
+
+
+def _certain(value: Expr) -> list[Expr]:
+    """The parts of an expression that are evaluated in any case."""
+    if isinstance(value, Binary) and value.op in ("and", "or"):
+        return _certain(value.left)
+    if isinstance(value, Choice):
+        return _certain(value.condition)
+    return [value, *(part for child in children(value) for part in _certain(child))]

@@ -1,0 +1,312 @@
+"""What a proof of one model's C is made of: the C with annotations, and a driver that makes each call from any state.
+
+The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
+public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
+call, the ranges hold forever: they hold after NAME_init, and no call takes a number out of them.  Floating-point numbers
+may have any bits, NaN among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import Array, Extent, Real, Word, ends_of
+from pykernel.dialect.memory import Slot
+from pykernel.errors import UserError
+from pykernel.gen.ir import Function
+from pykernel.gen.model import ModelCode, model_code
+from pykernel.gen.project import build
+from pykernel.gen.snapshot import snapshot_context
+from pykernel.gen.specialise import reached_from
+from pykernel.spec.model import Spec
+
+STATE, SNAPSHOT, WILD = "state", "snapshot", "wild"
+LEVELS = {
+    STATE: "from every state that load accepts and every input",
+    SNAPSHOT: "from every byte of model, buffer and storage",
+    WILD: "from every byte of the model, as after a fault of the RAM",
+}
+STATES, BYTES = 5, 3
+"""Eva's precision for calls of the algorithms, and for calls that only move bytes."""
+CHUNK = 64
+"""NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the driver: the level, what is called, the driver's function, and the statements about it.
+
+    files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
+    checks: number of statements.  precision: of Eva; a high one takes long where loops run over bytes.
+    """
+
+    level: str
+    name: str
+    main: str
+    files: tuple[str, ...]
+    reached: frozenset[str]
+    checks: int
+    precision: int = 5
+
+
+@dataclass(frozen=True)
+class Proof:
+    """files: file name -> text, the model's annotated C and the drivers.  calls: in the order of their runs."""
+
+    spec: Spec
+    files: dict[str, str]
+    calls: tuple[Call, ...]
+
+
+def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
+    """The sources of a proof.  Raises UserError for a range that holds no number."""
+    return _Writer(spec).proof(levels)
+
+
+@dataclass(frozen=True)
+class _Range:
+    """A slot of the memory whose numbers are whole and have a declared range."""
+
+    slot: Slot
+    low: int
+    high: int
+
+    def place(self, names: list[str]) -> str:
+        return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
+
+    def assumed(self) -> list[str]:
+        """C that gives the slot any numbers of the range."""
+        kind = "unsigned_int_interval" if self.slot.array.scalar is Word else "interval"
+        lines, names = list[str](), list[str]()
+        for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
+            names.append(f"i{i}")
+            lines += [f"/*@ loop unroll {extent}; */", f"for (int i{i} = 0; i{i} < {extent}; i{i}++)"]
+        return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
+
+    def split(self, level: str) -> list[str]:
+        """Annotations that let each number of a count's range be analysed by itself; and those beyond it, if there are."""
+        place = self.place([])
+        if level == STATE:
+            return [f"/*@ split {place}; */"]
+        beyond = [f"/*@ split {place} < {self.low}; */", f"/*@ split {place} > {self.high}; */"]
+        inside = f"if (({self.low} <= {place}) && ({place} <= {self.high})) {{"
+        return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
+
+    def stated(self) -> str:
+        """An annotation: each number is in the range."""
+        shape = () if self.slot.scalar else self.slot.shape
+        names = [f"i{i}" for i in range(len(shape))]
+        bounds = " && ".join(f"0 <= {n} < {extent}" for n, extent in zip(names, shape, strict=True))
+        every = f"\\forall integer {', '.join(names)}; {bounds} ==> " if names else ""
+        return f"/*@ check {self.slot.name}: {every}{self.low} <= {self.place(names)} <= {self.high}; */"
+
+
+class _Writer:
+    def __init__(self, spec: Spec) -> None:
+        self.spec, self.name = spec, spec.name
+        self.code: ModelCode = model_code(spec, annotated=True)
+        self.program, self.layout, self.printer = spec.program, self.code.layout, self.code.printer
+        self.ranges = list(self._ranges())
+        self.project = build(spec, annotated=True)
+
+    def _ranges(self) -> Iterator[_Range]:
+        declared = {name: given for struct in self.program.structs for name, given in struct.ranges.items()}
+        for slot in self.layout.slots:
+            if slot.struct and slot.name in declared and slot.array.scalar is not Real:
+                spec = self.spec
+                low, high = ends_of(declared[slot.name], spec.capacities, spec.config, spec.real)
+                limits = np.iinfo(slot.array.scalar.dtype(spec.real))
+                low, high = max(int(low), int(limits.min)), min(int(high), int(limits.max))
+                if low > high:
+                    raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
+                yield _Range(slot, low, high)
+
+    @property
+    def counts(self) -> dict[str, _Range]:
+        """Fields that count what is used of an array: their range ends at the array's size."""
+        declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
+        ends = {name: most for name, most in declared.items() if isinstance(most, Extent) and most.text in most.symbols}
+        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends}
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def proof(self, levels: tuple[str, ...]) -> Proof:
+        source, files, calls = f"{self.name}.c", dict(self.project.sources), list[Call]()
+        if STATE in levels:
+            files["prove_state.c"], found = self.driver(STATE)
+            calls += found
+        if SNAPSHOT in levels and self.program.persistent:
+            files["prove_snapshot.c"], found = self.snapshots()
+            calls += found
+            if self.ranges:
+                files["prove_valid.c"], call = self.judged()
+                calls.append(call)
+        if WILD in levels:
+            files["prove_wild.c"], found = self.driver(WILD)
+            calls += found
+        assert source in files
+        return Proof(self.spec, files, tuple(calls))
+
+    def driver(self, level: str) -> tuple[str, list[Call]]:
+        """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
+        bodies, calls = [], []
+        for name, body, reached, reads in self.bodies():
+            main, before = f"prove_{level}_{name}", ["any_bytes();"]
+            checks = self.ranges if level == STATE else []
+            if name not in ("init", "reset"):
+                before += ["any_in_ranges();"] if level == STATE else []
+                before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
+            lines = [*before, *body, *(r.stated() for r in checks)]
+            bodies.append(_function(f"void {main}(void)", lines))
+            files = (f"{self.name}.c", f"prove_{level}.c")
+            precision = BYTES if name in ("init", "reset", "hash") else STATES
+            calls.append(Call(level, name, main, files, frozenset(reached), len(checks), precision))
+        head = [
+            f'#include "{self.name}.h"',
+            '#include "__fc_builtin.h"',
+            "",
+            f"static {self.name}_t model;",
+            "",
+            *_function("static void any_bytes(void)", ["Frama_C_make_unknown((char *)&model, sizeof(model));"]),
+        ]
+        if level == STATE:
+            head += [
+                "",
+                *_function("static void any_in_ranges(void)", [line for r in self.ranges for line in r.assumed()]),
+            ]
+        return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
+
+    def bodies(self) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
+        """Public functions: name, C that calls it, C functions that it reaches, fields that it reads."""
+        name, prefix = self.name, self.printer.prefix
+        for clear in ("init", "reset") if self.program.persistent else ("init",):
+            yield clear, [f"{name}_{clear}(&model);"], {f"{name}_{clear}"}, frozenset()
+        for entry in self.code.entries:
+            f = self.code.functions[entry.kernel.name]
+            reached = reached_from(self.code.functions, [f.name])
+            yield (
+                entry.name,
+                self.call(f),
+                {self.printer.name(each) for each in reached},
+                self.printer.known[f.name].reads,
+            )
+        yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
+
+    def call(self, f: Function) -> list[str]:
+        """C that calls an entry with arguments of any bits."""
+        lines, given = [], ["&model"] if self.printer.takes_struct(f.name) else []
+        for name, kind in f.params:
+            if isinstance(kind, Array):
+                extent = self.printer.extent(kind.extents[0])
+                lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
+                if name not in self.printer.known[f.name].params:  # what is only written stays unset
+                    lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
+            else:
+                lines += [
+                    f"{self.printer.type(kind)} {name};",
+                    f"Frama_C_make_unknown((char *)&{name}, sizeof({name}));",
+                ]
+            given.append(name)
+        return [*lines, f"(void){self.printer.name(f.name)}({', '.join(given)});"]
+
+    def snapshots(self) -> tuple[str, list[Call]]:
+        name, size = self.name, f"{self.name.upper()}_SNAPSHOT_BYTES"
+        chunk = f"/*@ check chunk: 1 <= count <= {CHUNK} && offset + count <= {size} && 0 <= slot <= 1; */"
+        head = f"""#include "{name}.h"
+#include "__fc_builtin.h"
+
+static {name}_t model;
+static uint8_t buffer[{size}];
+static int context;
+
+static int32_t any_status(void)
+{{
+    int32_t status;
+    Frama_C_make_unknown((char *)&status, sizeof(status));
+    return status;
+}}
+
+/* Storage that gives any bytes, each time others, and any status. */
+static int32_t reads(void *given, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
+{{
+    (void)given;
+    {chunk}
+    Frama_C_make_unknown((char *)bytes, count);
+    return any_status();
+}}
+
+static int32_t writes(void *given, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{{
+    (void)given;
+    {chunk}
+    /*@ check written: \\initialized(bytes + (0 .. count - 1)); */
+    return any_status();
+}}
+
+static void any_bytes(void)
+{{
+    Frama_C_make_unknown((char *)&model, sizeof(model));
+    Frama_C_make_unknown((char *)buffer, sizeof(buffer));
+}}
+"""
+        given = {
+            "save": "buffer",
+            "load": "buffer",
+            "store": "writes, reads, &context",
+            "restore": "reads, &context",
+            "wipe": "",
+        }
+        files, calls = (f"{name}.c", f"{name}_snapshot.c", "prove_snapshot.c"), []
+        for called, arguments in given.items():
+            main = f"prove_snapshot_{called}"
+            call = f"(void){name}_{called}(&model{', ' if arguments else ''}{arguments});"
+            head += "\n" + "\n".join(_function(f"void {main}(void)", ["any_bytes();", call])) + "\n"
+            calls.append(Call(SNAPSHOT, called, main, files, frozenset(), 0, BYTES))
+        return head, calls
+
+    def judged(self) -> tuple[str, Call]:
+        """A driver: what the snapshot's file accepts is in the ranges, read here without storage between."""
+        persistent = self.program.state_bytes(self.layout)
+        checks = [r for r in self.ranges if r.slot.offset < persistent]
+        valid = self.program.valid
+        assert valid is not None
+        found = snapshot_context(self.spec, valid, self.layout, self.code.unread, annotated=True)
+        lines = ["Frama_C_make_unknown((char *)&model, sizeof(model));", f"if ({found['valid']}(&stored)) {{"]
+        lines += [*("    " + r.stated() for r in checks), "}"]
+        text = [*self.readers(found), *found["functions"], *_function("void prove_snapshot_valid(void)", lines)]
+        call = Call(
+            *(SNAPSHOT, "valid", "prove_snapshot_valid", ("prove_valid.c",)),
+            reached=frozenset({found["valid"]}),
+            checks=len(checks),
+        )
+        return "\n".join(text) + "\n", call
+
+    def readers(self, found: Mapping[str, Any]) -> list[str]:
+        """What the functions of the snapshot's file need, with readers that take each number from the model in memory."""
+        name, macro, size = self.name, self.name.upper(), self.spec.real.dtype.itemsize
+        types = {"real": (self.printer.real, size), "count": ("int32_t", 4)}
+        types |= {what: (kind, width) for what, kind, width in found["narrow"]}
+        lines = [f'#include "{name}.h"', '#include "__fc_builtin.h"']
+        lines += [f"#include <{header}.h>" for header in ("float", "stdbool", "stddef")]
+        for each in (*found["parameters"], *found["constants"]):
+            lines += [f"#undef {macro}_{each['name']}", f"#define {macro}_{each['name']} {each['value']}"]
+        lines += [f"{table['declaration']} = {{\n    {table['text']}\n}};" for table in found["tables"]]
+        lines += [f"static {name}_t model;", f"typedef struct {{ int none; }} {name}_stored_t;"]
+        lines += [
+            f"static {name}_stored_t stored;",
+            f"#define {macro}_PLACE(field) ((uint32_t)offsetof({name}_t, field))",
+        ]
+        for what, (kind, width) in types.items():
+            cast = "(int32_t)" if width < 4 else ""
+            place = f"(char *)&model + (place) + ((uint32_t)(i) * {width}u)"
+            lines.append(f"#define {name}_stored_{what}(stored, place, i) ({cast}*({kind} *)({place}))")
+        row = f"((place) + ((uint32_t)(i) * (uint32_t)(width) * {size}u))"
+        return [*lines, f"#define {name}_stored_row(place, i, width) {row}", *found["primitives"]]
+
+
+def _function(head: str, lines: list[str]) -> list[str]:
+    return [head, "{", *("    " + line for line in lines), "}"]

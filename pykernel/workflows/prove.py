@@ -1,0 +1,240 @@
+"""A proof that no call of a model's C leaves an array, overflows, or takes a number out of its range."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykernel.errors import Interrupted, UserError, did_you_mean, option
+from pykernel.telling import QUIET, Watch, refuse
+from pykernel.workflows.models import Fitted, spec_and_memory
+
+if TYPE_CHECKING:
+    from pykernel.gen.frama_c import Finding
+    from pykernel.gen.proof import Proof
+    from pykernel.spec.model import Spec
+
+TIMEOUT = 600.0
+"""Seconds that the analysis of one call may take."""
+
+
+@dataclass(frozen=True, repr=False)
+class Proved:
+    """The result of a proof.
+
+    rows: one for each call: ``level``, ``call``, ``proved``, ``why`` not, ``alarms``, ``ranges`` and how many were
+    ``proved_ranges``, ``statements`` and how many were ``reached``, ``unreached`` functions, ``seconds``.
+    alarms: what could not be ruled out: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
+    ``code``, ``stack``.
+    nan_steps, proved_nan_steps: assertions about NaN, which another prover proves.
+    """
+
+    name: str
+    config_hash: str
+    tools: str
+    rows: list[dict[str, Any]]
+    alarms: list[dict[str, Any]]
+    nan_steps: int
+    proved_nan_steps: int
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every call is proved."""
+        return all(row["proved"] for row in self.rows)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """As ``pykernel prove --json`` prints it."""
+        return {
+            "ok": self.ok,
+            "name": self.name,
+            "config_hash": self.config_hash,
+            "tools": self.tools,
+            "calls": self.rows,
+            "alarms": self.alarms,
+            "nan_steps": self.nan_steps,
+            "proved_nan_steps": self.proved_nan_steps,
+            "seconds": self.seconds,
+        }
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        wrong = [f"{row['call']} ({row['level']})" for row in self.rows if not row["proved"]]
+        if wrong:
+            return f"not proved: {', '.join(wrong)}"
+        return (
+            f"proved: of {len(self.rows)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
+            f"takes a whole number out of its range ({sum(row['ranges'] for row in self.rows)} ranges)"
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"proof of {self.name}: {self.verdict}"]
+        lines += [f"  {row['level']} {row['call']}: {row['why']}" for row in self.rows if not row["proved"]]
+        return "\n".join(lines)
+
+
+def prove(
+    model: Spec | Fitted,
+    *,
+    level: str | Sequence[str] = ("state", "snapshot"),
+    call: str | Sequence[str] | None = None,
+    timeout: float = TIMEOUT,
+    output: str | Path | None = None,
+    record: str | Path | None = None,
+    watch: Watch = QUIET,
+) -> Proved:
+    """Prove what no call of a model's C does: what ``pykernel prove`` does.
+
+    Parameters
+    ----------
+    model : Spec or fitted estimator
+        Sizes are those of the spec: a large model takes long.
+    level : str or list of str
+        From which memory a call begins: "state" (any that ``load`` accepts), "snapshot" (any bytes of model, buffer and
+        storage: save, load, store, restore, wipe), "wild" (any bytes of the model: the other calls).
+    call : str or list of str, optional
+        Only these calls, such as "update". By default, all.
+    timeout : float
+        Seconds that the analysis of one call may take.
+    output : path, optional
+        A folder that keeps the annotated C, the drivers and the logs.
+    record : path, optional
+        A generated project, in whose VALIDITY.md the verdict is written.
+    watch : Watch
+        Who is told how far the work is.
+
+    Returns
+    -------
+    Proved
+        ``ok`` says whether every call is proved.
+
+    Raises
+    ------
+    UserError
+        One sentence says what is wrong with an argument, or that Frama-C is not installed.
+    """
+    from pykernel.gen import frama_c
+    from pykernel.gen.proof import LEVELS, proof_of
+
+    levels = (level,) if isinstance(level, str) else tuple(level)
+    wanted = None if call is None else {call} if isinstance(call, str) else set(call)
+    for each in levels:
+        if each not in LEVELS:
+            hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
+            raise UserError(f"{option('level')} {each!r} is not known; {hint}")
+    refuse((not timeout > 0, f"{option('timeout')} is {timeout:g}; it must be above 0"))
+    tools = frama_c.require()
+    spec, _ = spec_and_memory(model)
+    if record is not None:
+        from pykernel.gen import record as validity
+
+        validity.require_project(record, spec)
+        found = prove(spec, level=levels, call=call, timeout=timeout, output=output, watch=watch)
+        validity.record_proof(record, spec, f"{found.verdict}; {found.tools}, configuration {found.config_hash}")
+        return found
+    with watch.progress() as show:
+        show(0.0, "writing the driver")
+        proof = proof_of(spec, levels)
+        if wanted is not None:
+            names = list(dict.fromkeys(each.name for each in proof.calls))
+            for name in sorted(wanted - set(names)):
+                hint = did_you_mean(name, names, f"there are: {', '.join(names)}")
+                raise UserError(f"{option('call')} {name!r} is none of {spec.name}'s calls; {hint}")
+        if output is not None:
+            Path(output).mkdir(parents=True, exist_ok=True)
+            try:
+                return _run(proof, wanted, Path(output).resolve(), timeout, tools, show)
+            except KeyboardInterrupt:
+                raise Interrupted(f"; {output} has what was done") from None
+        with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+            return _run(proof, wanted, Path(folder).resolve(), timeout, tools, show)
+
+
+def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, tools: str, show: Any) -> Proved:
+    """Analyse the calls of a proof in a folder, as many side by side as there are cores."""
+    from concurrent.futures import as_completed
+
+    from pykernel.gen import frama_c
+    from pykernel.gen.acsl import PASSED
+    from pykernel.gen.model import identity
+    from pykernel.parallel import Threads
+
+    for name, text in proof.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    macro, spec = proof.spec.name.upper(), proof.spec
+    calls = [call for call in proof.calls if wanted is None or call.name in wanted]
+    with Threads() as threads:
+        running = {threads.start(frama_c.analyse, call, folder, macro, timeout): call for call in calls}
+        for count, done in enumerate(as_completed(running)):
+            done.result()
+            left = ", ".join(call.name for one, call in running.items() if not one.done())
+            show((count + 1) / (len(calls) + 1), f"analysing {left[:60]}" if left else "proving the steps about NaN")
+        found = [one.result() for one in running]
+    steps = frozenset().union(*(finding.passed for finding in found))
+    proved, seconds = frama_c.prove_passed(steps, folder, macro, timeout)
+    rows = [_row(finding, steps - proved) for finding in found]
+    alarms = [_alarm(finding, alarm) for finding in found for alarm in finding.alarms]
+    alarms += [
+        _alarm(finding, frama_c.Alarm(PASSED, "", name, line, ""))
+        for finding in found
+        for name, line in sorted(finding.passed - proved)
+    ]
+    return Proved(
+        name=spec.name,
+        config_hash=f"{identity(spec).config_hash:08x}",
+        tools=tools,
+        rows=rows,
+        alarms=alarms,
+        nan_steps=len(steps),
+        proved_nan_steps=len(steps & proved),
+        seconds=round(seconds + sum(finding.seconds for finding in found), 1),
+    )
+
+
+def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]:
+    """What is told of a call."""
+    call, (reached, statements) = found.call, found.statements
+    alarms = len(found.alarms) + len(found.passed & unproved)
+    proved = sum(found.checks.values())
+    begun, every = found.coverage.get(call.main, (0, 1))
+    why = found.why
+    if found.ended and begun < every:
+        why = "the analysis found no way through this call, so it says nothing"
+    elif found.ended and alarms:
+        why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
+    elif found.ended and (left := [name for name, held in found.checks.items() if not held]):
+        why = (
+            f"may take {', '.join(left)} out of its range" if len(left) == 1 else f"may leave ranges: {', '.join(left)}"
+        )
+    return {
+        "level": call.level,
+        "call": call.name,
+        "proved": not why,
+        "why": why,
+        "alarms": alarms,
+        "ranges": call.checks,
+        "proved_ranges": proved,
+        "statements": statements,
+        "reached": reached,
+        "unreached": list(found.unreached),
+        "seconds": round(found.seconds, 1),
+    }
+
+
+def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
+    return {
+        "level": found.call.level,
+        "call": found.call.name,
+        "kind": alarm.kind,
+        "meaning": alarm.meaning,
+        "condition": alarm.condition,
+        "file": alarm.file,
+        "line": alarm.line,
+        "code": alarm.code,
+        "stack": list(alarm.stack),
+    }

@@ -1,0 +1,225 @@
+"""``pykernel prove``: what is analysed is the C that is generated, a model is proved, and seeded faults are found."""
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+
+import pytest
+
+import pykernel
+from pykernel.cli.app import main
+from pykernel.errors import UserError
+from pykernel.gen import frama_c
+from pykernel.gen.model import bare
+from pykernel.gen.project import build
+from pykernel.gen.proof import SNAPSHOT, STATE, WILD, Call, proof_of
+from pykernel.spec.model import make_spec
+from pykernel.workflows.prove import _row
+
+FRAMA_C = pytest.mark.skipif(
+    not all(map(shutil.which, ("frama-c", "why3", "z3"))),
+    reason="no Frama-C with Why3 and Z3: apt install frama-c-base why3 z3",
+)
+RLS = {"name": "m", "input": {"dim": 2}, "learning": {"rule": "rls"}}
+KLMS = {
+    "name": "m",
+    "input": {"dim": 2},
+    "kernel": {"sigma": 1.0},
+    "learning": {"rule": "klms"},
+    "reduction": {"n_max": 3, "technique": "mklms"},
+}
+WHOLE = KLMS | {
+    "precision": "int16",
+    "input": {"dim": 2, "max_abs": 4.0},
+    "label": {"max_abs": 4.0},
+    "reduction": {"n_max": 3},
+}
+SIGNAL = {
+    "name": "m",
+    "signal": {"channels": ["a"], "max_abs": 10.0, "features": ["rms"], "window": 8, "hop": 4},
+    "label": {"max_abs": 5.0},
+}
+MODELS = {"rls": RLS, "klms": KLMS, "whole": WHOLE}
+
+
+@pytest.mark.parametrize("content", [KLMS, WHOLE, SIGNAL, {"name": "m", "input": {"dim": 3}}])
+def test_the_annotated_c_is_the_generated_c(content):
+    """Without comments the texts are equal, so the stamp and all bits are, too."""
+    spec = make_spec(content)
+    plain, annotated = build(spec).sources, build(spec, annotated=True).sources
+    assert {name: bare(text) for name, text in plain.items()} == {name: bare(text) for name, text in annotated.items()}
+    assert "/*@" not in "".join(plain.values())
+    assert "/*@ assert inside" in annotated["m.c"]
+
+
+def test_a_driver_calls_every_entry_and_states_every_range():
+    spec = make_spec(WHOLE)
+    proof = proof_of(spec, (STATE, SNAPSHOT, WILD))
+    entries = [entry.name for entry in spec.program.entries_for(spec.config)]
+    for level in (STATE, WILD):
+        assert [c.name for c in proof.calls if c.level == level] == ["init", "reset", *entries, "hash"]
+    kept = build(spec).files["src/m.h"]
+    for struct in spec.program.structs:
+        for name in struct.ranges:
+            if f" {name}[" in kept or f" {name};" in kept:
+                assert f"/*@ check {name}:" in proof.files["prove_state.c"]
+    assert [c.name for c in proof.calls if c.level == SNAPSHOT] == ["save", "load", "store", "restore", "wipe", "valid"]
+
+
+def test_a_range_without_a_number_is_no_proof(monkeypatch):
+    """A driver with an empty range would prove anything."""
+    monkeypatch.setattr("pykernel.gen.proof.ends_of", lambda *_: (1, 0))
+    with pytest.raises(UserError, match="from 1 to 0, a range that holds no number"):
+        proof_of(make_spec(KLMS), (STATE,))
+
+
+def test_a_call_that_the_analysis_does_not_pass_is_not_proved():
+    call = Call(STATE, "update", "prove_state_update", ("m.c",), frozenset({"m_update"}), 0)
+    found = frama_c.Finding(call, True, coverage={"m_update": (5, 5), "prove_state_update": (3, 4)})
+    assert "says nothing" in _row(found, frozenset())["why"]
+    assert _row(replace(found, coverage={"prove_state_update": (4, 4)}), frozenset())["proved"]
+
+
+def test_without_frama_c_one_sentence_names_the_package(monkeypatch, tmp_path, capsys):
+    (tmp_path / "m.toml").write_text(make_spec(RLS).to_toml())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["prove", str(tmp_path / "m.toml")])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("apt install frama-c-base") == 1
+
+
+@FRAMA_C
+def test_a_model_is_proved(tmp_path, capsys):
+    (tmp_path / "m.toml").write_text(make_spec(RLS).to_toml())
+    with pytest.raises(SystemExit) as ended:
+        main(["prove", str(tmp_path / "m.toml"), "--level", "state", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0 and report["ok"] and not report["alarms"]
+    assert {row["call"]: (row["proved_ranges"], row["ranges"]) for row in report["calls"]} == {
+        name: (2, 2) for name in ("init", "reset", "predict", "update", "freeze", "hash")
+    }
+
+
+@FRAMA_C
+def test_a_verdict_stands_beside_the_checks(tmp_path):
+    spec = make_spec(RLS)
+    pykernel.generate(spec, tmp_path)
+    found = pykernel.prove(spec, level="state", call="freeze", record=tmp_path)
+    assert f"{found.verdict}; Frama-C" in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
+    again = pykernel.check(spec, samples=50, levels=("-O0",), record=tmp_path)
+    assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
+    with pytest.raises(UserError, match="differs from what this spec"):
+        pykernel.prove(make_spec(KLMS), level="state", call="freeze", record=tmp_path)
+
+
+@FRAMA_C
+def test_a_call_that_takes_too_long_is_not_proved():
+    found = pykernel.prove(make_spec(RLS), level="state", call="update", timeout=0.05)
+    assert not found.ok and found.rows[0]["why"] == "took more than 0.05 s"
+    with pytest.raises(UserError, match="'updat' is none of m's calls; did you mean 'update'"):
+        pykernel.prove(make_spec(RLS), call="updat")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of the C, and the call that must not be provable with it.
+
+    index: an index before and after, of which the annotation is written anew, as the generator would.
+    answers: the fault changes answers only, because another guard in the C keeps the counts: so the proof must pass.
+    """
+
+    model: str
+    level: str
+    call: str
+    old: str
+    new: str
+    answers: bool = False
+    index: tuple[str, str] = ("", "")
+    file: str = "m.c"
+
+
+FAULTS = {
+    # float: counts, places in triangles, limits
+    "a loop beyond n": Fault("klms", STATE, "predict", "i < s->n; i++", "i <= s->n; i++"),
+    "counts not checked": Fault("klms", WILD, "predict", "return (s->n >= 0) && (s->n <= M_N_MAX)", "return s->n >= 0"),
+    "n by two": Fault("klms", STATE, "update", "s->n = r + 1;", "s->n = r + 2;"),
+    "full too late": Fault("klms", STATE, "update", "full = n == M_N_MAX", "full = n > M_N_MAX", answers=True),
+    "no gap": Fault("klms", STATE, "update", "last = s->n - 1", "last = s->n", answers=True),
+    "one candidate too many": Fault("klms", STATE, "update", "return s->n + 1;", "return s->n + 2;"),
+    "a triangle's next rows": Fault("klms", STATE, "update", "row = after + i + 2", "row = after + i + 4"),
+    "a triangle's place": Fault("klms", STATE, "update", "start = start + j + 1", "start = start + j + 2"),
+    "a row too long": Fault("klms", STATE, "update", "carry[i + 1] = q * d", "carry[i + 2] = q * d", index=("i + 1", "i + 2")),
+    "an unset variable": Fault("klms", STATE, "update", "int32_t nearest = 0;", "int32_t nearest;"),
+    "NaN passes": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (x < M_EXP_LOWEST)"),
+    "no lower limit": Fault("klms", STATE, "predict", "if (!(x >= M_EXP_LOWEST))", "if (!(x >= -1e30f))"),
+    "not 0 or 1": Fault("klms", STATE, "freeze", "s->frozen = 1;", "s->frozen = frozen;"),
+    "hash too long": Fault("klms", STATE, "hash", "(const unsigned char *)s, M_STATE_BYTES", "(const unsigned char *)s, M_RAM_BYTES + 1u"),
+    "reset too long": Fault("klms", STATE, "reset", "i < M_RAM_BYTES", "i <= M_RAM_BYTES"),
+    "reset too short": Fault("klms", STATE, "reset", "i < M_RAM_BYTES", "i < 4u"),
+    "a larger clip": Fault("klms", STATE, "update", "return M_LARGEST_FACTOR;", "return 2.0f * M_LARGEST_FACTOR;", answers=True),
+    "another step": Fault("klms", STATE, "update", "M_ETA * s->error[o]", "-M_ETA * s->error[o]", answers=True),
+    # snapshots
+    "wipe too long": Fault("klms", SNAPSHOT, "wipe", "i < M_RAM_BYTES", "i <= M_RAM_BYTES", file="m_snapshot.c"),
+    "a third slot": Fault("klms", SNAPSHOT, "store", "slot = 1 - newest", "slot = 2 - newest", file="m_snapshot.c"),
+    "the last chunk": Fault("klms", SNAPSHOT, "load", "left = M_SNAPSHOT_BYTES - offset", "left = M_SNAPSHOT_BYTES + 4u - offset", file="m_snapshot.c"),
+    "bytes before the model": Fault("klms", SNAPSHOT, "save", "bytes[i] = inside ? state[at - M_SNAPSHOT_HEADER] : 0u", "bytes[i] = state[at - M_SNAPSHOT_HEADER]", file="m_snapshot.c"),
+    "bytes before the copy": Fault("klms", SNAPSHOT, "load", "if ((at >= M_SNAPSHOT_HEADER) && (at < M_SNAPSHOT_END))", "if (at < M_SNAPSHOT_END)", file="m_snapshot.c"),
+    "a count above its range": Fault("klms", SNAPSHOT, "valid", "M_PLACE(n), 0) <= M_N_MAX", "M_PLACE(n), 0) <= (M_N_MAX + 1)", file="prove_valid.c"),
+    "a count below 0": Fault("klms", SNAPSHOT, "valid", "M_PLACE(n), 0) >= 0", "M_PLACE(n), 0) >= -1", file="prove_valid.c"),
+    "fewer looks": Fault("klms", SNAPSHOT, "restore", "M_LOOKS 12u", "M_LOOKS 2u", answers=True, file="m_snapshot.c"),
+    # whole numbers
+    "a multiplier without limits": Fault("whole", STATE, "update", "m_clip(moved, -M_ALPHA_MOST, M_ALPHA_MOST)", "moved"),
+    "an error without limits": Fault("whole", STATE, "update", "value = m_clip(s->error[o], -1073741824, 1073741824)", "value = s->error[o] * 4"),
+    "a shift by too many": Fault("whole", STATE, "predict", "if (n >= 16)", "if (n >= 64)"),
+    "a table's index": Fault("whole", STATE, "predict", "(u >> 10) & 63u", "(u >> 10) & 127u"),
+    "a quotient by 0": Fault("whole", STATE, "update", "if (total > 65535)", "if (total > -1)"),
+    "no nearest": Fault("whole", STATE, "update", "s->nearest = (int16_t)(nearest)", "s->nearest = (int16_t)(nearest - 1)"),
+    "inputs not checked": Fault("whole", STATE, "predict", "|| (e > (int32_t)m_most[0])", "|| false"),
+    "labels not checked": Fault("whole", STATE, "update", "(y >= -M_LABEL_MOST) && (y <= M_LABEL_MOST)", "y <= M_LABEL_MOST"),
+    "never full": Fault("whole", STATE, "update", "full = n == M_N_MAX", "full = n > M_N_MAX", answers=True),
+}  # fmt: skip
+"""Small changes of the C."""
+IN_ONE_BUILD = ("a loop beyond n", "not 0 or 1", "a count above its range")
+"""The faults that the quick suite tries."""
+
+
+def found_in(fault, folder):
+    """What the analysis says of a call, with or without a fault."""
+    proof = proof_of(make_spec(MODELS[fault.model]), (fault.level,))
+    (call,) = [each for each in proof.calls if each.name == fault.call]
+    files = dict(proof.files)
+    assert fault.old in files[fault.file], "the C has changed; write the fault anew"
+    lines, (before, after) = files[fault.file].splitlines(), fault.index
+    for at, line in enumerate(lines):
+        if fault.old in line:
+            lines[at] = line.replace(fault.old, fault.new)
+            if before:
+                lines[at - 1] = lines[at - 1].replace(f"0 <= {before} <", f"0 <= {after} <")
+    files[fault.file] = "\n".join(lines) + "\n"
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    found = frama_c.analyse(call, folder, "M", 300)
+    proved, _ = frama_c.prove_passed(found.passed, folder, "M", 300)
+    return _row(found, found.passed - proved)
+
+
+@FRAMA_C
+@pytest.mark.parametrize("name", IN_ONE_BUILD)
+def test_seeded_faults_are_found(name, tmp_path):
+    assert not found_in(FAULTS[name], tmp_path)["proved"]
+
+
+@FRAMA_C
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - set(IN_ONE_BUILD)))
+def test_all_seeded_faults_are_found(name, tmp_path):
+    row = found_in(FAULTS[name], tmp_path)
+    assert row["proved"] == FAULTS[name].answers, row
+
+
+@FRAMA_C
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MODELS)
+def test_without_a_fault_the_same_models_are_proved(name):
+    assert pykernel.prove(make_spec(MODELS[name])).ok
