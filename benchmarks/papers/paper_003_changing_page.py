@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -180,49 +179,9 @@ def counts(effort: Rows) -> dict[str, int]:
 
 def fact_settings(results: Results) -> str:
     tried = counts(results["effort"])
-    return (
-        f"{sum(tried.values())} settings of three kinds: {tried['truncation']} truncate, {tried['sparsity']} control sparsity, "
-        f"{tried['both']} do both"
-    )
-
-
-def equal_search(effort: Rows, stream: str, kind: str, wanted: float) -> float | None:
-    """The probability that of settings that do both, drawn at random, as many as there are of the kind, one reaches the
-    wanted error with fewer instructions than the cheapest of the kind; None if no setting of the kind reaches the error."""
-    theirs = cheapest(effort, stream, kind, wanted)
-    if theirs is None:
-        return None
-    both = select(effort, stream=stream, kind="both")
-    better = [
-        row
-        for row in both
-        if row["instructions"]
-        and float(row["error"]) <= wanted
-        and float(row["instructions"]) < float(theirs["instructions"])
-    ]
-    drawn = counts(effort)[kind]
-    return 1 - math.comb(len(both) - len(better), drawn) / math.comb(len(both), drawn)
-
-
-def equal_searches(results: Results, kind: str) -> list[float]:
-    """Of each stream and wanted error that the kind reaches."""
-    effort = results["effort"]
-    found = [
-        equal_search(effort, stream, kind, level * best_error(effort, stream))
-        for stream in CHANGING
-        for level in LEVELS
-    ]
-    return sorted(part for part in found if part is not None)
-
-
-def fact_equal(results: Results) -> str:
-    """How much of what is won comes from the larger number of settings that do both."""
-    truncation, sparsity = equal_searches(results, "truncation"), equal_searches(results, "sparsity")
-    likely = sum(part > 0.95 for part in sparsity)
     return claim(
-        min(truncation) > 0.95 and likely < len(sparsity) / 2,
-        f"the best of these is cheaper than truncation alone with a probability of {min(truncation):.2f} or more in each comparison, "
-        f"but cheaper than sparsity control alone with {span(sparsity)}, above 0.95 in {likely} of {len(sparsity)}",
+        len(set(tried.values())) == 1,
+        f"{tried['both']} settings of each of three kinds: truncation, sparsity control, both",
     )
 
 
