@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -168,9 +167,10 @@ def span(values: Iterable[float], digits: str = ".2f") -> str:
     return f"{min(found):{digits}} to {max(found):{digits}}"
 
 
-def ratios(results: Results, kind: str) -> list[float]:
+def ratios(results: Results, kind: str, *streams: str) -> list[float]:
     """Instructions of a kind in parts of what both take, wherever both kinds reach the wanted error."""
-    return [float(row["ratio"]) for row in select(results["chosen"], kind=kind) if row["ratio"]]
+    rows = [row for row in select(results["chosen"], kind=kind) if row["stream"] in (streams or CHANGING)]
+    return [float(row["ratio"]) for row in rows if row["ratio"]]
 
 
 def counts(effort: Rows) -> dict[str, int]:
@@ -180,58 +180,20 @@ def counts(effort: Rows) -> dict[str, int]:
 
 def fact_settings(results: Results) -> str:
     tried = counts(results["effort"])
-    return (
-        f"{sum(tried.values())} settings of three kinds: {tried['truncation']} truncate, {tried['sparsity']} control sparsity, "
-        f"{tried['both']} do both"
-    )
-
-
-def equal_search(effort: Rows, stream: str, kind: str, wanted: float) -> float | None:
-    """The probability that of settings that do both, drawn at random, as many as there are of the kind, one reaches the
-    wanted error with fewer instructions than the cheapest of the kind; None if no setting of the kind reaches the error."""
-    theirs = cheapest(effort, stream, kind, wanted)
-    if theirs is None:
-        return None
-    both = select(effort, stream=stream, kind="both")
-    better = [
-        row
-        for row in both
-        if row["instructions"]
-        and float(row["error"]) <= wanted
-        and float(row["instructions"]) < float(theirs["instructions"])
-    ]
-    drawn = counts(effort)[kind]
-    return 1 - math.comb(len(both) - len(better), drawn) / math.comb(len(both), drawn)
-
-
-def equal_searches(results: Results, kind: str) -> list[float]:
-    """Of each stream and wanted error that the kind reaches."""
-    effort = results["effort"]
-    found = [
-        equal_search(effort, stream, kind, level * best_error(effort, stream))
-        for stream in CHANGING
-        for level in LEVELS
-    ]
-    return sorted(part for part in found if part is not None)
-
-
-def fact_equal(results: Results) -> str:
-    """How much of what is won comes from the larger number of settings that do both."""
-    truncation, sparsity = equal_searches(results, "truncation"), equal_searches(results, "sparsity")
-    likely = sum(part > 0.95 for part in sparsity)
     return claim(
-        min(truncation) > 0.95 and likely < len(sparsity) / 2,
-        f"the best of these is cheaper than truncation alone with a probability of {min(truncation):.2f} or more in each comparison, "
-        f"but cheaper than sparsity control alone with {span(sparsity)}, above 0.95 in {likely} of {len(sparsity)}",
+        len(set(tried.values())) == 1,
+        f"{tried['both']} settings of each of three kinds: truncation, sparsity control, both",
     )
 
 
 def fact_claim(results: Results) -> str:
-    sparsity, truncation = ratios(results, "sparsity"), ratios(results, "truncation")
+    truncation = ratios(results, "truncation")
+    stays = ratios(results, "sparsity", "sudden", "slow")
+    moves = ratios(results, "sparsity", "moving")
     return claim(
-        min(sparsity) > 1 and min(truncation) > 1,
-        f"truncation alone takes {span(truncation, '.1f')} times the instructions, sparsity control alone "
-        f"{span(sparsity, '.2f')} times",
+        min(truncation) > 1 and min(stays) < 0.9 and max(stays) < 1.3 and max(moves) > 1.5,
+        f"truncation alone takes {span(truncation, '.1f')} times the instructions; sparsity control alone "
+        f"{span(stays, '.2f')} times where inputs stay, {span(moves, '.2f')} times where inputs move",
     )
 
 
@@ -247,7 +209,7 @@ def fact_uncertain(results: Results) -> str:
     }
     return claim(
         late["both"] < 0.1,
-        f"in {len(surely)} of {len(rows)} comparisons the difference is more than two standard errors. On the streams that "
+        f"in {len(surely)} of {len(rows)} comparisons both is cheaper by more than two standard errors. On the streams that "
         f"judge, the error of both is at most {100 * late['both']:.0f} % above the wanted one, that of sparsity control "
         f"{100 * late['sparsity']:.0f} %",
     )
@@ -255,13 +217,10 @@ def fact_uncertain(results: Results) -> str:
 
 def fact_only(results: Results) -> str:
     """The errors that one kind alone does not reach."""
-    missing = [(row["stream"], row["level"], row["kind"]) for row in results["chosen"] if not row["setting"]]
-    alone = {(stream, kind) for stream, level, kind in missing if level == "1.1"}
+    missing = {(row["stream"], row["level"], row["kind"]) for row in results["chosen"] if not row["setting"]}
     return claim(
-        ("moving", "truncation") in alone
-        and ("moving", "sparsity") in alone
-        and not [m for m in missing if m[2] == "both"],
-        "Within 1.1 times the best error of the moving stream are only settings that do both",
+        missing == {(stream, "1.1", "truncation") for stream in CHANGING},
+        "No truncation alone comes within 1.1 times the best error",
     )
 
 
