@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -144,14 +145,27 @@ def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     return replace(again if again.ended else found, seconds=found.seconds + again.seconds)
 
 
-def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    table = folder / f"{call.main}.csv"
-    words = [
+def _eva(call: Call, folder: Path, macro: str) -> list[str]:
+    """The command line of one call's analysis; it writes the call's table."""
+    return [
         *_words(folder, macro),
         *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks"),
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
-        *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(table)),
+        *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(folder / f"{call.main}.csv")),
     ]
+
+
+def _wp(name: str, folder: Path, macro: str) -> list[str]:
+    """The command line that proves a file's steps about NaN; it writes the file's table."""
+    return [
+        *_words(folder, macro),
+        *("-wp", f"-wp-prop={PASSED}", "-wp-prover", PROVER, "-wp-timeout", str(GOAL_SECONDS), str(folder / name)),
+        *("-then", "-report-csv", str(folder / f"wp_{Path(name).stem}.csv")),
+    ]
+
+
+def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
+    table, words = folder / f"{call.main}.csv", _eva(call, folder, macro)
     text, seconds = _run(words, folder / f"{call.main}.time", timeout)
     if text is None:
         return Finding(call, False, f"took more than {timeout:g} s", seconds=seconds)
@@ -226,12 +240,7 @@ def prove_passed(
     files = sorted({name for name, _ in places})
     for name in files:
         table = folder / f"wp_{Path(name).stem}.csv"
-        words = [
-            *_words(folder, macro),
-            *("-wp", f"-wp-prop={PASSED}", "-wp-prover", PROVER, "-wp-timeout", str(GOAL_SECONDS), str(folder / name)),
-            *("-then", "-report-csv", str(table)),
-        ]
-        text, took = _run(words, folder / f"wp_{Path(name).stem}.time", timeout)
+        text, took = _run(_wp(name, folder, macro), folder / f"wp_{Path(name).stem}.time", timeout)
         seconds += took
         if text is None or not table.is_file():
             continue
@@ -241,3 +250,45 @@ def prove_passed(
                 if row["file"] == name and row["property kind"] == "user assertion" and row["status"] in PROVED:
                     proved.add((name, int(row["line"])))
     return proved, seconds
+
+
+# ------------------------------------------------------------------------------------------------ without pykernel
+
+MAKEFILE = """\
+# Proves the C of this folder again, with Frama-C, Why3 and Z3 alone:
+#
+#     make -j 2           # fails if anything is left unproved
+#
+# Written by pykernel prove for {about}.
+# What is proved, and what is not: docs/proof.md of pykernel.
+
+# Frama-C looks for files where the shell was, not where make is
+export PWD := $(CURDIR)
+
+unproved.txt: {tables}
+\tawk -F '\\t' '$(UNPROVED)' $^ | sort -u > $@
+\t@cat $@; test ! -s $@ && echo 'proved: {count} calls'
+
+# rows of the tables that are no proof: what Eva leaves, but for the steps about NaN that WP proves
+UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 == "user assertion" && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
+    $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
+    $$6 !~ /^(Valid|Dead|Considered valid)/ && !(($$2 ":" $$3) in wp) {{ print $$2 ":" $$3 ": " $$5 ": " $$7 }}
+
+{rules}
+clean:
+\trm -f unproved.txt *.csv
+
+.PHONY: clean
+.DELETE_ON_ERROR:
+"""
+
+
+def makefile(calls: Sequence[Call], stepped: Iterable[str], name: str, about: str) -> str:
+    """A Makefile that repeats the analyses.  stepped: files with steps about NaN."""
+    here, macro = Path(), name.upper()
+    commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
+    # tables of WP come first
+    commands |= {f"wp_{Path(file).stem}.csv": ((file,), _wp(file, here, macro)) for file in stepped}
+    rules = [f"{table}: {' '.join(files)}\n\t{shlex.join(words)}\n" for table, (files, words) in commands.items()]
+    tables = " ".join(sorted(commands, key=lambda table: not table.startswith("wp_")))
+    return MAKEFILE.format(about=about, tables=tables, count=len(calls), name=name, rules="\n".join(rules))

@@ -102,7 +102,7 @@ def prove(
     timeout : float
         Seconds that the analysis of one call may take.
     output : path, optional
-        A folder that keeps the annotated C, the drivers and the logs.
+        A folder that keeps the annotated C, the drivers and the logs, and a Makefile that proves them again without pykernel.
     record : path, optional
         A generated project, in whose VALIDITY.md the verdict is written.
     watch : Watch
@@ -184,9 +184,16 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
         for finding in found
         for name, line in sorted(finding.passed - proved)
     ]
+    code = f"{identity(spec).config_hash:08x}"
+    ended = [finding.call for finding in found if finding.ended]
+    late = "".join(f", without {finding.call.name}, which took too long" for finding in found if not finding.ended)
+    again = frama_c.makefile(
+        ended, sorted({name for name, _ in steps}), spec.name, f"{spec.name}, configuration {code}{late}"
+    )
+    (folder / "Makefile").write_text(again, encoding="utf-8")
     return Proved(
         name=spec.name,
-        config_hash=f"{identity(spec).config_hash:08x}",
+        config_hash=code,
         tools=tools,
         rows=rows,
         alarms=alarms,

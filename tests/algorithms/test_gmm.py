@@ -536,7 +536,9 @@ def test_what_learning_cannot_lead_to_is_refused() -> None:
     for name, value in OVERWRITTEN:
         model.memory.field(name)[0] = value
         damage = persistent(model)
-        assert model.update(row)[0] == Status.REFUSED_STATE and persistent(model) == damage, name
+        told = [model.update(row)[0], *(model.call(action) for action in ("acknowledge", "reject"))]
+        told += [model.read(reading)[1] for reading in ("alarm", "blame", "regimes")]
+        assert set(told) == {Status.REFUSED_STATE} and persistent(model) == damage, name
         model.memory.buffer[...] = state
     assert model.update(row)[0] >= 0
 

@@ -1,7 +1,9 @@
 """``pykernel prove``: what is analysed is the C that is generated, a model is proved, and seeded faults are found."""
 
 import json
+import re
 import shutil
+import subprocess
 from dataclasses import dataclass, replace
 
 import pytest
@@ -111,6 +113,22 @@ def test_a_verdict_stands_beside_the_checks(tmp_path):
     assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
     with pytest.raises(UserError, match="differs from what this spec"):
         pykernel.prove(make_spec(KLMS), level="state", call="freeze", record=tmp_path)
+
+
+@FRAMA_C
+def test_the_folder_proves_it_again_without_pykernel(tmp_path):
+    found = pykernel.prove(make_spec(RLS), level="state", call=("freeze", "predict"), output=tmp_path)
+    assert found.ok
+
+    def make():
+        return subprocess.run(["make", "-s", "-B"], cwd=tmp_path, capture_output=True, text=True)
+
+    again = make()
+    assert again.returncode == 0 and again.stdout.splitlines()[-1] == "proved: 2 calls", again.stderr
+    code = tmp_path / "m.c"
+    code.write_text(code.read_text().replace("s->frozen = 1;", "s->frozen = frozen;"))
+    again = make()
+    assert again.returncode != 0 and re.search(r"prove_state.c:\d+: user check: .*frozen", again.stdout)
 
 
 @FRAMA_C

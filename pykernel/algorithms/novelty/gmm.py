@@ -124,8 +124,23 @@ def novelty(
 
 
 @kernel
+def intact(m: GmmModel) -> Bool:
+    """Whether the counts that lead to places are within their ranges."""
+    if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
+        return False
+    if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
+        return False
+    return m.known[0] > 0 or m.watched[0] == 0
+
+
+@kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns DONE."""
+    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.
+
+    Returns DONE, or REFUSED_STATE with state unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
     state[0] = m.level[0]
     state[1] = threshold_of(m)
     state[2] = real(m.episode[0])
@@ -136,8 +151,10 @@ def alarm(m: GmmModel, state: Real[3]) -> Index:
 def blame(m: GmmModel, parts: Real[DIM]) -> Index:
     """Write to parts each sensor's share in the present alarm, or in the last one.
 
-    Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now.
+    Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now; REFUSED_STATE with parts unchanged.
     """
+    if not intact(m):
+        return Status.REFUSED_STATE
     copy(m.shares, parts, len(parts))
     if m.episode[0] == 0:
         return Status.DONE
@@ -146,7 +163,12 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write to shares the part of the latest rows that each known regime has; 0 for a rejected one.  Returns DONE."""
+    """Write to shares the part of the latest rows that each known regime has; 0 for a rejected one.
+
+    Returns DONE, or REFUSED_STATE with shares unchanged.
+    """
+    if not intact(m):
+        return Status.REFUSED_STATE
     total = real(0)
     for k in range(m.known[0]):
         if m.rejected[k] == 0:
@@ -273,8 +295,10 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
 def acknowledge(m: GmmModel) -> Index:
     """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, or NO_ROOM if all regimes but one are rejected ones.
+    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE.
     """
+    if not intact(m):
+        return Status.REFUSED_STATE
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
     if not has_room(m):
@@ -290,8 +314,10 @@ def acknowledge(m: GmmModel) -> Index:
 def reject(m: GmmModel) -> Index:
     """This never may be normal: rows like those of the alarm are always in alarm, and nothing learns them.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, or NO_ROOM if all regimes but one are rejected ones already.
+    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones already, or REFUSED_STATE.
     """
+    if not intact(m):
+        return Status.REFUSED_STATE
     if m.counts[len(m.weights)] == 0:
         return GmmStatus.NOTHING_NEW
     if not has_room(m):
@@ -334,16 +360,6 @@ def forget_all(m: GmmModel) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ snapshots
-
-
-@kernel
-def intact(m: GmmModel) -> Bool:
-    """Whether the counts that lead to places are within their ranges."""
-    if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
-        return False
-    if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
-        return False
-    return m.known[0] > 0 or m.watched[0] == 0
 
 
 @kernel
