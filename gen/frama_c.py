@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pykernel.errors import UserError
+from pykernel.files import whole_file
 from pykernel.gen.acsl import INSIDE, PASSED
 from pykernel.gen.proof import Call
 from pykernel.parallel import run_program
@@ -136,6 +137,11 @@ def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, flo
     return ended.stdout + ended.stderr, float(found[0]) if found else time.monotonic() - begin
 
 
+def _keep(path: Path, text: str) -> None:
+    with whole_file(path, lasting=False) as file:
+        file.write(text.encode())
+
+
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     """Run Eva on one call of a driver in a folder.  If that takes too long, run it again with less precision."""
     found = _analyse(call, folder, macro, timeout)
@@ -169,7 +175,7 @@ def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     text, seconds = _run(words, folder / f"{call.main}.time", timeout)
     if text is None:
         return Finding(call, False, f"took more than {timeout:g} s", seconds=seconds)
-    (folder / f"{call.main}.log").write_text(text, encoding="utf-8")
+    _keep(folder / f"{call.main}.log", text)
     if "ANALYSIS SUMMARY" not in text or not table.is_file():
         wrong = re.findall(r"(?:User Error|Failure|error): *\n? *(.+)", text) or text.strip().splitlines()[-1:] or [""]
         return Finding(call, False, f"Frama-C stopped: {wrong[0].strip()}", seconds=seconds)
@@ -244,7 +250,7 @@ def prove_passed(
         seconds += took
         if text is None or not table.is_file():
             continue
-        (folder / f"wp_{Path(name).stem}.log").write_text(text, encoding="utf-8")
+        _keep(folder / f"wp_{Path(name).stem}.log", text)
         with table.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
                 if row["file"] == name and row["property kind"] == "user assertion" and row["status"] in PROVED:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, did_you_mean, option
+from pykernel.files import all_or_none, whole_file
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -146,7 +147,6 @@ def prove(
                 hint = did_you_mean(name, names, f"there are: {', '.join(names)}")
                 raise UserError(f"{option('call')} {name!r} is none of {spec.name}'s calls; {hint}")
         if output is not None:
-            Path(output).mkdir(parents=True, exist_ok=True)
             try:
                 return _run(proof, wanted, Path(output).resolve(), timeout, tools, show)
             except KeyboardInterrupt:
@@ -164,8 +164,10 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     from pykernel.gen.model import identity
     from pykernel.parallel import Threads
 
-    for name, text in proof.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    with all_or_none(folder):
+        for name, text in proof.files.items():
+            with whole_file(folder / name, lasting=False) as file:
+                file.write(text.encode())
     macro, spec = proof.spec.name.upper(), proof.spec
     calls = [call for call in proof.calls if wanted is None or call.name in wanted]
     with Threads() as threads:
@@ -190,7 +192,8 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     again = frama_c.makefile(
         ended, sorted({name for name, _ in steps}), spec.name, f"{spec.name}, configuration {code}{late}"
     )
-    (folder / "Makefile").write_text(again, encoding="utf-8")
+    with whole_file(folder / "Makefile", lasting=False) as file:
+        file.write(again.encode())
     return Proved(
         name=spec.name,
         config_hash=code,

@@ -50,7 +50,7 @@ SIGNATURES = {
         cv='deleted', jobs=None, progress=False, precision='float32', random_state=0
     """,
     "KernelSubspace": """
-        n_components=8, *, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False, shrinkage=0.1,
+        n_components=None, *, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False, shrinkage=0.1,
         n_max=None, method='closed', max_iter=200, tol=1e-10, random_state=0
     """,
     "LSSVMClassifier": """
