@@ -198,7 +198,10 @@ def _properties(
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        if row["directory"] != str(folder) or row["property kind"] in ("assigns clause", "from clause"):
+        # the directory is absolute, or relative to where the shell was; Frama-C's own begins with FRAMAC_SHARE
+        if row["directory"].startswith("FRAMAC_SHARE") or not (folder / row["file"]).is_file():
+            continue
+        if row["property kind"] in ("assigns clause", "from clause"):
             continue
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
         if name not in lines:

@@ -217,6 +217,8 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
         why = "the analysis found no way through this call, so it says nothing"
     elif found.ended and alarms:
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
+    elif found.ended and len(found.checks) < call.checks:
+        why = f"the analysis told of {len(found.checks)} of {call.checks} ranges"
     elif found.ended and (left := [name for name, held in found.checks.items() if not held]):
         why = (
             f"may take {', '.join(left)} out of its range" if len(left) == 1 else f"may leave ranges: {', '.join(left)}"

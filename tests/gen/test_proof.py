@@ -116,9 +116,11 @@ def test_a_verdict_stands_beside_the_checks(tmp_path):
 
 
 @FRAMA_C
-def test_the_folder_proves_it_again_without_pykernel(tmp_path):
-    found = pykernel.prove(make_spec(RLS), level="state", call=("freeze", "predict"), output=tmp_path)
-    assert found.ok
+def test_the_folder_proves_it_again_without_pykernel(tmp_path, monkeypatch):
+    monkeypatch.setenv("PWD", str(tmp_path.parent))  # Frama-C tells places from there
+    found = pykernel.prove(make_spec(KLMS), level="state", call=("freeze", "predict"), output=tmp_path)
+    assert found.ok and found.nan_steps > 0
+    assert all(row["proved_ranges"] == row["ranges"] > 0 for row in found.rows)
 
     def make():
         return subprocess.run(["make", "-s", "-B"], cwd=tmp_path, capture_output=True, text=True)
@@ -129,6 +131,12 @@ def test_the_folder_proves_it_again_without_pykernel(tmp_path):
     code.write_text(code.read_text().replace("s->frozen = 1;", "s->frozen = frozen;"))
     again = make()
     assert again.returncode != 0 and re.search(r"prove_state.c:\d+: user check: .*frozen", again.stdout)
+
+
+def test_a_call_whose_ranges_are_not_all_told_is_not_proved():
+    call = Call(STATE, "predict", "prove_state_predict", ("m.c",), frozenset(), 2)
+    found = frama_c.Finding(call, True, checks={"n": True}, coverage={call.main: (3, 3)})
+    assert _row(found, frozenset())["why"] == "the analysis told of 1 of 2 ranges"
 
 
 @FRAMA_C
