@@ -24,6 +24,8 @@ MACHINE = "gcc_x86_32"
 """Frama-C's name for a machine of 32 bits, little-endian, whose sizes of types are those of the targets."""
 
 
+PROVERS, DETECT = "why3.conf", ("why3", "config", "detect")
+"""Which provers Why3 has: found in the proof's own folder, so that nobody has to tell Why3 before."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
 """The second status: proved, if the assertions before hold."""
 COARSE = 1
@@ -130,7 +132,8 @@ def _words(folder: Path, macro: str) -> list[str]:
 def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, float]:
     """What Frama-C prints, None if it took too long; and the seconds of CPU that it took."""
     begin = time.monotonic()
-    ended = run_program([words[0], "-time", str(times), *words[1:]], os.environ, timeout)
+    environment = {**os.environ, "WHY3CONFIG": str(times.with_name(PROVERS))}
+    ended = run_program([words[0], "-time", str(times), *words[1:]], environment, timeout)
     if ended is None:
         return None, time.monotonic() - begin
     found = re.findall(r"[\d.]+", times.read_text().rpartition(" ")[2]) if times.is_file() else []
@@ -211,7 +214,7 @@ def _properties(
             stated = re.match(r"/\*@ check (\w+):", code)
             checks[stated[1] if stated else code] = status == "Valid"
             continue
-        if status in ("Valid", "Dead", "Considered valid") or status.startswith("Valid"):
+        if status in ("Dead", "Considered valid") or status.startswith("Valid"):
             continue
         if kind == "user assertion":
             stated = re.match(r"(?:.*)/\*@ assert (\w+):", code)
@@ -247,6 +250,8 @@ def prove_passed(
     """
     proved, seconds = set[tuple[str, int]](), 0.0
     files = sorted({name for name, _ in places})
+    if files:
+        run_program(DETECT, {**os.environ, "WHY3CONFIG": str(folder / PROVERS)})
     for name in files:
         table = folder / f"wp_{Path(name).stem}.csv"
         text, took = _run(_wp(name, folder, macro), folder / f"wp_{Path(name).stem}.time", timeout)
@@ -273,19 +278,25 @@ MAKEFILE = """\
 
 # Frama-C looks for files where the shell was, not where make is
 export PWD := $(CURDIR)
+export WHY3CONFIG := $(CURDIR)/{provers}
 
 unproved.txt: {tables}
 \tawk -F '\\t' '$(UNPROVED)' $^ | sort -u > $@
 \t@cat $@; test ! -s $@ && echo 'proved: {count} calls'
 
-# rows of the tables that are no proof: what Eva leaves, but for the steps about NaN that WP proves
+# rows of the tables that are no proof: what Eva leaves, but for the steps about NaN that WP proves; and statements behind a
+# call of which the analysis finds no end
 UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 == "user assertion" && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
     $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
-    $$6 !~ /^(Valid|Dead|Considered valid)/ && !(($$2 ":" $$3) in wp) {{ print $$2 ":" $$3 ": " $$5 ": " $$7 }}
+    ($$6 !~ /^(Valid|Dead|Considered valid)/ || ($$6 == "Dead" && $$5 == "user check" && $$4 ".csv" == FILENAME)) && \\
+    !(($$2 ":" $$3) in wp) {{ print $$2 ":" $$3 ": " $$5 ": " $$7 }}
 
 {rules}
+{provers}:
+\t{detect}
+
 clean:
-\trm -f unproved.txt *.csv
+\trm -f unproved.txt {provers} *.csv
 
 .PHONY: clean
 .DELETE_ON_ERROR:
@@ -297,7 +308,15 @@ def makefile(calls: Sequence[Call], stepped: Iterable[str], name: str, about: st
     here, macro = Path(), name.upper()
     commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
     # tables of WP come first
-    commands |= {f"wp_{Path(file).stem}.csv": ((file,), _wp(file, here, macro)) for file in stepped}
+    commands |= {f"wp_{Path(file).stem}.csv": ((file, PROVERS), _wp(file, here, macro)) for file in stepped}
     rules = [f"{table}: {' '.join(files)}\n\t{shlex.join(words)}\n" for table, (files, words) in commands.items()]
     tables = " ".join(sorted(commands, key=lambda table: not table.startswith("wp_")))
-    return MAKEFILE.format(about=about, tables=tables, count=len(calls), name=name, rules="\n".join(rules))
+    return MAKEFILE.format(
+        about=about,
+        tables=tables,
+        count=len(calls),
+        name=name,
+        rules="\n".join(rules),
+        provers=PROVERS,
+        detect=shlex.join(DETECT),
+    )

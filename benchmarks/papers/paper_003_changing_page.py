@@ -209,8 +209,8 @@ def fact_uncertain(results: Results) -> str:
     }
     return claim(
         late["both"] < 0.1,
-        f"in {len(surely)} of {len(rows)} comparisons both is cheaper by more than two standard errors. On the streams that "
-        f"judge, the error of both is at most {100 * late['both']:.0f} % above the wanted one, that of sparsity control "
+        f"Settings that do both are cheaper by more than two standard errors in {len(surely)} of {len(rows)} comparisons. On the streams that "
+        f"judge, their error is at most {100 * late['both']:.0f} % above the wanted one, that of sparsity control "
         f"{100 * late['sparsity']:.0f} %",
     )
 
