@@ -133,26 +133,41 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     return otherwise if near is None else f"did you mean {near!r}?"
 
 
-@contextlib.contextmanager
-def told_late(pause: float = 2.0) -> Iterator[Callable[[float, str], None]]:
-    """A function say(fraction, text) that announces the next step.
+PAUSE = 2.0
+"""Seconds after which work is no longer silent."""
 
-    The text is printed on standard error if the step takes longer than ``pause`` seconds.
+
+@contextlib.contextmanager
+def told_late(pause: float | None = None) -> Iterator[Callable[[float, str], None]]:
+    """A function say(fraction, text) that tells how far the work is.
+
+    Work of less than ``pause`` seconds (``PAUSE``) is silent.  Later the newest text is printed on standard error, with the
+    fraction that is done if that is between 0 and 1; then what is new, after as many seconds again or a tenth of those that have
+    passed, so that a long log stays short.
     """
     import sys
     import threading
+    import time
 
-    waiting: list[threading.Timer] = []
+    pause = PAUSE if pause is None else pause
+    started = time.monotonic()
+    newest, printed, waiting = "", "", None
+
+    def show() -> None:
+        nonlocal printed, waiting
+        printed, waiting = newest, None
+        print(printed, file=sys.stderr, flush=True)
 
     def say(fraction: float, text: str) -> None:
-        for timer in waiting:
-            timer.cancel()
-        waiting[:] = [threading.Timer(pause, print, [f"pykernel: {text}"], {"file": sys.stderr, "flush": True})]
-        waiting[0].daemon = True
-        waiting[0].start()
+        nonlocal newest, waiting
+        newest = f"pykernel: {text}" + (f" ({fraction:.0%})" if 0 < fraction < 1 else "")
+        if waiting is None and newest != printed:
+            waiting = threading.Timer(max(pause, (time.monotonic() - started) / 10), show)
+            waiting.daemon = True
+            waiting.start()
 
     try:
         yield say
     finally:
-        for timer in waiting:
-            timer.cancel()
+        if waiting is not None:
+            waiting.cancel()

@@ -32,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
-from pykernel.errors import MissingExtra, UserError, option
+from pykernel.errors import MissingExtra, UserError, option, told_late
 from pykernel.files import kind, lock
 
 Task = Mapping[str, Any]
@@ -613,45 +613,54 @@ def working(title: str | None, steps: int = 1, done: int = 0) -> Iterator[Callab
 
 
 class _Bar:
-    """A progress bar: how many tasks are done, and how long the rest may take.
+    """A progress bar on standard error: how many tasks are done, and how long the rest may take.
 
-    Shown if standard error is a terminal.
+    Where standard error is no terminal: lines, if the work takes long.
     """
 
     def __init__(self, title: str | None, expect: int = 0) -> None:
-        self.title, self.expect, self.total = title, expect, 0
-        self._progress: Any = None
+        self.title, self.expect, self.total, self.done = title, expect, 0, 0
+        self._shown = contextlib.ExitStack()
+        self._show: Callable[[], None] | None = None
 
     def begin(self, tasks: int, done: int) -> None:
         """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
         self.total += tasks
+        self.done += done
         if self.title is None:
             return
-        if self._progress is None:
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                SpinnerColumn,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
+        if self._show is None:
+            self._show = self._begun(self.title)
+        self._show()
 
-            console = Console(stderr=True)
-            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
-            columns += [MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-            self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-            self._task = self._progress.add_task(self.title, total=None)
-            self._progress.start()
-        self._progress.update(self._task, total=max(self.total, self.expect), advance=done)
+    def _begun(self, title: str) -> Callable[[], None]:
+        """What shows how many tasks are done."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            say = self._shown.enter_context(told_late())
+            return lambda: say(self.done / max(self.total, self.expect, 1), title)
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
+        columns += [MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
+        progress = self._shown.enter_context(Progress(*columns, console=console, transient=True))
+        task = progress.add_task(title, total=None)
+        return lambda: progress.update(task, total=max(self.total, self.expect), completed=self.done)
 
     def advance(self) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, advance=1)
+        self.done += 1
+        if self._show is not None:
+            self._show()
 
     def stop(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        self._shown.close()
+        self._show = None

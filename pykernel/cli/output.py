@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN, visible
+from pykernel.errors import UNWRITTEN, told_late, visible
 from pykernel.telling import Show, Watch, byte_count, finite, plain
 
 if TYPE_CHECKING:
@@ -361,15 +361,18 @@ class Printing(Watch):
 
     @contextlib.contextmanager
     def progress(self, total: float | None = 1) -> Iterator[Show]:
-        """A progress bar on standard error, if it is a terminal."""
+        """A progress bar on standard error, if it is a terminal; else lines, if the work takes long."""
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True)
+        if self.as_json or not console.is_terminal:
+            with told_late() as say:
+                yield lambda done, what: say(done, visible(what))
+            return
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
         if total != 1:
             columns.insert(3, DownloadColumn())
-        hidden = self.as_json or not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("", total=total)
             yield lambda done, what: progress.update(task, completed=done, description=visible(what))

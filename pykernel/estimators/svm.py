@@ -30,10 +30,13 @@ MOST = 1024
 """Most vectors, if ``basis`` does not say it."""
 COMPARED = 2000
 """Widths and C are compared on at most so many samples."""
+COMPARED_L1 = 1000
+"""Those of linear programming machines: HiGHS's time grows faster than the samples."""
+ROUGH_PRICE = 1.0
+"""So far prices may be too high where folds are left out of a linear programming machine: the vectors are those of all samples,
+and some that enter."""
 ROUGHLY = 64
 """They are compared with at most so many vectors."""
-ROUGH_PRICE = 1.0
-"""So far prices may be too high while linear programming machines are compared."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -64,8 +67,8 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: most expansion vectors; the basis grows from 64 vectors, doubling, until ``tol`` is kept. None: at most
-        1,024. With ``penalty="l1"`` most vectors with a weight: if more have one in the end, those with the largest terms get
-        new weights. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
+        1,024. With ``penalty="l1"`` most vectors with a weight: if more have one, the half with the smaller terms
+        leaves, the others get new weights, and so on. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -155,7 +158,8 @@ class _SupportVectorMachine(KernelMachine):
         with self._named(), one_thread, working("training" if self.progress is True else None):
             folds = stratified_folds(targets, min(plain(self.cv), len(X)), seed)
             widths = [float(w) for w in widths or default_widths(kernel.function, X)[::2]]  # type: ignore[arg-type]
-            width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options)
+            tell = self.progress if callable(self.progress) else lambda part, words: None
+            width, self.C_ = self._chosen(X, targets, duals, kernel, widths, given, options, tell)
             self._take_kernel(kernel, width)
             basis, taught = None, duals(self.C_)
             if not (given is None or isinstance(given, int)):
@@ -165,12 +169,12 @@ class _SupportVectorMachine(KernelMachine):
                 "tolerance": plain(self.tol),
                 "basis": basis,
             }
-            tell = self.progress if callable(self.progress) else lambda part, words: None
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             found: svm.Trained | lp.Trained
             if self.penalty == "l1":
                 found = lp.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
                 self.reduced_, self.basis_ = None, found.model.vectors
+                limits["tolerance"] = max(limits["tolerance"], ROUGH_PRICE)
                 left_out = lp.left_out(taught, self._mercer_kernel, X, folds, start=found.start, tell=tell, **limits)
             else:
                 found = svm.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
@@ -195,42 +199,42 @@ class _SupportVectorMachine(KernelMachine):
         widths: Sequence[float],
         given: Any,
         options: dict[str, Any],
+        tell: lp.Tell,
     ) -> tuple[float, float]:
         """The width and C with the least error on samples left out, then the least squared error.
 
         Linear programming machines are compared with the vectors that they take, or the best C would be one for other vectors.
         """
-        each = _candidates(self.C) or []
+        each, sparse = _candidates(self.C) or [], self.penalty == "l1"
         self.candidates_ = []
         if len(widths) * len(each) == 1:
             return widths[0], each[0]
-        seed = options["seed"]
+        seed, compared = options["seed"], COMPARED_L1 if sparse else COMPARED
         at = np.arange(len(X))
-        if len(X) > COMPARED:
+        if len(X) > compared:
             # of each class its part
-            at = np.flatnonzero(stratified_folds(targets, -(-len(X) // COMPARED), seed) == 0)
+            at = np.flatnonzero(stratified_folds(targets, -(-len(X) // compared), seed) == 0)
         x, parts = X[at], _part(targets, at)
         folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
         # the losses of fewer samples weigh less beside a 1-norm
-        more = len(X) / len(at) if self.penalty == "l1" else 1.0
+        more = len(X) / len(at) if sparse else 1.0
         fixed = not (given is None or isinstance(given, int))
         most = len(X) if fixed else given or MOST
-        n = min(ROUGHLY if self.penalty == "l1" else min(most, ROUGHLY), len(x))
-        for width in widths:
-            mine = kernel.with_width(width)
-            basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
-            for c in each:
-                parts_of = [dual.part(at) for dual in duals(c * more)]
-                if self.penalty == "l1":
-                    rough: dict[str, Any] = {"tolerance": ROUGH_PRICE, "n_max": most, "basis": basis if fixed else None}
-                    start = lp.train(x, mine, parts_of, start=basis.vectors, **rough).start
-                    left = lp.left_out(parts_of, mine, x, folds, start=start, **rough)
-                else:
-                    left = svm.left_out(parts_of, basis, x, folds)
-                error = press if targets.positions is None else error_rate
-                self.candidates_.append(
-                    {"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)}
-                )
+        n = min(ROUGHLY if sparse else min(most, ROUGHLY), len(x))
+        cells = [(width, c) for width in widths for c in each]
+        basis, last = None, None
+        for k, (width, c) in enumerate(cells):
+            if width != last:
+                mine, last = kernel.with_width(width), width
+                basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
+            parts_of = [dual.part(at) for dual in duals(c * more)]
+            tell(k / len(cells), f"comparing {len(cells)} widths and C")
+            if sparse:
+                left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)
+            else:
+                left = svm.left_out(parts_of, basis, x, folds)
+            error = press if targets.positions is None else error_rate
+            self.candidates_.append({"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)})
         self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
         return self.candidates_[0]["width"], self.candidates_[0]["C"]
 

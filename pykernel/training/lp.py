@@ -44,6 +44,9 @@ NEAR = 0.9
 with the higher price enters at once."""
 AMONG = 8
 """Rows enter from so many times as many with the highest prices."""
+WIDER = 4
+"""No vectors enter while more than so many times those that are allowed have a weight: most would have to leave, and those that remain
+are no better."""
 MOST = 2**26
 """Most numbers of a linear program's matrix: 512 MB, and SciPy holds it several times."""
 BLOCK = 2**22
@@ -244,7 +247,7 @@ def train(
     duals : sequence of Dual
         One for each function.  They share the vectors.
     n_max : int
-        Most vectors with a weight.  If more have one in the end, those with the largest terms get new weights alone.
+        Most vectors with a weight.  If more have one, the half with the smaller terms leaves, the others get new weights, and so on.
     first : int
         How many vectors the first set has.
     tolerance : float
@@ -283,6 +286,8 @@ def train(
                 rounds.append(_round(duals, functions))
                 if rounds[-1].residual <= tolerance:
                     break
+                if rounds[-1].weighted > WIDER * n_max:
+                    break
                 if basis is not None:
                     stopped = "the basis was given, so it does not grow"
                     break
@@ -300,11 +305,13 @@ def train(
             stopped, interrupted = "it was interrupted", True
         size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
         start = vectors[size > 0]
-        if np.count_nonzero(size) > n_max:
-            vectors = vectors[np.sort(np.argsort(-size, kind="stable")[:n_max])]
+        while (left := np.count_nonzero(size)) > n_max:
+            # half at a time: what the others do for one that left shows only in new weights
+            vectors = vectors[np.sort(np.argsort(-size, kind="stable")[: max(n_max, left // 2)])]
             functions = _solved(duals, rows, kernel, vectors, functions, 0.0, tell)
             rounds.append(_round(duals, functions))
             stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
+            size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
     alpha = _alpha(functions)
     weighted = np.asarray(alpha.any(axis=1))
     weighted[0] |= not weighted.any()
