@@ -159,14 +159,10 @@ def sentence(found: list[Point]) -> str:
     mine, by_emlearn = "trained vectors", "network, emlearn"
     better = listed(compared(found, by_emlearn, mine, lambda p: p.error))
     larger = listed(compared(found, mine, by_emlearn, lambda p: p.flash))
-    slower = listed(compared(found, mine, by_emlearn, lambda p: p.predict))
     smaller = listed(compared(found, "network, by hand", mine, lambda p: p.flash))
-    faster = listed(compared(found, "network, by hand", mine, lambda p: p.predict))
     text = (
-        f"**Where a network wins.** In the median of several splits, {SIZE} hidden units make fewer errors than {SIZE} trained "
-        f"vectors on {better}. emlearn's C of that network takes more flash on {larger}, more instructions on {slower}. C by "
-        f"hand takes less flash than trained vectors on {smaller}, fewer instructions on {faster} "
-        "([fronts](docs/benchmarks.md#fronts))."
+        f"In the median of several splits, a network of {SIZE} hidden units errs less than {SIZE} trained vectors on {better}. Its C "
+        f"by emlearn takes more flash on {larger}; by hand it takes less on {smaller} ([fronts](docs/benchmarks.md#fronts))."
     )
     return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)) + "\n"
 

@@ -86,7 +86,7 @@ PARAMETERS = {
         must=whole(2),
         text="""int
         Number of folds, of classes stratified: for ``cv_error_``, probabilities, and the choice of widths and ``C``, which are
-        compared on 2,000 samples at most.""",
+        compared on 2,000 samples at most (with ``penalty="l1"``, 1,000).""",
     ),
     **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
 }
@@ -221,20 +221,21 @@ class _SupportVectorMachine(KernelMachine):
         fixed = not (given is None or isinstance(given, int))
         most = len(X) if fixed else given or MOST
         n = min(ROUGHLY if sparse else min(most, ROUGHLY), len(x))
-        cells = [(width, c) for width in widths for c in each]
-        basis, last = None, None
-        for k, (width, c) in enumerate(cells):
-            if width != last:
-                mine, last = kernel.with_width(width), width
-                basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
-            parts_of = [dual.part(at) for dual in duals(c * more)]
-            tell(k / len(cells), f"comparing {len(cells)} widths and C")
-            if sparse:
-                left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)
-            else:
-                left = svm.left_out(parts_of, basis, x, folds)
-            error = press if targets.positions is None else error_rate
-            self.candidates_.append({"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)})
+        cells = len(widths) * len(each)
+        for width in widths:
+            mine = kernel.with_width(width)
+            basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
+            for c in each:
+                tell(len(self.candidates_) / cells, f"comparing {cells} widths and C")
+                parts_of = [dual.part(at) for dual in duals(c * more)]
+                if sparse:
+                    left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)
+                else:
+                    left = svm.left_out(parts_of, basis, x, folds)
+                error = press if targets.positions is None else error_rate
+                self.candidates_.append(
+                    {"width": width, "C": c, "error": error(parts, left), "press": press(parts, left)}
+                )
         self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
         return self.candidates_[0]["width"], self.candidates_[0]["C"]
 

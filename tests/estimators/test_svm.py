@@ -221,7 +221,7 @@ def test_the_page_tells_the_truth() -> None:
             exec(compile(code, PAGE.name, "exec"), names)
         assert printed.getvalue() == expected
     text = PAGE.read_text(encoding="utf-8")
-    for number in (svm.COMPARED, fit_svm.MOST, training.DRAWN):
+    for number in (svm.COMPARED, svm.COMPARED_L1, svm.ROUGHLY, fit_svm.MOST, training.DRAWN):
         assert f"{number:,}" in text
     assert f"price below {lp.NEAR}" in text
     for ridges in (fit_svm.RIDGES, fit_svm.RIDGES_LP):

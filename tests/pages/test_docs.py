@@ -49,8 +49,14 @@ Status = KLMS["real"].status
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+DOCS_README = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+DEMO = re.findall(
+    r"^<!-- demo -->\n\n```text\n(.*?)^```$", (ROOT / "docs" / "targets.md").read_text(encoding="utf-8"), re.S | re.M
+)
+
+
+def blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -63,8 +69,6 @@ def tour(tmp_path, monkeypatch):
     x = rng.normal(size=(300, 3))
     rows = ["temperature,pressure,valve,flow", *(f"{a:.4f},{b:.4f},{c:.4f},{np.sin(a) + b * c:.4f}" for a, b, c in x)]
     Path("recorded.csv").write_text("\n".join(rows) + "\n")
-    skops, svm = pytest.importorskip("skops.io"), pytest.importorskip("sklearn.svm")
-    skops.dump(svm.SVR().fit(x[:50], np.sin(x[:50, 0])), "svr.skops")
     return tmp_path
 
 
@@ -72,7 +76,7 @@ def tour(tmp_path, monkeypatch):
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
-    assert words == "demo plan check generate simulate check generate fit import basis".split()
+    assert words == "demo plan check generate simulate generate".split()
     for command in commands:
         words = command.split("#")[0].split()[1:]
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
@@ -97,7 +101,7 @@ def test_the_python_block_runs(tour):
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    exec(compile(blocks("python")[0], "README.md", "exec"), {"X": X, "y": np.sin(X[:, 0])})
+    exec(compile(blocks("python", DOCS_README)[0], "README.md", "exec"), {"X": X, "y": np.sin(X[:, 0])})
     assert Path("flow/src/flow_model.c").is_file()
 
 
@@ -106,22 +110,27 @@ def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
     monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, rule="rls", jobs=1))
     monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
     names: dict = {}
-    exec(compile(blocks("python")[1], "README.md", "exec"), names)
+    exec(compile(blocks("python", DOCS_README)[1], "README.md", "exec"), names)
     assert repr(names["simulated"].error) in capsys.readouterr().out
     assert Path("planned/src/planned.c").is_file()
 
 
 @pytest.mark.exhaustive
 def test_the_demos_output_is_the_demos(tmp_path, monkeypatch, run):
-    """Word by word, where the compilers are those of the README."""
+    """Word by word, where the compilers are those of the page."""
     for gcc in ("gcc", "arm-none-eabi-gcc"):
         found = shutil.which(gcc) and subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True).stdout
         if not (found and found.startswith("12.2")):
             pytest.skip(f"{gcc} is not 12.2")
     monkeypatch.chdir(tmp_path)
     code, out, _ = run("demo")
-    (said,) = [block for block in blocks("text") if "hours of bike rentals" in block]
-    assert code == 0 and out.split() == said.split()
+    assert code == 0 and out.split() == DEMO[0].split()
+
+
+def test_the_readme_is_short_and_shows_what_the_demo_prints():
+    (said,) = blocks("text")
+    assert DEMO[0].startswith(said) and "state's hash" in said
+    assert len(README.split()) <= 1200
 
 
 def test_one_model_has_one_hash(tmp_path):

@@ -140,22 +140,38 @@ def test_a_weight_is_as_so_many_rows(numbers: bool) -> None:
     assert len(np.unique(repeated.model.vectors, axis=0)) == len(repeated.model.vectors)  # no row enters twice
 
 
-def test_few_vectors_are_those_with_the_largest_terms_with_new_weights() -> None:
+def test_vectors_halve_until_they_are_few_enough() -> None:
     x, y = samples(200, 7)
     kinds = np.digitize(y, [-0.7, 0.7])
     duals = Dual.of_classes(kinds, 3, 1.0)
-    whole, few = train(x, KERNEL, duals), train(x, KERNEL, duals, n_max=12)
-    assert len(few.model.vectors) <= 12 < len(whole.model.vectors) and few.rounds[:-1] == list(whole.rounds)
-    largest = np.abs(whole.model.alpha).sum(axis=1)
-    kept = whole.model.vectors[np.argsort(-largest)[:12]]
-    assert {*map(tuple, few.model.vectors)} <= {*map(tuple, kept)}
+    whole, few = train(x, KERNEL, duals), train(x, KERNEL, duals, n_max=10)
+    grown = list(whole.rounds)
+    assert few.rounds[: len(grown)] == grown and len(whole.model.vectors) == 39
+    vectors = whole.model.vectors
+    for n in (19, 10):
+        alone = [lp.solve(dual, KERNEL.gram(x, vectors)) for dual in duals]
+        size = np.abs(np.column_stack([each.alpha for each in alone])).sum(axis=1)
+        vectors = vectors[np.argsort(-size)[:n]]
+    assert {*map(tuple, few.model.vectors)} <= {*map(tuple, vectors)}
     for o, dual in enumerate(duals):  # each function is the best on them
-        alone = lp.solve(dual, KERNEL.gram(x, kept))
+        best = lp.solve(dual, KERNEL.gram(x, vectors))
         ours = np.abs(few.model.alpha[:, o]).sum() + dual.primal(0.0, few.model.predict(x)[:, o])
         assert ours == pytest.approx(
-            np.abs(alone.alpha).sum() + dual.primal(0.0, KERNEL.gram(x, kept) @ alone.alpha + alone.bias)
+            np.abs(best.alpha).sum() + dual.primal(0.0, KERNEL.gram(x, vectors) @ best.alpha + best.bias)
         )
     assert not few.good and whole.good
+
+
+def test_nothing_enters_while_far_more_vectors_have_a_weight_than_are_allowed() -> None:
+    x, y = samples(400, 3)
+    dual = Dual.of_values(y, 0.01, 10.0)
+    whole, few = train(x, KERNEL, [dual], first=8), train(x, KERNEL, [dual], first=8, n_max=6)
+    weighted = [each.weighted for each in whole.rounds]
+    end = next(k for k, n in enumerate(weighted) if n > lp.WIDER * 6) + 1
+    assert few.rounds[:end] == whole.rounds[:end] and end < len(whole.rounds)
+    after = [each.vectors for each in few.rounds[end:]]
+    assert after == sorted(after, reverse=True) and after[-1] == 6
+    assert few.stopped == "more than 6 vectors were not allowed"
 
 
 def test_left_out_rows_are_those_of_a_machine_without_them() -> None:
