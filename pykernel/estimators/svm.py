@@ -206,7 +206,7 @@ class _SupportVectorMachine(KernelMachine):
         Linear programming machines are compared with the vectors that they take, or the best C would be one for other vectors.
         """
         each, sparse = _candidates(self.C) or [], self.penalty == "l1"
-        self.candidates_ = []
+        self.candidates_: list[dict[str, float]] = []
         if len(widths) * len(each) == 1:
             return widths[0], each[0]
         seed, compared = options["seed"], COMPARED_L1 if sparse else COMPARED
