@@ -29,7 +29,7 @@ gc.set_threshold(100_000, 20, 20)
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
-    "default", max_examples=5, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
+    "default", max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
 # fresh examples each time; what fails is kept, and tried first the next time
 FOUND = DirectoryBasedExampleDatabase(Path(__file__).parent.parent / "build" / "found")

@@ -375,7 +375,7 @@ def inaccuracy(rule: str, kernel: dict[str, Any], shape: str, above: float, samp
     return abs(found - float(np.sqrt(np.mean(residuals**2)))) / float(np.sqrt(np.mean(residuals**2)))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("shape", HARD)
 @pytest.mark.parametrize("rule", ["krr", "ls-svm"])
 def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhaustive: bool) -> None:
@@ -421,7 +421,7 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
 # ------------------------------------------------------------------------------------- other ways to run, and as C
 
 
-@settings(max_examples=25)
+@settings(max_examples=max(8, settings().max_examples // 24))
 @given(sequences(most=25, precisions=("float32",)))
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""

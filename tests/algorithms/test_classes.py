@@ -130,6 +130,7 @@ def seen(model, x):
     return np.clip((x - field("mean")) * field("scale"), -3, 3)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_rule_is_its_formulas(classes):
     rng = np.random.default_rng(0)

@@ -43,6 +43,7 @@ def series(rng, n, outputs=1):
     return x, y if outputs > 1 else y[:, 0]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs):
     rng = np.random.default_rng(0)

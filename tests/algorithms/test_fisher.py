@@ -302,6 +302,7 @@ def test_it_goes_on_for_long(classes: int, precision: str) -> None:
     assert wanted <= set(seen), seen
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_second_sweep_over_all_samples_is_leave_one_out(classes: int, precision: str) -> None:
@@ -362,6 +363,7 @@ def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_ridge_too_small_for_the_samples_leaves_the_old_model(precision: str) -> None:
     """The scatter grows with the samples, until the precision no longer resolves the ridge; nothing of the model changes."""
@@ -489,7 +491,7 @@ def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, function
 # ------------------------------------------------------------------------------------- other ways to run, and as C
 
 
-@settings(max_examples=25)
+@settings(max_examples=max(8, settings().max_examples // 24))
 @given(sequences(most=25, precisions=("float32",)))
 def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
     """And raises for positions outside of an array."""
@@ -501,7 +503,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     ("classes", "kernel"),

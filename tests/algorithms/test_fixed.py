@@ -165,6 +165,7 @@ def test_a_kernel_value_is_near_the_function() -> None:
     assert kernel_values(4, [0]) == [kernels.ONE]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("function", ["matern12", "matern32", "matern52"])
 def test_a_matern_kernels_value_is_near_the_function(function: str) -> None:
     for octave in (4, 9, 12, 16):
@@ -195,6 +196,7 @@ def test_places(t: int) -> None:
 # --------------------------------------------------------------------------------------------------- prediction
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "seed",
     [2, 3, 17, 23, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(200) if i not in (2, 3, 17, 23))],
@@ -301,7 +303,7 @@ def test_what_is_beyond_its_limit_is_refused() -> None:
     assert raw.ask("predict", np.array([[-32768, 0], [0, -32768], [32767, 32767]], np.int16))[1].tolist() == [-1] * 3
 
 
-@settings(max_examples=max(15, settings().max_examples // 10))
+@settings(max_examples=max(6, settings().max_examples // 10))
 @given(st.integers(0, 10**6))
 def test_counts_in_c_are_the_hosts(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -339,7 +341,7 @@ def _counts_library(files: dict[str, str], kept: dict[str, Any] = {}) -> Any:  #
 # --------------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
 def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> None:
     spec = online(**case)
@@ -405,7 +407,7 @@ LINES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("label", LINES, ids=str)
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, Any]) -> None:
     content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
     content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}

@@ -245,7 +245,7 @@ def test_answers_are_those_of_the_definition(spec: Spec, seed: int) -> None:
                 assert (np.abs(p - expected) <= 4 * np.expm1(min(lost, 50)) + 8 * eps).all(), (p, expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=max(15, settings().max_examples // 15))
 @given(specs(precisions=("float32",)), st.integers(0, 2**32))
 def test_plain_python_gives_the_same_bits(spec: Spec, seed: int) -> None:
     """And raises for positions outside a table."""
@@ -256,7 +256,7 @@ def test_plain_python_gives_the_same_bits(spec: Spec, seed: int) -> None:
             assert same_numbers(a, b) and s.tobytes() == t.tobytes(), question
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("size", [0.1, 5.0, 117.0])
@@ -483,7 +483,7 @@ def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
     return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_same_bits(name: str, precision: str, exhaustive: bool) -> None:

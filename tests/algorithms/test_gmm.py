@@ -150,7 +150,7 @@ def test_a_threshold_is_of_levels_that_are_known_to_be_usual(dim: int, warmup: i
 
 @pytest.mark.parametrize("surprise", ["a kick", "a regime"])
 @pytest.mark.parametrize("at", [120, 128, 134, 250, 400])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(5)
 def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> None:
     """It had put the threshold far too high for thousands of rows."""
     seen = []
@@ -165,6 +165,7 @@ def test_a_surprise_in_the_warmup_makes_nobody_blind(at: int, surprise: str) -> 
     assert np.mean(seen) >= 0.9
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("dim", [1, 3, 7])
 @pytest.mark.parametrize("rate", [0.001, 0.003, 0.01, 0.05])
 def test_a_young_threshold_does_not_climb_past_a_fault(rate: float, dim: int) -> None:
@@ -185,6 +186,7 @@ def rows_in_alarm(model: HostModel, x: np.ndarray) -> float:
     return float(np.isin(model.update(x), (Status.NOVEL, Status.HELD)).mean())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("rate", [0.003, 0.01, 0.05])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_of_rows_without_faults_the_wanted_part_is_in_alarm(precision: str, rate: float) -> None:
@@ -249,7 +251,7 @@ def hostile(rng: np.random.Generator, rows: int, dim: int, most: float) -> dict[
     ("precision", "most"),
     [(p, most) for p in PRECISIONS for most in (LEAST, 1e6, MOST[p])],
 )
-@pytest.mark.in_turn
+@pytest.mark.in_turn(6)
 def test_whatever_comes_the_state_is_sound(precision: str, most: float) -> None:
     rng = np.random.default_rng(4)
     for dim, components in ((1, 2), (3, 8)):
@@ -330,6 +332,7 @@ def test_what_is_acknowledged_is_no_alarm(components: int, precision: str) -> No
     assert_sound(model)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dim", [1, 3, 8])
 @pytest.mark.parametrize("rows", [3, 8, 20])
 def test_the_row_after_an_acknowledgement_is_no_alarm(rows: int, dim: int) -> None:
@@ -476,7 +479,7 @@ def damaged(model: HostModel, rng: np.random.Generator) -> str:
     return f"{name}{list(at)} = {field[at]}"
 
 
-@settings(max_examples=max(25, settings().max_examples // 6))
+@settings(max_examples=max(10, settings().max_examples // 6))
 @given(
     seed=st.integers(0, 2**32),
     precision=st.sampled_from(PRECISIONS),

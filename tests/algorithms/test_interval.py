@@ -129,7 +129,7 @@ def test_intervals_are_those_of_a_naive_twin(case, stages, outputs):
     assert (ends[0, asked] <= answers[asked]).all() and (answers[asked] <= ends[1, asked]).all()
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("case", "stages", "outputs"), TWINS)
 def test_host_and_c_have_the_same_bits(case, stages, outputs, precision):

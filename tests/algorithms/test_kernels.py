@@ -106,7 +106,7 @@ def _powers(of, alpha, squares, values):  # type: ignore[no-untyped-def]
 
 @BOTH
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 3.0, 1e5])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(8)
 def test_rational_quadratic_kernels_are_accurate(alpha: float, precision: Precision) -> None:
     """As the exponential function is, of an exponent that is rounded a few times: also where k is nearly Gaussian."""
     rng = np.random.default_rng(6)
@@ -175,7 +175,7 @@ def inputs(seed: int, rows: int, dim: int, limit: float) -> np.ndarray:
     return x
 
 
-@settings(max_examples=50)
+@settings(max_examples=max(15, settings().max_examples // 12))
 @given(st.integers(0, 2**32), st.sampled_from(KINDS), st.sampled_from(sorted(REALS)), st.integers(1, 12))
 def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str, rows: int) -> None:
     spec = frozen(name, precision)
@@ -216,7 +216,7 @@ def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str
     assert (np.abs(gram - exact) <= 100 * eps * size + 1e-30).all()
 
 
-@settings(max_examples=80)
+@settings(max_examples=max(20, settings().max_examples // 7))
 @given(
     st.integers(0, 2**32),
     st.sampled_from([k for k in KINDS if k not in INDEFINITE]),
@@ -408,7 +408,7 @@ def selected() -> list[Any]:
 CUSTOM_OFTEN = (("krr", "float64", "custom"),)
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize(("kernel", "program", "precision"), selected())
 def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
     spec = in_program(kernel, program, precision)

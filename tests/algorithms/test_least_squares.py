@@ -82,6 +82,7 @@ class Coordinates:
         return np.linalg.solve(inside, self.right[: self.n])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_happens_to_the_coordinates_it_is_least_squares_on_those_in_use(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -161,6 +161,7 @@ def test_no_bits_of_inputs_bring_nan_into_the_state(missing, outliers):
         assert is_valid(model.spec, model.memory)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "spec",
     [default("hold", outliers="hold"), spec_of("class", "mean", input={"standardise": True})],

@@ -312,6 +312,7 @@ def points_of(count: int, dim: int = 2, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, dim))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_twins_loss_is_what_the_trace_loses(name: str) -> None:
     kernel, x = Kernel(spec_of(kernel=name, dim=3)), points_of(30, 3)
@@ -407,7 +408,7 @@ LONG: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     """The same statuses, the same vectors, the same predictions; every status comes up."""
@@ -440,7 +441,7 @@ def stream_of(count: int, dim: int = 2, seed: int = 0, spread: float = 1.5) -> t
     return x, np.sin(2 * x.sum(1)) + 0.05 * rng.normal(size=count)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str) -> None:
@@ -462,6 +463,7 @@ def test_a_sample_that_loses_leaves_the_basis_alone(cache: bool, precision: str)
     assert seen[NystromStatus.DONE, True] > 1000 and seen[NystromStatus.REPLACED, True] > 10, seen
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_swaps_make_the_basis_better(precision: str) -> None:
     """The reservoir's own trace never grows by a swap, but for rounding; over the stream the basis beats its first one."""
@@ -550,7 +552,7 @@ def test_float32_is_as_good_as_float64(kernel: str) -> None:
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", ["efvs", "sgma"])
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "polynomial", "cosine", "linear"])
@@ -656,6 +658,7 @@ def test_a_given_basis_learns_reduced_kernel_ridge_regression(precision: str, ke
         assert not model.predict(x).any()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("forgetting", [1.0, 0.999, 0.9])
 def test_the_ridge_stays_and_nothing_grows(forgetting: float, precision: str) -> None:
@@ -708,7 +711,7 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
     assert persistent(model) == persistent(fresh)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_restored_model_goes_on_as_if_nothing_had_happened(method: str, precision: str) -> None:
@@ -759,7 +762,7 @@ FORGED = [
 ]
 
 
-@settings(max_examples=80)
+@settings(max_examples=max(20, settings().max_examples // 7))
 @given(st.integers(0, 2**32), st.sampled_from(FORGED), st.sampled_from([0, 2, 9, 60]))
 def test_a_forged_state_is_refused_or_harmless(seed: int, case: tuple[str, str, str], samples: int) -> None:
     """What comes back is not trusted: counts and positions stay in their arrays, numbers stay numbers."""
@@ -830,7 +833,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(48)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
@@ -910,7 +913,7 @@ def frozen_spec(
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.in_turn
+@pytest.mark.in_turn(8)
 def test_a_frozen_map_computes_its_definition(kernel: str, label: str, precision: str) -> None:
     n = 3 if kernel == "linear" else 6
     inputs = {"center": [0.5, -1.0, 2.0], "scale": [0.5, 1.0, -2.0]} if label == "numbers" else {}

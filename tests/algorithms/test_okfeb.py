@@ -464,7 +464,7 @@ LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str, exhaustive: bool) -> None:
     """The same statuses, the same vectors, the same numbers to 1e-9 over many calls; every status comes up."""
@@ -855,6 +855,7 @@ def test_forgetting_follows_a_switch_and_no_forgetting_does_not() -> None:
         assert max(found[case]) < 1.25 * min(found[case]), found
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("update", ["parametric", "hybrid", "rls"])  # of nonparametric each removal, not the stream
 def test_exact_projection_loses_less_than_dropping(update: str) -> None:
     """In each removal (it is the least that any coefficients lose), and in what is left over of fresh samples."""
@@ -1022,7 +1023,7 @@ def forged(model: HostModel, rng: np.random.Generator) -> str:
     return f"{name}{list(at)} = {field[at]}"
 
 
-@settings(max_examples=max(15, settings().max_examples // 6))
+@settings(max_examples=max(8, settings().max_examples // 6))
 @given(st.integers(0, 2**32), specs(precisions=PRECISIONS), st.sampled_from([0, 2, 9, 60]))
 def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: int) -> None:
     """What comes back is not trusted: counts and positions stay in their arrays, numbers stay numbers."""
@@ -1047,7 +1048,7 @@ def test_a_forged_state_is_refused_or_harmless(seed: int, spec: Spec, samples: i
             assert np.isfinite(model.ask(question, x[-5:])[0]).all(), what
 
 
-@pytest.mark.in_turn(16)
+@pytest.mark.in_turn(32)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_every_field_is_checked(case: str, precision: str) -> None:
@@ -1120,7 +1121,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
         assert persistent(jitted) == persistent(plain), call[0]
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(48)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LONG)
 def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:

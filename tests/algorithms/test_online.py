@@ -271,7 +271,7 @@ def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     assert 0.8 * wide < narrow < 1.25 * wide
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None:
@@ -322,7 +322,7 @@ COVERING = {("mklms", "klms", "sliding"), ("lsreg", "klms", "sinc"), ("lsridge",
     ("mklms", "ald-krls", "sinc"), ("mklms", "sw-krls", "lorenz"), ("mklms", "knlms", "sliding"), ("klms", "klms", "sinc")}  # fmt: skip
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize(("technique", "rule"), LONG)
 def test_float32_stays_sound_for_long(technique: str, rule: str, stream: str, exhaustive: bool) -> None:

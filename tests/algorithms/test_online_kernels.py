@@ -323,7 +323,7 @@ def same_bytes(kernel: str, rule: str, technique: str, precision: str, samples: 
     assert report.statuses["refused_input"] > 10
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("kernel", "rule", "technique"), COVERING)
 def test_host_and_c_agree_to_the_byte(kernel: str, rule: str, technique: str) -> None:
     precision = "float64" if COVERING.index((kernel, rule, technique)) % 4 == 3 else "float32"

@@ -213,6 +213,7 @@ def test_refresh_mends_a_factor_gone_wrong(precision):
 # ------------------------------------------------------------------------------------------------------ bounds
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("program", [p for family in (*KERNEL_MODELS, LINEAR_MODELS) for p in family.programs.values()])
 def test_every_loop_is_bounded_at_compile_time(program):
     """A bound is a length, a number (literal, removals, samples of the self-test, or a degree), the count of vectors in use, which is never above N_MAX,

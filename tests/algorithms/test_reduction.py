@@ -39,7 +39,7 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(48)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_metrics_and_projections_can_be_mixed_freely(technique: str, projection: str) -> None:

@@ -44,6 +44,7 @@ def waves(samples, seed=0):
     return np.clip(x, -1, 1) * np.array(MOST)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "model", [model for model in MODELS if model[1] == "int16" and model[2] in ("windows", "forecast")], ids=" ".join
 )

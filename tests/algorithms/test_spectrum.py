@@ -139,6 +139,7 @@ def stream(rng, n, dim, outputs):
     return x, y * np.array([3.0, 0.1, 20.0])[:outputs]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("rule", "outputs", "block"), [
     ("spectrum-ekf", 1, 1), ("spectrum-ekf", 1, 2), ("spectrum-ekf", 3, 4), ("spectrum-nlms", 1, None), ("spectrum-nlms", 2, None),
 ])  # fmt: skip

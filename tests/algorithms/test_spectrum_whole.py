@@ -85,6 +85,7 @@ class Twin:
             self.w += len(x) / self.outputs * step / unit * np.outer(d, z)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("outputs", "features", "size"), [(1, 8, 1.0), (2, 5, 1.0), (1, 2, 0.3), (1, 16, 0.01)])
 def test_the_rule_is_its_formulas(outputs, features, size):
     rng = np.random.default_rng(3)
@@ -116,7 +117,7 @@ CASES = [
 ]
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("dim", "label", "staged", "learning"), CASES, ids=str)
 def test_learning_is_the_same_in_c_and_nothing_forged_is_taken(dim, label, staged, learning, exhaustive):
     spec = spec_of(dim=dim, label=label, staged=staged, **learning)
@@ -143,13 +144,14 @@ def test_learning_is_the_same_in_c_and_nothing_forged_is_taken(dim, label, stage
     assert not is_valid(spec, model.memory)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(3, 150))])
 def test_no_number_of_any_model_leaves_its_type(seed):
     """``build`` proves it, or refuses; the ends of all keys are frequent."""
     build(random_spec(np.random.default_rng(seed), RULE, precision="int16"))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("label", LABELS[:3], ids=str)
 @pytest.mark.parametrize(
     ("dim", "features", "eta", "sigma"),

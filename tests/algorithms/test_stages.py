@@ -146,7 +146,7 @@ def fits(rule: str, stages: str) -> bool:
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(10)
+@pytest.mark.in_turn(20)
 def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -170,7 +170,7 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("stages", STAGES)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(60)
+@pytest.mark.in_turn(120)
 def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
     if not fits(rule, stages):
         pytest.skip("a linear rule has no linear part beside it")
@@ -181,7 +181,7 @@ def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exha
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("center", [False, True])
-def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
+def test_noise_is_estimated_by_what_the_model_leaves(center: bool, exhaustive: bool) -> None:
     """Each step is the one of a model that is told this noise; the noise is u / (1 - u) of the latest 300 labels."""
     content = {
         "name": "m", "precision": "float64", "input": {"dim": 2, "standardise": True},
@@ -190,7 +190,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
     learning = {"rule": "krls-t", "forgetting": 0.999}
     spec = make_spec(content | {"learning": learning | {"noise": "auto"}})
     model = HostModel(spec)
-    x, y = stream_of(600, 1)
+    x, y = stream_of(600 if exhaustive else 350, 1)
     y = y[:, 0] - (0 if center else 40)
     left = power = 0.0
     count, noises = 0, [0.1]
@@ -211,7 +211,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool) -> None:
             noises.append(min(max(u / max(1 - u, 0.05), 0.01), 3.0) if count >= 20 else 0.1)
     assert len(set(noises)) > 0.7 * len(x) and min(noises) < 0.1
     report = in_one_build(make_spec(content | {"learning": learning | {"noise": "auto"}, "precision": "float32"}),
-                   samples=4000)  # fmt: skip
+                   samples=4000 if exhaustive else 1500)  # fmt: skip
     assert report.ok, [row["first_difference"] for row in report.rows]
 
 
@@ -267,6 +267,7 @@ def test_stages_that_mean_nothing_are_refused() -> None:
             make_spec(base | changed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("deviation", [0.1, 0.5, 2.0])
 def test_the_variance_covers_the_labels(deviation: float) -> None:
     """Of raw labels, 95 % lie within 1.96 standard deviations of the prediction, by krls-t with all stages."""

@@ -187,6 +187,7 @@ CASES: dict[str, tuple[dict[str, Any], Expected]] = {
 # fmt: on
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", CASES)
 def test_a_stream_leaves_what_the_independent_implementation_has(name: str) -> None:
     keys, expected = CASES[name]

@@ -28,7 +28,7 @@ def learned(seed: int, rule: str) -> HostModel:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(5)
 def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) -> None:
     """Each real field of what is saved, each of some elements: infinity and NaN are refused."""
     for seed in range(10 * SPECS if exhaustive else SPECS):
@@ -49,6 +49,7 @@ def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) ->
         assert is_valid(model)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
 def test_no_call_leaves_an_array_whatever_a_count_says(rule: str, exhaustive: bool) -> None:
     """Each whole number of what is saved alone, as after a fault of the RAM; plain Python checks each place in an array."""

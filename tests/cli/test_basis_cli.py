@@ -117,6 +117,7 @@ def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_ou
     assert Path("c.png").read_bytes()[:4] == b"\x89PNG" and report["spec"] is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "arguments, expected",
     [
@@ -272,6 +273,7 @@ def test_classes(folder, basis, source):
     assert report["errors"]["trivial"] == pytest.approx(1 - np.bincount(KINDS).max() / ROWS)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("of_classes", [False, True])
 def test_trained_vectors_are_a_basis_whose_weights_are_learned_on_the_device(tmp_path, monkeypatch, basis, of_classes):
     """Of four inputs two mean nothing, which no choice among rows can know."""
@@ -527,6 +529,7 @@ def test_however_it_ends_the_same_command_goes_on_to_the_same_bytes(folder, how,
     assert found.evaluations == expected.evaluations
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_in_the_background_interrupts_are_ignored(folder):
     """As the shell asked for that started it."""

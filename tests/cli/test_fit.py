@@ -145,6 +145,7 @@ def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_build):
     assert code == 0 and Path("out/src/flood_gate.c").is_file(), err
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "kernel, more",
     [
@@ -375,6 +376,7 @@ def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
     assert Basis.load("b.npz").indices.tolist() == chosen.indices.tolist()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("bytes_", [300, 620, 100_000])
 def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     grid = ["--sigma", "0.5", "--ridge", "0.1"]

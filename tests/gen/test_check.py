@@ -67,7 +67,7 @@ def assert_equal(report):
     assert report.ok, [(row["compiler"], row["flags"], row["first_difference"]) for row in report.rows]
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", PRESETS)
 def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
@@ -84,7 +84,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     assert report.statuses["replaced"] > 500
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_rule_and_strategy_is_equal(choice, precision):
@@ -114,7 +114,7 @@ LABELLED = {
 }
 
 
-@pytest.mark.in_turn(12)
+@pytest.mark.in_turn(24)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", LABELLED)
 def test_every_kind_of_label_with_the_real_models(case, precision):
@@ -160,6 +160,7 @@ def test_labels_of_a_stream_are_of_their_kind():
     assert set(y) == {0, 1, 2, -1, 3, -(2**31), 2**31 - 1} and ((y >= 0) & (y < 3)).mean() > 0.98
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -23,7 +23,7 @@ def test_there_is_one_of_each():
     assert used == set(KERNELS)
 
 
-@pytest.mark.in_turn(32)
+@pytest.mark.in_turn(64)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", MACHINES)
 def test_c_computes_the_hosts_bytes(name, precision, exhaustive):

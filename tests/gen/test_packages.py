@@ -157,6 +157,7 @@ def cmake(source, folder, *options):
     return folder
 
 
+@pytest.mark.in_turn
 @needs_cmake
 def test_cmake_alone(package, tmp_path):
     """GNU dialect and FMA asked for by the surroundings: the target's own flags win."""
@@ -351,6 +352,7 @@ def test_sketch_for_a_cortex_m4f(package, level, tmp_path):
     assert re.search(r"\bvfm[as]", run("arm-none-eabi-objdump", "-d", tmp_path / "careless.o"))
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(not shutil.which("avr-gcc"), reason="needs avr-gcc")
 def test_library_for_an_arduino_mega(package, tmp_path):
     flags = (
@@ -378,6 +380,7 @@ SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
 NAMES = ["flow", "arduino_uno", "a", "zephyr", "x" * 31, "esp32_s3", "library"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_arduino_and_platformio_manifests_keep_the_rules(name, tmp_path):
     """Those of arduino-lint's schema (level "specification") and of PlatformIO's ManifestSchema."""
@@ -431,6 +434,7 @@ def read_yaml(path):
     return yaml.load(path.read_text(encoding="ascii"), Strict)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_zephyr_and_esp_idf_manifests_keep_the_rules(name, tmp_path):
     """Those of zephyr_module.py's schema, of Kconfig's parser, and of the IDF component manager."""
@@ -579,6 +583,7 @@ def test_esp_idf_component_builds_with_stubs(package, tmp_path):
     assert "registered SRCS;src/flow.c" in run("cmake", "-P", tmp_path / "needs.cmake")
 
 
+@pytest.mark.in_turn(2)
 @needs_cmake
 @pytest.mark.parametrize("example", ["zephyr-app", "zephyr-check", "esp-idf", "esp-idf-check"])
 def test_examples_find_the_model_they_lie_in(example, tmp_path):
@@ -798,6 +803,7 @@ def test_the_readme_of_raw_counts_has_the_range_and_the_clamp_of_every_channel()
     assert code == "for (int i = 0; i < 2; ++i) { if (x[i] < -1000) { x[i] = -1000; } }\n"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "sections",
     [

@@ -256,7 +256,7 @@ def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exha
             assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
 
 
-@pytest.mark.in_turn(160)
+@pytest.mark.in_turn(400)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
@@ -275,7 +275,7 @@ def test_random_specs_keep_every_promise(seed, tmp_path):
         assert_promises_hold(spec, tmp_path, False)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(
     ("precision", "how", "old", "new"),

@@ -56,6 +56,7 @@ def assert_equal(seed, calls):
         )
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("seed", range(BY_DEFAULT))
 def test_host_and_c_agree_whatever_the_spec_and_the_calls(seed):
     """Statuses, answers, snapshots and the whole memory after each of 300 calls with hostile samples, in four builds."""
@@ -136,7 +137,7 @@ def try_mutants(seeds, tmp_path, monkeypatch, run):
 
 
 def test_a_damaged_spec_makes_c_that_compiles_or_is_refused_in_a_sentence(tmp_path, monkeypatch, run):
-    try_mutants(range(272, 286), tmp_path, monkeypatch, run)
+    try_mutants(range(272, 280), tmp_path, monkeypatch, run)
 
 
 @pytest.mark.exhaustive

@@ -50,6 +50,7 @@ def check_condition(folder: Path, condition: str, name: str) -> None:
 FORMS = ("if not ({0}):\n    return {2}\nreturn {1}", "return {1} if {0} else {2}")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("op", OPS)
 def test_a_comparison_with_a_number(op: str, tmp_path: Path) -> None:
     """On either side of it; of a local, and of an element."""
@@ -58,6 +59,7 @@ def test_a_comparison_with_a_number(op: str, tmp_path: Path) -> None:
         check_condition(tmp_path, f"{number} {op} s.n[0]", "s.n[0]")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("op", OPS)
 def test_a_comparison_of_two(op: str, tmp_path: Path) -> None:
     for left, right in (("k", "m"), ("m", "k"), ("s.n[0]", "m"), ("m", "s.n[0]"), ("k", "m + 4"), ("m - 4", "k")):
@@ -65,6 +67,7 @@ def test_a_comparison_of_two(op: str, tmp_path: Path) -> None:
             check_condition(tmp_path, f"{left} {op} {right}", shown)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("op", OPS)
 def test_a_comparison_of_words(op: str, tmp_path: Path) -> None:
     for number in (0, 1, 7, 8):
@@ -85,6 +88,7 @@ def test_and_or_not(seed: int, tmp_path: Path) -> None:
         check_condition(tmp_path, condition, chosen.choice([*NAMES]))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("op", OPS)
 def test_a_comparison_as_a_value(op: str, tmp_path: Path) -> None:
     """1 only where the comparison can hold, 0 only where it can fail."""
@@ -129,6 +133,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("step", [1, -1, 2, -2, 3])
 def test_loops(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between which numbers the variable is, how many turns there are; with a break, too; bounded by their number, too."""

@@ -104,7 +104,7 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     return reference
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_smallest_programs(name: str) -> None:
     statuses = in_numba(SMALLEST[name](), 200).report([]).statuses

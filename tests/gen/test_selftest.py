@@ -25,6 +25,7 @@ def golden(name):
     return make_spec(tomllib.loads((GOLDEN / f"{name}.toml").read_text()))
 
 
+@pytest.mark.in_turn(2)
 @NEEDS
 @pytest.mark.parametrize("name", GOLDENS)
 def test_the_self_test_runs_nearly_every_line(name):
@@ -49,6 +50,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.in_turn
 @NEEDS
 @pytest.mark.parametrize("model", LEFT_OUT)
 def test_what_was_left_out_is_run(model):

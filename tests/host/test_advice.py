@@ -22,6 +22,7 @@ from pykernel.spec.model import make_spec
 from tests.support import DOCS
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("test", advice_figures.CASES)
 def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test: str) -> None:
     advice, before, _, _, _ = advice_figures.advised(test)
@@ -33,6 +34,7 @@ def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test:
         assert f"advice   {test}: {advice[0]['why']}\n         {advice[0]['change']}\n" in page
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", ["sinc", "friedman 1", "bikes", "plant"])
 def test_a_good_model_gets_none(name: str) -> None:
     x, y = stream(name)
@@ -210,6 +212,7 @@ def test_digits_that_float32_has_not_are_told_with_what_helps(mean: float, devia
     assert "too few digits" not in told_of(x, PRODUCTS, standardised)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "rule", ["nlms", "rls", "quadratic-rls", "rff-rls", "klms", "krls-t", "fb-krls", "ald-krls", "nystrom-rls"]
 )

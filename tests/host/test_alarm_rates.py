@@ -24,6 +24,7 @@ def test_the_measured_rates_are_those_asked_for(rule):
         promised(rule, [(int(r["alarms"]), int(r["rows"])) for r in rows if float(r["rate"]) == rate], rate)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", NAMED)
 def test_some_plants_keep_a_rate(rule):
     streams = [sound(plant, 11) for plant in PLANTS[::6]]

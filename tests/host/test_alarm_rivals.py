@@ -194,6 +194,7 @@ def fault_free(seed: int) -> Iterator[Stream]:
     yield Stream("sound", "kind 0", colored(2000, 3, seed))
 
 
+@pytest.mark.exhaustive
 def test_settings_are_chosen_and_judged_on_other_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "SETTINGS", tmp_path / "alarms-settings.csv")
     monkeypatch.setattr(page, "DATA", tmp_path)
@@ -223,6 +224,7 @@ def test_settings_are_chosen_and_judged_on_other_seeds(tmp_path: Path, monkeypat
     assert sorted(map(str, run.load(tmp_path / "alarms.csv"))) == sorted(map(str, lines))
 
 
+@pytest.mark.exhaustive
 def test_raw_streams_have_a_few_faults_after_settling() -> None:
     streams = list(run.raw_streams(1))
     assert len(streams) == 40

@@ -16,6 +16,7 @@ def test_the_machines_differ_in_width_and_name() -> None:
     assert {2, 14} <= {len(plant.probes) for plant in PLANTS}
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_a_machine(plant: Machine) -> None:
     sound = simulate(plant, 5)

@@ -50,7 +50,7 @@ def moved(old, model, new):
     return made, other
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize(
     "sections", REMOVING, ids=lambda s: " ".join(map(str, {**s["learning"], **s.get("reduction", {})}.values()))
 )
@@ -91,6 +91,7 @@ def test_a_budget_grows_and_shrinks(sections):
     assert (shrunk.prequential(x, y)[1] >= -2).all()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", ["knlms", "ald-krls"])
 def test_a_rule_that_removes_nothing_only_grows(rule):
     old = spec_of(6, learning={"rule": rule})
@@ -160,7 +161,7 @@ def test_a_limit_that_the_state_is_beyond_is_named():
         migrate(old, snapshot.save(model), new, engine="python")
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("stage", ["plain", "staged", "windows"])
 @pytest.mark.parametrize("precision", ["float32", "int16"])
 def test_every_rule_moves_to_itself(precision, stage):
@@ -224,7 +225,7 @@ def other_numbers(spec):
                 yield f"{section}.{key}", changed
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(72)
 @pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("stage", ["plain", "staged"])
 @pytest.mark.parametrize("rule", list(rules()))

@@ -119,6 +119,7 @@ def test_the_documented_c_writes_a_log_that_replays(recorded, log, capsys):
     assert len({line[3] for line in lines_of(log)[1:]}) >= 5
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("batch", [1, 7, 4096])
 def test_any_split_into_batches_gives_the_same(log, batch):
     replay = run(log, batch=batch)
@@ -179,7 +180,7 @@ def dense(spec, x, y):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_dense_hashes_name_the_very_row(technique, precision):

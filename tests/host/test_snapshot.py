@@ -162,7 +162,7 @@ def refused(spec, data, engine=None):
 # -------------------------------------------------------------------------------------------------- the same bytes
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize("standardise", [False, True])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
@@ -171,7 +171,7 @@ def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(
     assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
 def test_every_kind_of_label_is_saved(kind, precision):
@@ -255,7 +255,7 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     assert not any(uc.mem_read(model, len(data) - 24))
 
 
-@settings(max_examples=40)
+@settings(max_examples=max(12, settings().max_examples // 15))
 @given(
     technique=st.sampled_from(TECHNIQUES),
     precision=st.sampled_from(PRECISIONS),
@@ -372,7 +372,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_slot_that_holds_no_sound_state_is_free_whatever_its_crc_says(family, exhaustive):
     """Of two whole slots the newer is not sound.  Whenever power is lost, once or twice, the older state or a later one is left."""
@@ -432,7 +432,7 @@ def test_the_first_save_of_all_may_be_cut_too():
         assert bytes(device.memory.bytes) == before
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(16)
 @pytest.mark.parametrize(
     ("older", "newer"),
     [(0, 1), (1, 2), (2**32 - 1, 0), (2**32 - 2, 2**32 - 1), (2**31 - 1, 2**31), (5, 5 + 2**31 - 1)],
@@ -492,6 +492,7 @@ def test_storage_that_fails_or_lies():
     assert device.store(storage) == DONE
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("lasting", [False, True])
 def test_storage_that_gives_other_bytes_from_some_reading_on(lasting):
     """Whatever is read from when on: a state that was saved becomes the model, or none, and a status says so."""

@@ -114,7 +114,7 @@ def test_every_family_that_saves_has_histories() -> None:
     assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 12
 
 
-@pytest.mark.in_turn(2 * len(KINDS))
+@pytest.mark.in_turn(4 * len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(
     histories: Any, kind: str, exhaustive: bool
@@ -163,7 +163,7 @@ def counting(text: str) -> str:
     return text.replace("#include <stddef.h>\n", "#include <stddef.h>\n\nextern uint32_t whole_readings, checks;\n", 1)
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(15)
 @pytest.mark.parametrize("model", MODELS)
 def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: Path, exhaustive: bool) -> None:
     """The header said that four slots are read, and about a hundred at most; nothing had counted, and a check of numbers, which

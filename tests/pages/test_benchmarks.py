@@ -287,6 +287,7 @@ def test_exponents():
     assert update_cost.too_steep(linear) == []
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", ["nt", "mklms", "krls-t, sup", "rff-rls"])
 def test_the_largest_size_that_fits(name):
     predictor = accuracy_table.PREDICTORS[name]
@@ -444,6 +445,7 @@ def test_what_the_page_says_of_peers_is_so():
         assert {"OKFEB drop", "Nystroem", "RBFSampler"} <= set(there)
 
 
+@pytest.mark.exhaustive
 def test_what_the_page_says_of_instructions_is_so():
     rows = ROWS["subspace-device"]
     table = [row for row in rows if row["series"] == "table"]

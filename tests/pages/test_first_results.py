@@ -6,6 +6,7 @@ import re
 import tomllib
 
 import numpy as np
+import pytest
 
 from benchmarks.device import default_cost, peers
 from benchmarks.host import (
@@ -84,6 +85,7 @@ def test_vectors_are_better_where_the_page_says() -> None:
     assert all((name, variant) in better for name in curved for variant in class_front.CLASS_VARIANTS)
 
 
+@pytest.mark.exhaustive
 def test_sizes_of_the_default_are_those_that_are_taken() -> None:
     assert spectrum_front.sizes() in ONLINE
     cells = [line.strip("| ").split(" | ") for line in spectrum_front.table(spectrum_front.found()).splitlines()]

@@ -64,6 +64,7 @@ def small(classes: int) -> others.Set:
     return others.Set("small", x, y.astype(np.int32 if classes else np.float32), classes, None)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_the_other_side_answers_as_its_network_does(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With standardisation within its layers, and in the programs by hand."""
@@ -82,6 +83,7 @@ def test_the_other_side_answers_as_its_network_does(classes: int, monkeypatch: p
         assert np.allclose(ran[0].answers, known, rtol=1e-4) and np.allclose(ran[1].answers, known, atol=1.5)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not EMULATES, reason="needs arm-none-eabi-gcc and unicorn")
 def test_a_row_that_our_model_refuses_is_an_error() -> None:
     from pykernel.estimators.trained import TrainedKernelClassifier

@@ -113,6 +113,7 @@ def test_numbers_in_the_text() -> None:
 # -------------------------------------------------------------------------------------------------------- the example
 
 
+@pytest.mark.exhaustive
 def test_the_tour_is_what_the_page_shows() -> None:
     """The simulation of today gives the lines of output.txt."""
     course, _ = run.simulate(SPEC, run.record())

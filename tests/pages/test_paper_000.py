@@ -159,6 +159,7 @@ def test_bad_arguments_are_one_sentence(capsys):
 # ---------------------------------------------------------------------------------------------------------- the data
 
 
+@pytest.mark.exhaustive
 def test_without_a_network_the_bundled_sets_remain(tmp_path, monkeypatch):
     monkeypatch.setenv("PYKERNEL_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -40,6 +40,7 @@ def test_every_figure_is_shown():
         assert (DATA / "paper-003" / f"figure-{name}.png").is_file()
 
 
+@pytest.mark.exhaustive
 def test_the_results_are_complete():
     """One row for each that the command computes, of 100 realisations, with the same refusals as now."""
 
@@ -112,6 +113,7 @@ def test_bad_arguments_are_one_sentence(tmp_path, capsys):
     assert "there is no figure '99'" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_specs_of_the_report_absorb_next_to_nothing():
     """float64, no ridge, and no ald_threshold that is not the least, but where the page says so."""
     for row in paper_003.plan_accuracy(1).rows:

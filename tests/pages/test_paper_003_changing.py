@@ -56,6 +56,7 @@ def test_what_was_chosen_is_the_cheapest_that_is_good_enough():
         assert (best["setting"] if best else "") == row["setting"], row
 
 
+@pytest.mark.exhaustive
 def test_settings_are_of_the_kind_that_they_are_counted_as():
     """Truncation alone redistributes nothing; sparsity control alone drops nothing as stale."""
     for kind, _, setting in changing.strategies():

@@ -57,7 +57,7 @@ def content_of(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.in_turn
+@pytest.mark.in_turn(2)
 def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     """And the hash of ``pykernel check --data`` with these rows, though the check calls other functions, too."""
     wasmtime = pytest.importorskip("wasmtime", reason="needs wasmtime; would show the hash of the page's module")

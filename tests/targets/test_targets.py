@@ -84,6 +84,7 @@ def m4f():
 # ------------------------------------------------------------------------------------------------ the same bytes
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", EACH_TARGET)
 def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     """With wheels alone; statuses of all kinds, refusals among them."""
@@ -185,7 +186,7 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(240)
+@pytest.mark.in_turn(480)
 @pytest.mark.parametrize("kind", EVERY_LABEL)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
