@@ -4,7 +4,8 @@ They follow from the form of the code alone:
 
 - after a comparison that a number or its absolute value passed, the number is no NaN and within the limits (``assert``,
   which WP proves): Eva does not know that;
-- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
+- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments; a loop that counts
+  on from a field, for each of the field's numbers;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pykernel.dialect import Array, Index, Real, absolute
+from pykernel.dialect import Array, Extent, Index, Real, absolute
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -21,6 +22,7 @@ from pykernel.gen.ir import (
     Do,
     Element,
     Expr,
+    Field,
     For,
     Function,
     Functions,
@@ -88,6 +90,8 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
     values, found = _evaluated(node), list[str]()
     if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
         found = [f"split {printed(index)};" for index in _places(node.value)]
+    if isinstance(node, Assign) and _counted(node, f):
+        found.append(f"split {printed(node.value)};")
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
@@ -173,6 +177,18 @@ def _places(value: Expr) -> list[Expr]:
         for argument in call.args
         if not isinstance(argument, Literal) and _calls_nothing(argument)
     ]
+
+
+def _counted(node: Assign, f: Function) -> bool:
+    """Whether a local begins as a field's place or number of places, and a loop changes it."""
+    target, value = node.target, node.value
+    if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
+        return False
+    given = value.array.struct.ranges.get(value.array.name)
+    if given is None or not isinstance(given.most, Extent) or value.array.name not in value.array.struct.scalars:
+        return False
+    loops = (n for n in walk(f.body) if isinstance(n, For))
+    return any(isinstance(n, Assign) and n.target == target for loop in loops for n in walk(loop.body))
 
 
 def _calls_nothing(value: Expr) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.acsl import INSIDE, PASSED
-from pykernel.gen.proof import Call
+from pykernel.gen.proof import STATES, Call
 from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"
@@ -30,8 +30,8 @@ STATED = ("user assertion", "postcondition")
 """Frama-C's names of the kinds of what annotations state."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
 """The second status: proved, if the assertions before hold."""
-COARSE = 1
-"""Eva's precision where the usual one takes too long."""
+COARSE, UNROLLED = 1, 128
+"""COARSE: Eva's precision in the first analysis.  UNROLLED: it follows the turns of loops of at most so many one by one."""
 GOAL_SECONDS = 20
 """Most seconds that the prover may take for one step about NaN."""
 KINDS = {
@@ -93,6 +93,11 @@ class Finding:
     seconds: float = 0.0
 
     @property
+    def proved(self) -> bool:
+        """Whether nothing is left, but for the steps about NaN."""
+        return self.ended and not self.alarms and list(self.checks.values()) == [True] * self.call.checks
+
+    @property
     def functions(self) -> list[str]:
         """C functions that the call reaches."""
         return sorted(self.call.reached or {name for name in self.coverage if not name.startswith("prove_")})
@@ -151,12 +156,15 @@ def _keep(path: Path, text: str) -> None:
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    """Run Eva on one call of a driver in a folder.  If that takes too long, run it again with less precision."""
-    found = _analyse(call, folder, macro, timeout)
-    if found.ended or call.precision <= COARSE:
-        return found
-    again = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
-    return replace(again if again.ended else found, seconds=found.seconds + again.seconds)
+    """Run Eva on one call of a driver in a folder.  What little precision does not prove is analysed again with more."""
+    if call.precision < STATES:
+        return _analyse(call, folder, macro, timeout)
+    first = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
+    if first.proved:
+        return first
+    again = _analyse(call, folder, macro, timeout)
+    # an analysis that is stopped leaves the files of the one before
+    return replace(first if first.ended and not again.ended else again, seconds=first.seconds + again.seconds)
 
 
 def _eva(call: Call, folder: Path, macro: str) -> list[str]:
@@ -164,6 +172,7 @@ def _eva(call: Call, folder: Path, macro: str) -> list[str]:
     return [
         *_words(folder, macro),
         *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks"),
+        *(("-eva-auto-loop-unroll", str(UNROLLED)) if call.precision == COARSE else ()),
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
         *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(folder / f"{call.main}.csv")),
     ]

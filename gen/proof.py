@@ -31,7 +31,7 @@ LEVELS = {
     WILD: "from every byte of the model, as after a fault of the RAM",
 }
 STATES, BYTES = 5, 3
-"""Eva's precision for calls of the algorithms, and for calls that only move bytes."""
+"""Eva's precision for calls of the algorithms, if little precision proves too little, and for calls that only move bytes."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
 
