@@ -16,7 +16,7 @@ from pathlib import Path
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.acsl import INSIDE, PASSED
-from pykernel.gen.proof import STATES, Call
+from pykernel.gen.proof import Call
 from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"
@@ -157,8 +157,6 @@ def _keep(path: Path, text: str) -> None:
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     """Run Eva on one call of a driver in a folder.  What little precision does not prove is analysed again with more."""
-    if call.precision < STATES:
-        return _analyse(call, folder, macro, timeout)
     first = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
     if first.proved:
         return first
