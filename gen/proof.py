@@ -127,10 +127,11 @@ class _Writer:
 
     @property
     def counts(self) -> dict[str, _Range]:
-        """Fields that count what is used of an array: their range ends at the array's size."""
+        """Fields that count what is used of an array, and that calls keep: their range ends at the array's size."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
         ends = {name: most for name, most in declared.items() if isinstance(most, Extent) and most.text in most.symbols}
-        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends}
+        kept = self.program.state_bytes(self.layout)
+        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends and r.slot.offset < kept}
 
     # ------------------------------------------------------------------------------------------------ files
 

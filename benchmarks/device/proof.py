@@ -93,7 +93,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "kfd": FROZEN
     | {"learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}, "label": {"classes": ["a", "b", "c"]}},
     "nystrom": FROZEN | {"learning": {"rule": "nystrom"}},
-    "nystrom-rls": online("nystrom-rls") | {"basis": {"method": "stream"}},
+    "nystrom-rls": online("nystrom-rls", samples=8) | {"basis": {"method": "stream"}},
     "okfeb": online("okfeb", features=4),
     "[novelty] alone": TWO | {"novelty": {}},
     "frozen": FROZEN,
