@@ -58,7 +58,8 @@ class Signal(Struct):
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
     border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
-    crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)  # 1: the block's first sample has another sign than the sample before
+    # 1: the block's first sample has another sign than the sample before
+    crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
     together: Real[BLOCKS, PAIRS]  # sum of products of what is away from both means
     # of the block that is gathered: sums of powers of what is away from its first sample
     first: Real[CHANNELS]
