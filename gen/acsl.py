@@ -2,8 +2,10 @@
 
 They follow from the form of the code alone:
 
-- after a comparison that a number passed, it is no NaN (``assert``, which WP proves): Eva does not know that;
-- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
+- after a comparison that a number or its absolute value passed, the number is no NaN and within the limits (``assert``,
+  which WP proves): Eva does not know that;
+- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments; a loop that counts
+  on from a field, for each of the field's numbers;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pykernel.dialect import Array, Index, Real
+from pykernel.dialect import Array, Extent, Index, Real, absolute
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -20,6 +22,7 @@ from pykernel.gen.ir import (
     Do,
     Element,
     Expr,
+    Field,
     For,
     Function,
     Functions,
@@ -87,27 +90,29 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
     values, found = _evaluated(node), list[str]()
     if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
         found = [f"split {printed(index)};" for index in _places(node.value)]
+    if isinstance(node, Assign) and _counted(node, f):
+        found.append(f"split {printed(node.value)};")
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
-def after(node: Statement, printed: Printed) -> list[str]:
-    """Annotations that stand behind ``if (!(x >= limit)) { return }``: x is no NaN."""
+def after(node: Statement, printed: Printed, real: str) -> list[str]:
+    """Annotations that stand behind ``if (!(x >= limit)) { return }``.  real: the C type of x."""
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
-                return _passed(passed, printed)
+                return _passed(passed, printed, real)
             case Binary(op="or") as either:
-                return [text for part in _parts(either, "or") for text in _unless(part, printed)]
+                return [text for part in _parts(either, "or") for text in _unless(part, printed, real)]
     return []
 
 
-def _unless(part: Expr, printed: Printed) -> list[str]:
-    return _passed(part.operand, printed) if isinstance(part, Unary) and part.op == "not" else []
+def _unless(part: Expr, printed: Printed, real: str) -> list[str]:
+    return _passed(part.operand, printed, real) if isinstance(part, Unary) and part.op == "not" else []
 
 
-def within(node: If, printed: Printed) -> list[str]:
+def within(node: If, printed: Printed, real: str) -> list[str]:
     """Annotations at the head of ``if (x <= limit) { … }``."""
-    return _passed(node.condition, printed)
+    return _passed(node.condition, printed, real)
 
 
 def _parts(node: Expr, op: str) -> list[Expr]:
@@ -116,15 +121,21 @@ def _parts(node: Expr, op: str) -> list[Expr]:
     return [node]
 
 
-def _passed(condition: Expr, printed: Printed) -> list[str]:
-    """x is no NaN after a comparison of x that was true."""
-    found = []
+def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
+    """What is known of x after a comparison of x that was true: it is no NaN.  If |x| was compared, x is between ± the limit."""
+    numbers, limits = list[str](), list[str]()
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
-            found += [
-                printed(side) for side in (part.left, part.right) if isinstance(side, Local) and side.kind is Real
-            ]
-    return [f"assert {PASSED}: !\\is_NaN({name});" for name in dict.fromkeys(found)]
+            less, more = (part.left, part.right) if part.op[0] == "<" else (part.right, part.left)
+            numbers += [printed(side) for side in (less, more) if isinstance(side, Local) and side.kind is Real]
+            match less:
+                case Call(callee=callee, args=(Local() as x,)) if callee is absolute and not children(more):
+                    numbers.append(printed(x))
+                    below = f"\\{'le' if '=' in part.op else 'lt'}_{real}"
+                    low, high = f"\\neg_{real}({printed(more)})", printed(more)
+                    limits.append(f"{below}({low}, {printed(x)}) && {below}({printed(x)}, {high})")
+    said = [*(f"!\\is_NaN({name})" for name in dict.fromkeys(numbers)), *limits]
+    return [f"assert {PASSED}: {text};" for text in said]
 
 
 def _evaluated(node: Statement) -> tuple[Expr, ...]:
@@ -166,6 +177,18 @@ def _places(value: Expr) -> list[Expr]:
         for argument in call.args
         if not isinstance(argument, Literal) and _calls_nothing(argument)
     ]
+
+
+def _counted(node: Assign, f: Function) -> bool:
+    """Whether a local begins as a field's place or number of places, and a loop changes it."""
+    target, value = node.target, node.value
+    if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
+        return False
+    given = value.array.struct.ranges.get(value.array.name)
+    if given is None or not isinstance(given.most, Extent) or value.array.name not in value.array.struct.scalars:
+        return False
+    loops = (n for n in walk(f.body) if isinstance(n, For))
+    return any(isinstance(n, Assign) and n.target == target for loop in loops for n in walk(loop.body))
 
 
 def _calls_nothing(value: Expr) -> bool:

@@ -26,10 +26,12 @@ MACHINE = "gcc_x86_32"
 
 PROVERS, DETECT = "why3.conf", ("why3", "config", "detect")
 """Which provers Why3 has: found in the proof's own folder, so that nobody has to tell Why3 before."""
+STATED = ("user assertion", "postcondition")
+"""Frama-C's names of the kinds of what annotations state."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
 """The second status: proved, if the assertions before hold."""
-COARSE = 1
-"""Eva's precision where the usual one takes too long."""
+COARSE, UNROLLED = 1, 128
+"""COARSE: Eva's precision in the first analysis.  UNROLLED: it follows the turns of loops of at most so many one by one."""
 GOAL_SECONDS = 20
 """Most seconds that the prover may take for one step about NaN."""
 KINDS = {
@@ -48,8 +50,10 @@ KINDS = {
     "check": "a callback may be given wrong numbers",
 }
 """What an alarm means, by Frama-C's name of its kind."""
-KNOWN = {"__builtin_fabsf", "__builtin_fabs"}
-"""Functions without C that the analysis may assume to write nothing."""
+BUILT_IN = {
+    f"__builtin_fabs{suffix}(x)": f"((x)==0.0{suffix}?0.0{suffix}:((x)>0.0{suffix}?(x):-(x)))" for suffix in ("f", "")
+}
+"""Functions of the compiler, and C that has the same values."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ class Finding:
     seconds: float = 0.0
 
     @property
+    def proved(self) -> bool:
+        """Whether nothing is left, but for the steps about NaN."""
+        return self.ended and not self.alarms and list(self.checks.values()) == [True] * self.call.checks
+
+    @property
     def functions(self) -> list[str]:
         """C functions that the call reaches."""
         return sorted(self.call.reached or {name for name in self.coverage if not name.startswith("prove_")})
@@ -126,6 +135,7 @@ def _words(folder: Path, macro: str) -> list[str]:
     Without the FPU's square root and the marks of loops, which are assembly, the rest is C.
     """
     flags = f"-cpp-extra-args=-I{folder} -D{macro}_NO_FPU -D{macro}_MARKS=0"
+    flags += "".join(f" '-D{name}={text}'" for name, text in BUILT_IN.items())
     return ["frama-c", "-machdep", MACHINE, flags, "-warn-special-float", "none"]
 
 
@@ -146,12 +156,13 @@ def _keep(path: Path, text: str) -> None:
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    """Run Eva on one call of a driver in a folder.  If that takes too long, run it again with less precision."""
-    found = _analyse(call, folder, macro, timeout)
-    if found.ended or call.precision <= COARSE:
-        return found
-    again = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
-    return replace(again if again.ended else found, seconds=found.seconds + again.seconds)
+    """Run Eva on one call of a driver in a folder.  What little precision does not prove is analysed again with more."""
+    first = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
+    if first.proved:
+        return first
+    again = _analyse(call, folder, macro, timeout)
+    # an analysis that is stopped leaves the files of the one before
+    return replace(first if first.ended and not again.ended else again, seconds=first.seconds + again.seconds)
 
 
 def _eva(call: Call, folder: Path, macro: str) -> list[str]:
@@ -159,6 +170,7 @@ def _eva(call: Call, folder: Path, macro: str) -> list[str]:
     return [
         *_words(folder, macro),
         *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks"),
+        *(("-eva-auto-loop-unroll", str(UNROLLED)) if call.precision == COARSE else ()),
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
         *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(folder / f"{call.main}.csv")),
     ]
@@ -187,7 +199,7 @@ def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
         for name, reached, every in re.findall(r"^  (\w+): (\d+) stmts out of (\d+)", text, flags=re.MULTILINE)
     }
     alarms, checks, passed = _properties(call, folder, table, text)
-    strange = set(re.findall(r"Neither code nor specification for function (\w+)", text)) - KNOWN
+    strange = set(re.findall(r"Neither code nor specification for function (\w+)", text))
     alarms += [Alarm("unknown function", f"{name} has no C", f"{call.files[0]}", 0, "") for name in sorted(strange)]
     return Finding(call, True, "", tuple(alarms), checks, coverage, frozenset(passed), seconds)
 
@@ -216,8 +228,8 @@ def _properties(
             continue
         if status in ("Dead", "Considered valid") or status.startswith("Valid"):
             continue
-        if kind == "user assertion":
-            stated = re.match(r"(?:.*)/\*@ assert (\w+):", code)
+        if kind in STATED:
+            stated = re.match(r"(?:.*)/\*@ (?:assert|ensures) (\w+):", code)
             kind = stated[1] if stated else kind
             code = next((text.strip() for text in lines[name][number:] if not text.strip().startswith("/*@")), code)
             if kind == PASSED:
@@ -261,7 +273,7 @@ def prove_passed(
         _keep(folder / f"wp_{Path(name).stem}.log", text)
         with table.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-                if row["file"] == name and row["property kind"] == "user assertion" and row["status"] in PROVED:
+                if row["file"] == name and row["property kind"] in STATED and row["status"] in PROVED:
                     proved.add((name, int(row["line"])))
     return proved, seconds
 
@@ -286,7 +298,7 @@ unproved.txt: {tables}
 
 # rows of the tables that are no proof: what Eva leaves, but for the steps about NaN that WP proves; and statements behind a
 # call of which the analysis finds no end
-UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 == "user assertion" && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
+UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 ~ /^(user assertion|postcondition)$$/ && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
     $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
     ($$6 !~ /^(Valid|Dead|Considered valid)/ || ($$6 == "Dead" && $$5 == "user check" && $$4 ".csv" == FILENAME)) && \\
     !(($$2 ":" $$3) in wp) {{ print $$2 ":" $$3 ": " $$5 ": " $$7 }}

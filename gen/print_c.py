@@ -389,7 +389,7 @@ class Printer:
                 lines += comment_block(self.said(statement.beside), indent)
             lines += [first, *others]
             if self.annotated:
-                lines += annotated(acsl.after(statement, self.expression), indent)
+                lines += annotated(acsl.after(statement, self.expression, self.real), indent)
         return lines
 
     def statement(self, node: Statement, depth: int) -> list[str]:
@@ -438,7 +438,7 @@ class Printer:
         while True:
             lines += self.wrap(f"{indent}{word} ({self.expression(node.condition)}) {{")
             if self.annotated:
-                lines += annotated(acsl.within(node, self.expression), indent + "    ")
+                lines += annotated(acsl.within(node, self.expression, self.real), indent + "    ")
             lines += self.block(node.body, depth + 1)
             match node.orelse:
                 case (If(above=(), beside="") as only,):

@@ -31,7 +31,7 @@ LEVELS = {
     WILD: "from every byte of the model, as after a fault of the RAM",
 }
 STATES, BYTES = 5, 3
-"""Eva's precision for calls of the algorithms, and for calls that only move bytes."""
+"""Eva's precision where little precision proves too little, and for snapshots."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
 
@@ -41,7 +41,7 @@ class Call:
     """One call of the driver: the level, what is called, the driver's function, and the statements about it.
 
     files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
-    checks: number of statements.  precision: of Eva; a high one takes long where loops run over bytes.
+    checks: number of statements.  precision: of Eva.
     """
 
     level: str
@@ -50,7 +50,7 @@ class Call:
     files: tuple[str, ...]
     reached: frozenset[str]
     checks: int
-    precision: int = 5
+    precision: int = STATES
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,11 @@ class _Writer:
 
     @property
     def counts(self) -> dict[str, _Range]:
-        """Fields that count what is used of an array: their range ends at the array's size."""
+        """Fields that count what is used of an array, and that calls keep: their range ends at the array's size."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
         ends = {name: most for name, most in declared.items() if isinstance(most, Extent) and most.text in most.symbols}
-        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends}
+        kept = self.program.state_bytes(self.layout)
+        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends and r.slot.offset < kept}
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -163,8 +164,7 @@ class _Writer:
             lines = [*before, *body, *(r.stated() for r in checks)]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
-            precision = BYTES if name in ("init", "reset", "hash") else STATES
-            calls.append(Call(level, name, main, files, frozenset(reached), len(checks), precision))
+            calls.append(Call(level, name, main, files, frozenset(reached), len(checks)))
         head = [
             f'#include "{self.name}.h"',
             '#include "__fc_builtin.h"',

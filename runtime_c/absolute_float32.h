@@ -1,4 +1,5 @@
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
+/*@ ensures passed: \is_NaN(x) ? \is_NaN(\result) : (\le_float(x, \result) && \le_float(\neg_float(\result), x)); */
 static float pk_absolute(float x)
 {
 #if defined(__GNUC__)

@@ -1,4 +1,5 @@
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
+/*@ ensures passed: \is_NaN(x) ? \is_NaN(\result) : (\le_double(x, \result) && \le_double(\neg_double(\result), x)); */
 static double pk_absolute(double x)
 {
 #if defined(__GNUC__)

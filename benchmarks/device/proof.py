@@ -1,26 +1,29 @@
-"""What Frama-C proves of the generated C, for small models of many rules; writes docs/data/proof.csv and docs/proof.md's table.
+"""What Frama-C proves of the generated C, for small models of every rule and some of the usual sizes; writes docs/data/proof.csv
+and docs/proof.md's tables.
 
-    python -m benchmarks.device.proof [--only NAME …] [--timeout S] [-o docs]
+    python -m benchmarks.device.proof [--only NAME …] [--level LEVEL …] [--timeout S] [-o docs]
 
-Each program has 4 vectors of 2 inputs, unless its name says more.  "state": every call of the algorithms, from any state that
+Each small program has 4 vectors of 2 inputs, unless its name says more.  "state": every call of the algorithms, from any state that
 ``load`` accepts; "snapshot": save, load, store, restore and wipe with any bytes; "wild": the calls with any bytes in the
-model.  Seconds are of the CPU; a call that takes more than --timeout (of the clock) is not proved.
+model.  Seconds are of the CPU; a call that takes more than --timeout (of the clock) is not proved.  A row is written when it is
+measured: --only and --level go on where a run ended.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
+from benchmarks.tables import DATA, ROOT, Rows, load, markdown, place, save
 from pykernel.files import whole_file
 from pykernel.spec.model import make_spec
 from pykernel.workflows.prove import prove
 
 PAGE = ROOT / "docs" / "proof.md"
-COLUMNS = ("program", "level", "calls", "alarms", "ranges", "proved", "seconds", "not_proved", "config_hash")
+LEVELS = ("state", "snapshot", "wild")
 VECTORS = [[0.5, -0.25], [-1.0, 0.75], [0.25, 0.5], [1.0, 1.0]]
 FROZEN: dict[str, Any] = {
     "input": {"dim": 2, "max_abs": 4.0},
@@ -39,76 +42,170 @@ def online(rule: str, technique: str | None = None, **keys: Any) -> dict[str, An
     return TWO | {"kernel": {"sigma": 1.0}, "learning": learning, "reduction": {"n_max": 4, **chosen}}
 
 
-PROGRAMS: dict[str, dict[str, Any]] = {
-    "default": TWO | {"reduction": {"n_max": 4}},
-    "klms, nt": online("klms", "nt"),
-    "klms, mklms": online("klms", "mklms"),
-    "qklms": online("qklms", quantisation=0.5),
-    "krls-t": online("krls-t", "mklms"),
-    "rls": TWO | {"learning": {"rule": "rls"}},
-    "[novelty] alone": TWO | {"novelty": {}},
-    "frozen": FROZEN,
-    "frozen, products": FROZEN | {"expansion": FROZEN["expansion"] | {"distance": "products"}},
-    "int16 klms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}},
-    "int16 default": WHOLE | {"reduction": {"n_max": 4}},
-    "int16 frozen": FROZEN | {"precision": "int16"},
+SIGNAL: dict[str, Any] = {
+    "signal": {"channels": ["a", "b"], "max_abs": 10.0, "window": 16, "hop": 4},
+    "label": {"max_abs": 5.0},
+}
+MEASURES = ["mean", "rms", "std", "min", "max", "range", "crossings", "change"]
+"""Features that whole numbers have, too."""
+STAGES: dict[str, Any] = {
+    "input": {"dim": 2, "max_abs": 4.0},
+    "label": {"max_abs": 4.0, "center": True, "gain": True, "low": -3.0, "high": 3.0},
+    "linear": {"eta": 0.05},
 }
 
 
-def measure(program: str, timeout: float) -> list[dict[str, Any]]:
+def signal(**keys: Any) -> dict[str, Any]:
+    """A model with 4 vectors of a window's features."""
+    given = SIGNAL | {"signal": SIGNAL["signal"] | keys}
+    return given | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}}
+
+
+def read(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+SMALL: dict[str, dict[str, Any]] = {
+    "default": TWO,
+    "default, n_max": TWO | {"reduction": {"n_max": 4}},
+    "klms, nt": online("klms", "nt"),
+    "klms, mklms": online("klms", "mklms"),
+    "klms, fklms": online("klms", "fklms"),
+    "klms, ls": online("klms", "ls"),
+    "qklms": online("qklms", quantisation=0.5),
+    "krls-t": online("krls-t", "mklms"),
+    "fb-krls": online("fb-krls"),
+    "sw-krls": online("sw-krls"),
+    "ald-krls": online("ald-krls"),
+    "knlms": online("knlms"),
+    "nlms": TWO | {"learning": {"rule": "nlms"}},
+    "rls": TWO | {"learning": {"rule": "rls"}},
+    "quadratic-rls": TWO | {"learning": {"rule": "quadratic-rls"}},
+    "rff-rls": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls", "features": 4}},
+    "expansion-nlms": FROZEN | {"learning": {"rule": "expansion-nlms"}, "expansion": {"vectors": VECTORS}},
+    "expansion-rls": FROZEN | {"learning": {"rule": "expansion-rls"}, "expansion": {"vectors": VECTORS}},
+    "spectrum-nlms": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms", "features": 4}},
+    "spectrum-softmax": TWO
+    | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-softmax", "features": 4}}
+    | {"label": {"classes": ["a", "b", "c"]}},
+    "krr": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "krr", "samples": 4}},
+    "ls-svm": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "ls-svm", "samples": 4}},
+    "kfd": FROZEN
+    | {"learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}, "label": {"classes": ["a", "b", "c"]}},
+    "nystrom": FROZEN | {"learning": {"rule": "nystrom"}},
+    "nystrom-rls": online("nystrom-rls", samples=8) | {"basis": {"method": "stream"}},
+    "okfeb": online("okfeb", features=4),
+    "[novelty] alone": TWO | {"novelty": {}},
+    "frozen": FROZEN,
+    "frozen, products": FROZEN | {"expansion": FROZEN["expansion"] | {"distance": "products"}},
+    "stages": online("klms") | STAGES | {"input": {"dim": 2, "max_abs": 4.0, "standardise": True}},
+    "[signal], 16 samples": signal(features=MEASURES),
+    "[signal], spectrum": signal(
+        features=["rms", "centroid", "dominant", "flatness"], rate=100.0, bands=[[10.0, 30.0]]
+    ),
+    "[signal], lags": {
+        "signal": {"channels": ["a", "b"], "max_abs": 10.0, "lags": [0, 2], "periods": [7]},
+        "label": {"column": "a"},
+    },
+    "int16 klms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}},
+    "int16 qklms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}, "reduction": {"n_max": 4}},
+    "int16 nlms": WHOLE | {"learning": {"rule": "nlms"}},
+    "int16 default": WHOLE,
+    "int16 frozen": FROZEN | {"precision": "int16"},
+    "int16 stages": WHOLE
+    | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}}
+    | STAGES,
+    "int16 [signal]": signal(features=MEASURES) | {"precision": "int16"},
+}
+USUAL: dict[str, dict[str, Any]] = {
+    "flow: klms, mklms, 16 vectors, 3 inputs": read("runtime_c/golden/flow.toml"),
+    "level: klms, fklms, 24 vectors, 2 inputs": read("runtime_c/golden/level.toml"),
+    "default, 6 inputs": {"input": {"dim": 6}},
+    "int16 default, 6 inputs": WHOLE | {"input": {"dim": 6, "max_abs": 4.0}},
+    "bicycles: [signal], lags": read("examples/signals/bicycles.toml"),
+}
+"""Models of usual sizes."""
+PROGRAMS = SMALL | USUAL
+
+
+def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
+    """A row; None if the program keeps nothing that a snapshot could have."""
     spec = make_spec({"name": "m", **PROGRAMS[program]})
-    rows = []
-    for level in ("state", "snapshot", "wild"):
-        if level == "snapshot" and not spec.program.persistent:
-            continue
-        found = prove(spec, level=level, timeout=timeout)
-        rows.append(
-            {
-                "program": program,
-                "level": level,
-                "calls": len(found.rows),
-                "alarms": len(found.alarms),
-                "ranges": sum(row["ranges"] for row in found.rows),
-                "proved": sum(row["proved_ranges"] for row in found.rows),
-                "seconds": f"{found.seconds:.0f}",
-                "not_proved": " ".join(row["call"] for row in found.rows if not row["proved"]),
-                "config_hash": found.config_hash,
-            }
-        )
-        print(rows[-1], flush=True)
-    return rows
+    if level == "snapshot" and not spec.program.persistent:
+        return None
+    found = prove(spec, level=level, timeout=timeout)
+    return {
+        "program": program,
+        "level": level,
+        "calls": len(found.rows),
+        "alarms": len(found.alarms),
+        "ranges": sum(row["ranges"] for row in found.rows),
+        "proved": sum(row["proved_ranges"] for row in found.rows),
+        "seconds": f"{found.seconds:.0f}",
+        "not_proved": " ".join(row["call"] for row in found.rows if not row["proved"]),
+        "config_hash": found.config_hash,
+    }
 
 
-def table(rows: Rows) -> str:
+def kept(path: Path, row: dict[str, Any]) -> None:
+    """Write a row in place of the one of the same program and level."""
+    rows = [r for r in load(path) if r["program"] in PROGRAMS] if path.is_file() else []
+    # another model of the same name is another row
+    rows = [
+        r
+        for r in rows
+        if r["program"] != row["program"] or (r["level"] != row["level"] and r["config_hash"] == row["config_hash"])
+    ]
+    order = list(PROGRAMS)
+    save(path, sorted([*rows, row], key=lambda r: (order.index(r["program"]), LEVELS.index(r["level"]))))
+
+
+def table(rows: Rows, programs: Iterable[str]) -> str:
     def shown(program: str, level: str) -> list[str]:
         found = [row for row in rows if (row["program"], row["level"]) == (program, level)]
         if not found:
-            return ["–"] * (3 if level == "state" else 1)
+            return ["–"] * (3 if level == "state" else 2)
         (row,) = found
         left = f": {row['not_proved'].replace(' ', ', ')}" if row["not_proved"] else ""
         alarms = f"{row['alarms']}{left}"
-        return [alarms, f"{row['proved']} of {row['ranges']}", row["seconds"]] if level == "state" else [alarms]
+        return [alarms, *([f"{row['proved']} of {row['ranges']}"] if level == "state" else []), row["seconds"]]
 
-    heads = ("program", "alarms", "ranges", "CPU s", "snapshots: alarms", "any bytes in the model: alarms")
-    programs = list(dict.fromkeys(row["program"] for row in rows))
+    heads = (
+        "program",
+        "alarms",
+        "ranges",
+        "CPU s",
+        "snapshots: alarms",
+        "CPU s",
+        "any bytes in the model: alarms",
+        "CPU s",
+    )
+    measured = {row["program"] for row in rows}
     return markdown(
-        heads, [[name, *shown(name, "state"), *shown(name, "snapshot"), *shown(name, "wild")] for name in programs]
+        heads,
+        [[name, *(cell for level in LEVELS for cell in shown(name, level))] for name in programs if name in measured],
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
+    parser.add_argument("--level", nargs="+", choices=LEVELS, default=list(LEVELS))
     parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent)
     given = parser.parse_args(arguments)
     path = given.output / "data" / "proof.csv"
-    for program in given.only:
-        rows = measure(program, given.timeout)
-        save(path, merged(path, rows, "program", [program], list(PROGRAMS)))
+    for level in given.level:
+        for program in given.only:
+            row = measure(program, level, given.timeout)
+            if row is not None:
+                kept(path, row)
+                print(row, flush=True)
     page = given.output / PAGE.name
     if page.is_file():
-        text = place(page.read_text(encoding="utf-8"), "proofs", table(load(path)))
+        text = page.read_text(encoding="utf-8")
+        for name, programs in (("proofs", SMALL), ("usual sizes", USUAL)):
+            text = place(text, name, table(load(path), programs))
         with whole_file(page) as file:
             file.write(text.encode())
 

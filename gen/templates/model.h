@@ -9,7 +9,7 @@
  *
  * The caller owns the memory: one {{ name }}_t for each model.  This code allocates no memory and has no global variables.
  * A program can therefore use several models, and several threads.  Only one thread at a time may use one {{ name }}_t.
- * Every function runs in bounded time.
+ * Every function runs in bounded time.  None calls itself, so the stack is bounded, too.
 {%- if whole %}
  *
  * All numbers are whole.  Inputs are counts:

@@ -271,6 +271,9 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
     int32_t status = {{ macro }}_DONE;
     uint32_t seen = 0u;
     uint32_t alike = 0u;
+{%- if annotated %}
+    /*@ loop unroll 0; */
+{%- endif %}
     for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
         {{ name }}_scan(NULL, read, context, slot, turn, look);
         if (look->status == {{ macro }}_DONE) {
@@ -294,6 +297,9 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
 static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
+{%- if annotated %}
+    /*@ loop unroll 0; */
+{%- endif %}
     for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
         uint32_t now = 0u;
         const int32_t status = {{ name }}_stored_sound(read, context, slot, &now);
@@ -341,6 +347,9 @@ static int32_t {{ name }}_judge_model(const {{ name }}_t *s)
 static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot)
 {
     {{ name }}_look_t look;
+{%- if annotated %}
+    /*@ loop unroll 0; */
+{%- endif %}
     for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
         {{ name }}_reset(s);
         /* the storage may give other bytes than a moment ago: so check the copy */
@@ -425,6 +434,9 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
         }
     }
     looks[slot].status = {{ macro }}_STORAGE_FAILED;
+{%- if annotated %}
+    /*@ loop unroll 0; */
+{%- endif %}
     for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (looks[slot].status != {{ macro }}_DONE); turn++) {
         {{ name }}_scan(NULL, read, context, slot, turn, &looks[slot]);
         /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */

@@ -385,7 +385,8 @@ def softmax(y: Real[OUTPUTS]) -> None:
         top = y[winner(y)]
         total = real(0)
         for o in range(len(y)):
-            y[o] = exp_negative(y[o] - top)
+            # no y[o] is above the top one
+            y[o] = exp_negative(-absolute(top - y[o]))
             total += y[o]
         multiply(y, real(1) / total, len(y))
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 import pykernel
+from benchmarks.device.proof import PROGRAMS, SMALL
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen import frama_c
 from pykernel.gen.model import bare
 from pykernel.gen.project import build
 from pykernel.gen.proof import SNAPSHOT, STATE, WILD, Call, proof_of
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import make_spec, rules, whole_rules
 from pykernel.workflows.prove import _row
 
 FRAMA_C = pytest.mark.skipif(
@@ -253,3 +254,18 @@ def test_all_seeded_faults_are_found(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_without_a_fault_the_same_models_are_proved(name):
     assert pykernel.prove(make_spec(MODELS[name])).ok
+
+
+def test_each_rule_has_a_program_that_nights_prove():
+    found = {
+        (spec.learning.rule, spec.real.is_integer) for spec in (make_spec({"name": "m"} | c) for c in SMALL.values())
+    }
+    assert found == {*((rule, False) for rule in rules()), *((rule, True) for rule in whole_rules())}
+
+
+@FRAMA_C
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_is_proved(name):
+    found = pykernel.prove(make_spec({"name": "m"} | PROGRAMS[name]), timeout=1200)
+    assert found.ok, found

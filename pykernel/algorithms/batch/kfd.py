@@ -68,7 +68,7 @@ class Discriminant(Struct):
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
     assessed: between(Index, 0, "most")  # number of samples in press and mistakes
-    trained: Index  # number of samples in the training; 0 if update was called since
+    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called since
 
 
 class FisherWork(Struct):
@@ -184,7 +184,8 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
-    if n >= m.most:
+    # the second is never true alone; it keeps each count within its range, also for who sees no sum
+    if n >= m.most or m.counts[label] >= m.most:
         return FisherStatus.FULL
     if n == 0:
         begin(m)
@@ -277,7 +278,8 @@ def train(m: FisherModel) -> Index:
     copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
         copy(m.solved[o], m.alpha[o], len(m.z))
-    if m.assesses:
+    # the second is always true; it keeps the number within its range, also for who sees no sum
+    if m.assesses and n <= m.most:
         m.trained[0] = n
     m.assessed[0] = 0
     m.mistakes[0] = 0
@@ -346,7 +348,8 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     if not (m.press[0] + squares <= m.press_limit):
         return FisherStatus.REFUSED_LEVERAGE
     m.press[0] += squares
-    if winner(m.y) != label:
+    # the second is always true; it keeps the count within its range, also for who sees one call only
+    if winner(m.y) != label and m.mistakes[0] <= m.assessed[0]:
         m.mistakes[0] += 1
     m.assessed[0] += 1
     return Status.DONE

@@ -57,8 +57,9 @@ class Signal(Struct):
     tilt: Real[BLOCKS, CHANNELS]  # sum of (time - the block's middle) (sample - the block's first)
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
     border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
-    crossed: Int[BLOCKS, CHANNELS]  # changes of sign within the block
-    crossed_border: Int[BLOCKS, CHANNELS]  # 1: the block's first sample has another sign than the sample before
+    crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
+    # 1: the block's first sample has another sign than the sample before
+    crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
     together: Real[BLOCKS, PAIRS]  # sum of products of what is away from both means
     # of the block that is gathered: sums of powers of what is away from its first sample
     first: Real[CHANNELS]

@@ -73,7 +73,8 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
             m.tilt[b, j] += (real(m.gathered[0]) - real(0.5) * real(m.hop_last)) * away
         if m.has_change:
             m.changes[b, j] += absolute(sample[j] - m.last[j])
-        if m.has_crossings:
+        # the second is always true; it keeps the count within its range, also for who sees one call only
+        if m.has_crossings and m.crossed[b, j] < m.hop_last:
             m.crossed[b, j] += crosses(m.last[j], sample[j])
     if m.has_correlation:
         for i in range(len(m.sum12)):
@@ -393,8 +394,7 @@ def valid_blocks(m: SignalModel) -> Bool:
                 or (m.has_slope and not in_limits(m.tilt[b, j], -whole * n * one, whole * n * one))
                 or (m.has_change and not in_limits(m.changes[b, j], real(0), n * one))
                 or (m.has_change and not in_limits(m.border[b, j], real(0), one))
-                or (m.has_crossings and (m.crossed[b, j] < 0 or m.crossed[b, j] > crossed))
-                or (m.has_crossings and (m.crossed_border[b, j] < 0 or m.crossed_border[b, j] > 1))
+                or (m.has_crossings and m.crossed[b, j] > crossed)
             ):
                 return False
     if m.has_correlation:

@@ -7,7 +7,7 @@
  *
  * The caller owns the memory: one monitor_t for each model.  This code allocates no memory and has no global variables.
  * A program can therefore use several models, and several threads.  Only one thread at a time may use one monitor_t.
- * Every function runs in bounded time.
+ * Every function runs in bounded time.  None calls itself, so the stack is bounded, too.
  */
 #ifndef MONITOR_H
 #define MONITOR_H
