@@ -16,7 +16,7 @@ from pathlib import Path
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.acsl import INSIDE, PASSED
-from pykernel.gen.proof import Call
+from pykernel.gen.proof import FINITE, FLOATS, Call
 from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"
@@ -120,13 +120,14 @@ def require() -> str:
     return f"Frama-C {found.stdout.strip()}"
 
 
-def _words(folder: Path, macro: str) -> list[str]:
-    """The beginning of a command line: the machine, and floating-point numbers of any value.
+def _words(folder: Path, macro: str, finite: bool = False) -> list[str]:
+    """The beginning of a command line: the machine, and floating-point numbers of any value, or finite ones only.
 
     Without the FPU's square root and the marks of loops, which are assembly, the rest is C.
     """
-    flags = f"-cpp-extra-args=-I{folder} -D{macro}_NO_FPU -D{macro}_MARKS=0"
-    return ["frama-c", "-machdep", MACHINE, flags, "-warn-special-float", "none"]
+    root = f"-include {folder / FLOATS}" if finite else f"-D{macro}_NO_FPU"
+    flags = f"-cpp-extra-args=-I{folder} {root} -D{macro}_MARKS=0"
+    return ["frama-c", "-machdep", MACHINE, flags, "-warn-special-float", "non-finite" if finite else "none"]
 
 
 def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, float]:
@@ -156,9 +157,10 @@ def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
 
 def _eva(call: Call, folder: Path, macro: str) -> list[str]:
     """The command line of one call's analysis; it writes the call's table."""
+    split = ["-eva-split-return-function", ",".join(f"{name}:full" for name in call.split)] if call.split else []
     return [
-        *_words(folder, macro),
-        *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks"),
+        *_words(folder, macro, call.level == FINITE),
+        *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks", *split),
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
         *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(folder / f"{call.main}.csv")),
     ]

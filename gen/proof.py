@@ -3,12 +3,12 @@
 The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
 public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
 call, the ranges hold forever: they hold after NAME_init, and no call takes a number out of them.  Floating-point numbers
-may have any bits, NaN among them.
+may have any bits, NaN among them; but at the level "finite" they are numbers too, within their ranges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +17,27 @@ import numpy as np
 from pykernel.dialect import Array, Extent, Real, Word, ends_of
 from pykernel.dialect.memory import Slot
 from pykernel.errors import UserError
-from pykernel.gen.ir import Function
+from pykernel.gen.ir import Function, Member, Return, walk
 from pykernel.gen.model import ModelCode, model_code
+from pykernel.gen.print_c import number
 from pykernel.gen.project import build
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.specialise import reached_from
 from pykernel.spec.model import Spec
 
-STATE, SNAPSHOT, WILD = "state", "snapshot", "wild"
+STATE, SNAPSHOT, WILD, FINITE = "state", "snapshot", "wild", "finite"
 LEVELS = {
     STATE: "from every state that load accepts and every input",
     SNAPSHOT: "from every byte of model, buffer and storage",
     WILD: "from every byte of the model, as after a fault of the RAM",
+    FINITE: "from every state within its limits and every finite input, no computed number is infinite or none",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls of the algorithms, and for calls that only move bytes."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
+FLOATS = "prove_floats.h"
+"""A header that the analysis includes first at the level "finite"."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Call:
 
     files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
     checks: number of statements.  precision: of Eva; a high one takes long where loops run over bytes.
+    split: C functions whose results are followed one by one: what is known of a number of each.
     """
 
     level: str
@@ -51,6 +56,7 @@ class Call:
     reached: frozenset[str]
     checks: int
     precision: int = 5
+    split: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,18 +75,19 @@ def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
 
 @dataclass(frozen=True)
 class _Range:
-    """A slot of the memory whose numbers are whole and have a declared range."""
+    """A slot of the memory whose numbers have a declared range.  low, high: whole numbers, or reals as C.  real: C's type of reals."""
 
     slot: Slot
-    low: int
-    high: int
+    low: int | str
+    high: int | str
+    real: str = ""
 
     def place(self, names: list[str]) -> str:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
     def assumed(self) -> list[str]:
         """C that gives the slot any numbers of the range."""
-        kind = "unsigned_int_interval" if self.slot.array.scalar is Word else "interval"
+        kind = {Word: "unsigned_int_interval", Real: f"{self.real}_interval"}.get(self.slot.array.scalar, "interval")
         lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
             names.append(f"i{i}")
@@ -90,7 +97,7 @@ class _Range:
     def split(self, level: str) -> list[str]:
         """Annotations that let each number of a count's range be analysed by itself; and those beyond it, if there are."""
         place = self.place([])
-        if level == STATE:
+        if level != WILD:
             return [f"/*@ split {place}; */"]
         beyond = [f"/*@ split {place} < {self.low}; */", f"/*@ split {place} > {self.high}; */"]
         inside = f"if (({self.low} <= {place}) && ({place} <= {self.high})) {{"
@@ -110,20 +117,28 @@ class _Writer:
         self.spec, self.name = spec, spec.name
         self.code: ModelCode = model_code(spec, annotated=True)
         self.program, self.layout, self.printer = spec.program, self.code.layout, self.code.printer
-        self.ranges = list(self._ranges())
+        found = list(self._ranges())
+        self.ranges = [r for r in found if r.slot.array.scalar is not Real]
+        self.limits = [r for r in found if r.slot.array.scalar is Real]
         self.project = build(spec, annotated=True)
 
     def _ranges(self) -> Iterator[_Range]:
-        declared = {name: given for struct in self.program.structs for name, given in struct.ranges.items()}
+        spec, declared = self.spec, {name: r for struct in self.program.structs for name, r in struct.ranges.items()}
+        persistent = self.program.state_bytes(self.layout)
         for slot in self.layout.slots:
-            if slot.struct and slot.name in declared and slot.array.scalar is not Real:
-                spec = self.spec
-                low, high = ends_of(declared[slot.name], spec.capacities, spec.config, spec.real)
-                limits = np.iinfo(slot.array.scalar.dtype(spec.real))
-                low, high = max(int(low), int(limits.min)), min(int(high), int(limits.max))
-                if low > high:
-                    raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
-                yield _Range(slot, low, high)
+            real, given = slot.array.scalar is Real, declared.get(slot.name)
+            if not slot.struct or (given is None and not (real and slot.offset < persistent)):
+                continue
+            dtype = slot.array.scalar.dtype(spec.real)
+            limits: Any = np.finfo(dtype) if real else np.iinfo(dtype)
+            low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (limits.min, limits.max)
+            low, high = max(dtype.type(low) if real else int(low), limits.min), min(high, limits.max)
+            if low > high:
+                raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
+            if real:
+                yield _Range(slot, number(low, spec.real), number(high, spec.real), self.printer.real)
+            else:
+                yield _Range(slot, int(low), int(high))
 
     @property
     def counts(self) -> dict[str, _Range]:
@@ -148,23 +163,28 @@ class _Writer:
         if WILD in levels:
             files["prove_wild.c"], found = self.driver(WILD)
             calls += found
+        if FINITE in levels:
+            files["prove_finite.c"], found = self.driver(FINITE)
+            files[FLOATS] = self.floats()
+            calls += found
         assert source in files
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
         """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
-        for name, body, reached, reads in self.bodies():
+        checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
+        for name, body, reached, reads in self.bodies(level):
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
-            checks = self.ranges if level == STATE else []
             if name not in ("init", "reset"):
-                before += ["any_in_ranges();"] if level == STATE else []
+                before += ["any_in_ranges();"] if checks else []
                 before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
             lines = [*before, *body, *(r.stated() for r in checks)]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
             precision = BYTES if name in ("init", "reset", "hash") else STATES
-            calls.append(Call(level, name, main, files, frozenset(reached), len(checks), precision))
+            split = self.split(reached) if level == FINITE else ()
+            calls.append(Call(level, name, main, files, frozenset(reached), len(checks), precision, split))
         head = [
             f'#include "{self.name}.h"',
             '#include "__fc_builtin.h"',
@@ -173,14 +193,37 @@ class _Writer:
             "",
             *_function("static void any_bytes(void)", ["Frama_C_make_unknown((char *)&model, sizeof(model));"]),
         ]
-        if level == STATE:
+        if checks:
             head += [
                 "",
-                *_function("static void any_in_ranges(void)", [line for r in self.ranges for line in r.assumed()]),
+                *_function("static void any_in_ranges(void)", [line for r in checks for line in r.assumed()]),
             ]
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
-    def bodies(self) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
+    def floats(self) -> str:
+        """A header: |x| as C, and the square root as the C library's, in place of what stands in the model's C.
+
+        Both give the same numbers, for numbers; Eva knows both.
+        """
+        end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
+        return (
+            f"/* Read before the model's C.  Of the FPU's square root the model's C has the instruction. */\n"
+            "#include <math.h>\n"
+            f"#define __SSE2__ 1\n"
+            f"#define __asm__(instruction) root = sqrt{end}(x)\n"
+            f"#define __builtin_fabs{end}(x) (((x) > {zero}) ? (x) : ((x) < {zero}) ? -(x) : {zero})\n"
+        )
+
+    def split(self, reached: Iterable[str]) -> tuple[str, ...]:
+        """C functions of which each result is followed by itself: |x|, and those that return one of some statuses."""
+        found = [f"{self.printer.prefix}_absolute"] if "absolute" in self.printer.primitives else []
+        for name, f in self.code.functions.items():
+            results = [node.value for node in walk(f.body) if isinstance(node, Return)]
+            if self.printer.name(name) in reached and len(results) > 1 and all(isinstance(r, Member) for r in results):
+                found.append(self.printer.name(name))
+        return tuple(found)
+
+    def bodies(self, level: str) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
         """Public functions: name, C that calls it, C functions that it reaches, fields that it reads."""
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
@@ -190,21 +233,29 @@ class _Writer:
             reached = reached_from(self.code.functions, [f.name])
             yield (
                 entry.name,
-                self.call(f),
+                self.call(f, level),
                 {self.printer.name(each) for each in reached},
                 self.printer.known[f.name].reads,
             )
         yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
-    def call(self, f: Function) -> list[str]:
-        """C that calls an entry with arguments of any bits."""
+    def call(self, f: Function, level: str) -> list[str]:
+        """C that calls an entry with arguments of any bits; at the level "finite", reals are any numbers."""
         lines, given = [], ["&model"] if self.printer.takes_struct(f.name) else []
+        most = number(np.finfo(self.spec.real.dtype).max, self.spec.real)
+        any_real = f"Frama_C_{self.printer.real}_interval(-{most}, {most})"
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
                 lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
-                if name not in self.printer.known[f.name].params:  # what is only written stays unset
+                if name in self.printer.known[f.name].params:  # what is only written stays unset
+                    pass
+                elif level == FINITE and kind.scalar is Real:
+                    lines += [f"/*@ loop unroll {extent}; */", f"for (int i = 0; i < {extent}; i++)", f"{name}[i] = {any_real};"]
+                else:
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
+            elif level == FINITE and kind is Real:
+                lines.append(f"{self.printer.real} {name} = {any_real};")
             else:
                 lines += [
                     f"{self.printer.type(kind)} {name};",
