@@ -4,6 +4,7 @@ They follow from the form of the code alone:
 
 - after a comparison that a number passed, it is no NaN (``assert``, which WP proves): Eva does not know that;
 - a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
+- a square is analysed for either sign of the number: Eva does not know that it is not negative;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pykernel.dialect import Array, Index, Real
+from pykernel.dialect import Array, Index, Real, absolute
 from pykernel.gen.ir import (
     Assign,
     Binary,
@@ -87,11 +88,14 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
     values, found = _evaluated(node), list[str]()
     if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
         found = [f"split {printed(index)};" for index in _places(node.value)]
+    found += [f"split {text};" for text in _signs(node, printed)]
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
 def after(node: Statement, printed: Printed) -> list[str]:
-    """Annotations that stand behind ``if (!(x >= limit)) { return }``: x is no NaN."""
+    """Annotations that stand behind a statement: behind ``if (!(x >= limit)) { return }``, x is no NaN."""
+    if isinstance(node, Assign):
+        return [f"merge {text};" for text in _signs(node, printed)]
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
@@ -121,10 +125,16 @@ def _passed(condition: Expr, printed: Printed) -> list[str]:
     found = []
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
-            found += [
-                printed(side) for side in (part.left, part.right) if isinstance(side, Local) and side.kind is Real
-            ]
+            found += [printed(side) for side in map(_of_size, (part.left, part.right)) if side is not None]
     return [f"assert {PASSED}: !\\is_NaN({name});" for name in dict.fromkeys(found)]
+
+
+def _of_size(side: Expr) -> Expr | None:
+    """x, of a side that is x or |x|."""
+    if isinstance(side, Call) and side.callee is absolute:
+        (side,) = side.args
+        return side if isinstance(side, (Local, Element)) and _calls_nothing(side) else None
+    return side if isinstance(side, Local) and side.kind is Real else None
 
 
 def _evaluated(node: Statement) -> tuple[Expr, ...]:
@@ -154,6 +164,15 @@ def _indices(f: Function) -> frozenset[str]:
         return frozenset(n.name for index in indices for n in walk(index) if isinstance(n, Local))
 
     return f.made("locals in indices", find)
+
+
+def _signs(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number that a statement squares is not negative."""
+    if not isinstance(node, (Assign, Return)) or node.value is None:
+        return []
+    squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
+    numbers = [n.left for n in squares if n.left == n.right and isinstance(n.left, (Local, Element))]
+    return [f"{text} >= 0" for text in dict.fromkeys(map(printed, numbers))]
 
 
 def _places(value: Expr) -> list[Expr]:

@@ -151,6 +151,7 @@ class _Writer:
 
     def proof(self, levels: tuple[str, ...]) -> Proof:
         source, files, calls = f"{self.name}.c", dict(self.project.sources), list[Call]()
+        files[FLOATS] = self.floats()
         if STATE in levels:
             files["prove_state.c"], found = self.driver(STATE)
             calls += found
@@ -165,7 +166,6 @@ class _Writer:
             calls += found
         if FINITE in levels:
             files["prove_finite.c"], found = self.driver(FINITE)
-            files[FLOATS] = self.floats()
             calls += found
         assert source in files
         return Proof(self.spec, files, tuple(calls))
@@ -174,17 +174,18 @@ class _Writer:
         """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
         checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
-        for name, body, reached, reads in self.bodies(level):
+        for name, body, stated, reached, reads in self.bodies(level):
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
             if name not in ("init", "reset"):
                 before += ["any_in_ranges();"] if checks else []
                 before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
-            lines = [*before, *body, *(r.stated() for r in checks)]
+            stated = [*(r.stated() for r in checks), *stated]
+            lines = [*before, *body, *stated]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
             precision = BYTES if name in ("init", "reset", "hash") else STATES
             split = self.split(reached) if level == FINITE else ()
-            calls.append(Call(level, name, main, files, frozenset(reached), len(checks), precision, split))
+            calls.append(Call(level, name, main, files, frozenset(reached), len(stated), precision, split))
         head = [
             f'#include "{self.name}.h"',
             '#include "__fc_builtin.h"',
@@ -201,17 +202,17 @@ class _Writer:
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
     def floats(self) -> str:
-        """A header: |x| as C, and the square root as the C library's, in place of what stands in the model's C.
-
-        Both give the same numbers, for numbers; Eva knows both.
-        """
+        """A header: |x| as C, which Eva does not know; and the C library's square root, which it knows, for the FPU's."""
         end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
+        macro = self.name.upper()
         return (
-            f"/* Read before the model's C.  Of the FPU's square root the model's C has the instruction. */\n"
+            "/* What the analysis reads before the model's C. */\n"
+            f"#define __builtin_fabs{end}(x) (((x) > {zero}) ? (x) : ((x) < {zero}) ? -(x) : ((x) == {zero}) ? {zero} : (x))\n"
+            f"#ifndef {macro}_NO_FPU\n"
             "#include <math.h>\n"
-            f"#define __SSE2__ 1\n"
+            "#define __SSE2__ 1\n"
             f"#define __asm__(instruction) root = sqrt{end}(x)\n"
-            f"#define __builtin_fabs{end}(x) (((x) > {zero}) ? (x) : ((x) < {zero}) ? -(x) : {zero})\n"
+            "#endif\n"
         )
 
     def split(self, reached: Iterable[str]) -> tuple[str, ...]:
@@ -223,46 +224,42 @@ class _Writer:
                 found.append(self.printer.name(name))
         return tuple(found)
 
-    def bodies(self, level: str) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
-        """Public functions: name, C that calls it, C functions that it reaches, fields that it reads."""
+    def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
+        """Public functions: name, C that calls it, statements about its answers, C functions that it reaches, fields that it reads."""
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
-            yield clear, [f"{name}_{clear}(&model);"], {f"{name}_{clear}"}, frozenset()
+            yield clear, [f"{name}_{clear}(&model);"], [], {f"{name}_{clear}"}, frozenset()
         for entry in self.code.entries:
             f = self.code.functions[entry.kernel.name]
             reached = reached_from(self.code.functions, [f.name])
             yield (
                 entry.name,
-                self.call(f, level),
+                *self.call(f, level),
                 {self.printer.name(each) for each in reached},
                 self.printer.known[f.name].reads,
             )
-        yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
+        yield "hash", [f"(void){name}_hash(&model);"], [], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
-    def call(self, f: Function, level: str) -> list[str]:
-        """C that calls an entry with arguments of any bits; at the level "finite", reals are any numbers."""
-        lines, given = [], ["&model"] if self.printer.takes_struct(f.name) else []
-        most = number(np.finfo(self.spec.real.dtype).max, self.spec.real)
-        any_real = f"Frama_C_{self.printer.real}_interval(-{most}, {most})"
+    def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
+        """C that calls an entry with arguments of any bits; and statements about its answers."""
+        lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
                 lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
-                if name in self.printer.known[f.name].params:  # what is only written stays unset
-                    pass
-                elif level == FINITE and kind.scalar is Real:
-                    lines += [f"/*@ loop unroll {extent}; */", f"for (int i = 0; i < {extent}; i++)", f"{name}[i] = {any_real};"]
-                else:
+                if name not in self.printer.known[f.name].params:  # what is only written stays unset
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
-            elif level == FINITE and kind is Real:
-                lines.append(f"{self.printer.real} {name} = {any_real};")
+                elif level == FINITE and kind.scalar is Real:
+                    lines[-1] = f"{lines[-1][:-1]} = {{0}};"
+                    every = f"\\forall integer i; 0 <= i < {extent} ==> \\is_finite({name}[i])"
+                    stated.append(f"/*@ check answer_{name}: {every}; */")
             else:
                 lines += [
                     f"{self.printer.type(kind)} {name};",
                     f"Frama_C_make_unknown((char *)&{name}, sizeof({name}));",
                 ]
             given.append(name)
-        return [*lines, f"(void){self.printer.name(f.name)}({', '.join(given)});"]
+        return [*lines, f"(void){self.printer.name(f.name)}({', '.join(given)});"], stated
 
     def snapshots(self) -> tuple[str, list[Call]]:
         name, size = self.name, f"{self.name.upper()}_SNAPSHOT_BYTES"

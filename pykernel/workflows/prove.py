@@ -189,9 +189,8 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     code = f"{identity(spec).config_hash:08x}"
     ended = [finding.call for finding in found if finding.ended]
     late = "".join(f", without {finding.call.name}, which took too long" for finding in found if not finding.ended)
-    again = frama_c.makefile(
-        ended, sorted({name for name, _ in steps}), spec.name, f"{spec.name}, configuration {code}{late}"
-    )
+    stepped = {name: proof.files[name] for name in sorted({name for name, _ in steps})}
+    again = frama_c.makefile(ended, stepped, spec.name, f"{spec.name}, configuration {code}{late}")
     with whole_file(folder / "Makefile", lasting=False) as file:
         file.write(again.encode())
     return Proved(
