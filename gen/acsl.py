@@ -5,6 +5,7 @@ They follow from the form of the code alone:
 - after a comparison that a number passed, it is no NaN (``assert``, which WP proves): Eva does not know that;
 - a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
 - a square is analysed for either sign of the number: Eva does not know that it is not negative;
+- before |x| is compared with a limit, x is analysed above, within and below: Eva does not know what |x| says of x;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -88,21 +89,20 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
     values, found = _evaluated(node), list[str]()
     if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
         found = [f"split {printed(index)};" for index in _places(node.value)]
-    found += [f"split {text};" for text in _signs(node, printed)]
+    found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
 def after(node: Statement, printed: Printed) -> list[str]:
     """Annotations that stand behind a statement: behind ``if (!(x >= limit)) { return }``, x is no NaN."""
-    if isinstance(node, Assign):
-        return [f"merge {text};" for text in _signs(node, printed)]
+    merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
-                return _passed(passed, printed)
+                return [*_passed(passed, printed), *merged]
             case Binary(op="or") as either:
-                return [text for part in _parts(either, "or") for text in _unless(part, printed)]
-    return []
+                return [*(text for part in _parts(either, "or") for text in _unless(part, printed)), *merged]
+    return merged
 
 
 def _unless(part: Expr, printed: Printed) -> list[str]:
@@ -173,6 +173,18 @@ def _signs(node: Statement, printed: Printed) -> list[str]:
     squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
     numbers = [n.left for n in squares if n.left == n.right and isinstance(n.left, (Local, Element))]
     return [f"{text} >= 0" for text in dict.fromkeys(map(printed, numbers))]
+
+
+def _sides(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number x of which a condition compares |x| is above the limit, and whether it is below."""
+    found = list[str]()
+    for part in walk(node.condition) if isinstance(node, If) else ():
+        if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
+            for side, limit in ((part.left, part.right), (part.right, part.left)):
+                x = _of_size(side) if isinstance(side, Call) else None
+                if x is not None and _calls_nothing(limit):
+                    found += [f"{printed(x)} > {printed(limit)}", f"{printed(x)} < -({printed(limit)})"]
+    return list(dict.fromkeys(found))
 
 
 def _places(value: Expr) -> list[Expr]:

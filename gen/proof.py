@@ -216,8 +216,8 @@ class _Writer:
         )
 
     def split(self, reached: Iterable[str]) -> tuple[str, ...]:
-        """C functions of which each result is followed by itself: |x|, and those that return one of some statuses."""
-        found = [f"{self.printer.prefix}_absolute"] if "absolute" in self.printer.primitives else []
+        """C functions that return one of some statuses: what is known of the memory at each is followed by itself."""
+        found = list[str]()
         for name, f in self.code.functions.items():
             results = [node.value for node in walk(f.body) if isinstance(node, Return)]
             if self.printer.name(name) in reached and len(results) > 1 and all(isinstance(r, Member) for r in results):
@@ -243,12 +243,15 @@ class _Writer:
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
         """C that calls an entry with arguments of any bits; and statements about its answers."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
+        read: list[str] = []  # Eva splits what is a real, not what are bits that are read as one
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
                 lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
                 if name not in self.printer.known[f.name].params:  # what is only written stays unset
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
+                    if level == FINITE and kind.scalar is Real:
+                        read += [f"/*@ loop unroll {extent}; */", f"for (int i = 0; i < {extent}; i++)", f"{name}[i] = {name}[i];"]
                 elif level == FINITE and kind.scalar is Real:
                     lines[-1] = f"{lines[-1][:-1]} = {{0}};"
                     every = f"\\forall integer i; 0 <= i < {extent} ==> \\is_finite({name}[i])"
@@ -258,8 +261,10 @@ class _Writer:
                     f"{self.printer.type(kind)} {name};",
                     f"Frama_C_make_unknown((char *)&{name}, sizeof({name}));",
                 ]
+                if level == FINITE and kind is Real:
+                    read.append(f"{name} = {name};")
             given.append(name)
-        return [*lines, f"(void){self.printer.name(f.name)}({', '.join(given)});"], stated
+        return [*lines, *read, f"(void){self.printer.name(f.name)}({', '.join(given)});"], stated
 
     def snapshots(self) -> tuple[str, list[Call]]:
         name, size = self.name, f"{self.name.upper()}_SNAPSHOT_BYTES"
