@@ -5,7 +5,8 @@ They follow from the form of the code alone:
 - after a comparison that a number passed, it is no NaN (``assert``, which WP proves): Eva does not know that;
 - a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments;
 - a square is analysed for either sign of the number: Eva does not know that it is not negative;
-- before |x| is compared with a limit, x is analysed above, within and below: Eva does not know what |x| says of x;
+- before |x| is compared with a limit, x is analysed above, within and below it, and as NaN: Eva does not know what |x| says
+  of x;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -176,14 +177,15 @@ def _signs(node: Statement, printed: Printed) -> list[str]:
 
 
 def _sides(node: Statement, printed: Printed) -> list[str]:
-    """Whether each number x of which a condition compares |x| is above the limit, and whether it is below."""
+    """Whether each number x of which a condition compares |x| is none, is above the limit, or below."""
     found = list[str]()
     for part in walk(node.condition) if isinstance(node, If) else ():
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
-            for side, limit in ((part.left, part.right), (part.right, part.left)):
-                x = _of_size(side) if isinstance(side, Call) else None
+            for size, limit in ((part.left, part.right), (part.right, part.left)):
+                x = _of_size(size) if isinstance(size, Call) else None
                 if x is not None and _calls_nothing(limit):
-                    found += [f"{printed(x)} > {printed(limit)}", f"{printed(x)} < -({printed(limit)})"]
+                    x_text, most = printed(x), printed(limit)
+                    found += [f"\\is_NaN({x_text})", f"{x_text} > {most}", f"{x_text} < -({most})"]
     return list(dict.fromkeys(found))
 
 

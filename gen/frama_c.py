@@ -48,6 +48,8 @@ KINDS = {
     "check": "a callback may be given wrong numbers",
 }
 """What an alarm means, by Frama-C's name of its kind."""
+
+
 @dataclass(frozen=True)
 class Alarm:
     """Something that the analysis cannot rule out.

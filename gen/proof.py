@@ -251,7 +251,11 @@ class _Writer:
                 if name not in self.printer.known[f.name].params:  # what is only written stays unset
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
                     if level == FINITE and kind.scalar is Real:
-                        read += [f"/*@ loop unroll {extent}; */", f"for (int i = 0; i < {extent}; i++)", f"{name}[i] = {name}[i];"]
+                        read += [
+                            f"/*@ loop unroll {extent}; */",
+                            f"for (int i = 0; i < {extent}; i++)",
+                            f"{name}[i] = {name}[i];",
+                        ]
                 elif level == FINITE and kind.scalar is Real:
                     lines[-1] = f"{lines[-1][:-1]} = {{0}};"
                     every = f"\\forall integer i; 0 <= i < {extent} ==> \\is_finite({name}[i])"

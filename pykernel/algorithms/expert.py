@@ -51,7 +51,9 @@ class Expert(Struct):
 
     expert_offset: Real[DIM]  # number that is subtracted from each input
     expert_scale: Real[DIM]  # factor of each input, after the offset was subtracted
-    expert_center: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit")  # number that is subtracted from the labels
+    expert_center: between(
+        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit"
+    )  # number that is subtracted from the labels
     # weights; the last one belongs to the constant 1
     expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit")
     pivots: between(Real[DIM + 1], 0, PIVOT_MOST)  # D
