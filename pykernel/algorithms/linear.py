@@ -213,17 +213,6 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 
 @kernel
-def draft(m: LinearModel, w: Real[FEATURES]) -> Bool:
-    """Write a single output's weights to w, and from there to the model, if all are within their range.  O(F)."""
-    for k in range(len(w)):
-        w[k] = revised(m, 0, k)
-        if not (absolute(w[k]) <= m.weight_limit):
-            return False
-    copy(w, m.weights[0], len(w))
-    return True
-
-
-@kernel
 def shift(m: LinearModel, gain: Real) -> Bool:
     """Move the weights by gain times the errors, all or none of them.  O(F) for each output.
 
@@ -231,9 +220,12 @@ def shift(m: LinearModel, gain: Real) -> Bool:
     """
     if m.single:
         m.error[0] = m.error[0] * gain
-        if m.gain == Gain.NLMS:
-            return draft(m, m.phi)
-        return draft(m, m.g)
+        for k in range(len(m.phi)):
+            m.phi[k] = revised(m, 0, k)
+            if not (absolute(m.phi[k]) <= m.weight_limit):
+                return False
+        copy(m.phi, m.weights[0], len(m.phi))
+        return True
     for o in range(len(m.y)):
         m.error[o] = m.error[o] * gain
         for k in range(len(m.phi)):
