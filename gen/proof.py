@@ -30,7 +30,7 @@ LEVELS = {
     STATE: "from every state that load accepts and every input",
     SNAPSHOT: "from every byte of model, buffer and storage",
     WILD: "from every byte of the model, as after a fault of the RAM",
-    FINITE: "from every state within its limits and every finite input, no computed number is infinite or none",
+    FINITE: "as state, with reals within their limits: they stay there, and answers are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls of the algorithms, and for calls that only move bytes."""
