@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
-from benchmarks.device.proof import PROGRAMS
+from benchmarks.device.proof import FINITE, PROGRAMS
 from benchmarks.device.signal_cost import ALONE, measured, with_features
 from benchmarks.host.whole_subspace import GEARBOX
 from benchmarks.provenance import ROOT, Result, Tree
@@ -190,6 +190,11 @@ def proved() -> list[Spec]:
     return [make_spec({"name": "m", **content}) for content in PROGRAMS.values()]
 
 
+def finite() -> list[Spec]:
+    """What it analyses for numbers that stay finite."""
+    return [make_spec({"name": "m", **content}) for content in FINITE.values()]
+
+
 MODELS = {
     made.__name__: made
     for made in (
@@ -217,6 +222,7 @@ MODELS = {
         signal_examples,
         features,
         proved,
+        finite,
     )
 }
 
@@ -286,6 +292,7 @@ RESULTS: dict[str, Result] = {
     "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
     "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
     "proof": Result("-m benchmarks.device.proof", ("proof.csv",), "minutes", ("proved",)),
+    "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), "minutes", ("finite",)),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
     "distilled": Result(

@@ -6,6 +6,9 @@ They follow from the form of the code alone:
   which WP proves): Eva does not know that;
 - a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments; a loop that counts
   on from a field, for each of the field's numbers;
+- a square is analysed for either sign of the number: Eva does not know that it is not negative;
+- before |x| is compared with a limit, x is analysed above, within and below it, and as NaN: Eva does not know what |x| says
+  of x;
 - an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
 """
 
@@ -92,18 +95,20 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
         found = [f"split {printed(index)};" for index in _places(node.value)]
     if isinstance(node, Assign) and _counted(node, f):
         found.append(f"split {printed(node.value)};")
+    found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
 def after(node: Statement, printed: Printed, real: str) -> list[str]:
-    """Annotations that stand behind ``if (!(x >= limit)) { return }``.  real: the C type of x."""
+    """Annotations that stand behind a statement, such as ``if (!(x >= limit)) { return }``.  real: the C type of x."""
+    merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
-                return _passed(passed, printed, real)
+                return [*_passed(passed, printed, real), *merged]
             case Binary(op="or") as either:
-                return [text for part in _parts(either, "or") for text in _unless(part, printed, real)]
-    return []
+                return [*(text for part in _parts(either, "or") for text in _unless(part, printed, real)), *merged]
+    return merged
 
 
 def _unless(part: Expr, printed: Printed, real: str) -> list[str]:
@@ -127,15 +132,22 @@ def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
             less, more = (part.left, part.right) if part.op[0] == "<" else (part.right, part.left)
-            numbers += [printed(side) for side in (less, more) if isinstance(side, Local) and side.kind is Real]
-            match less:
-                case Call(callee=callee, args=(Local() as x,)) if callee is absolute and not children(more):
-                    numbers.append(printed(x))
-                    below = f"\\{'le' if '=' in part.op else 'lt'}_{real}"
-                    low, high = f"\\neg_{real}({printed(more)})", printed(more)
-                    limits.append(f"{below}({low}, {printed(x)}) && {below}({printed(x)}, {high})")
+            numbers += [printed(side) for side in map(_of_size, (less, more)) if side is not None]
+            x = _of_size(less) if isinstance(less, Call) else None
+            if x is not None and not children(more):
+                below = f"\\{'le' if '=' in part.op else 'lt'}_{real}"
+                low, high = f"\\neg_{real}({printed(more)})", printed(more)
+                limits.append(f"{below}({low}, {printed(x)}) && {below}({printed(x)}, {high})")
     said = [*(f"!\\is_NaN({name})" for name in dict.fromkeys(numbers)), *limits]
     return [f"assert {PASSED}: {text};" for text in said]
+
+
+def _of_size(side: Expr) -> Expr | None:
+    """x, of a side that is x or |x|."""
+    if isinstance(side, Call) and side.callee is absolute:
+        (side,) = side.args
+        return side if isinstance(side, (Local, Element)) and _calls_nothing(side) else None
+    return side if isinstance(side, Local) and side.kind is Real else None
 
 
 def _evaluated(node: Statement) -> tuple[Expr, ...]:
@@ -165,6 +177,28 @@ def _indices(f: Function) -> frozenset[str]:
         return frozenset(n.name for index in indices for n in walk(index) if isinstance(n, Local))
 
     return f.made("locals in indices", find)
+
+
+def _signs(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number that a statement squares is not negative."""
+    if not isinstance(node, (Assign, Return)) or node.value is None:
+        return []
+    squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
+    numbers = [n.left for n in squares if n.left == n.right and isinstance(n.left, (Local, Element))]
+    return [f"{text} >= 0" for text in dict.fromkeys(map(printed, numbers))]
+
+
+def _sides(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number x of which a condition compares |x| is none, is above the limit, or below."""
+    found = list[str]()
+    for part in walk(node.condition) if isinstance(node, If) else ():
+        if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
+            for size, limit in ((part.left, part.right), (part.right, part.left)):
+                x = _of_size(size) if isinstance(size, Call) else None
+                if x is not None and _calls_nothing(limit):
+                    x_text, most = printed(x), printed(limit)
+                    found += [f"\\is_NaN({x_text})", f"{x_text} > {most}", f"{x_text} < -({most})"]
+    return list(dict.fromkeys(found))
 
 
 def _places(value: Expr) -> list[Expr]:

@@ -9,14 +9,14 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.acsl import INSIDE, PASSED
-from pykernel.gen.proof import Call
+from pykernel.gen.proof import FINITE, FLOATS, Call
 from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"
@@ -50,10 +50,6 @@ KINDS = {
     "check": "a callback may be given wrong numbers",
 }
 """What an alarm means, by Frama-C's name of its kind."""
-BUILT_IN = {
-    f"__builtin_fabs{suffix}(x)": f"((x)==0.0{suffix}?0.0{suffix}:((x)>0.0{suffix}?(x):-(x)))" for suffix in ("f", "")
-}
-"""Functions of the compiler, and C that has the same values."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +125,13 @@ def require() -> str:
     return f"Frama-C {found.stdout.strip()}"
 
 
-def _words(folder: Path, macro: str) -> list[str]:
+def _words(folder: Path, macro: str, level: str = "") -> list[str]:
     """The beginning of a command line: the machine, and floating-point numbers of any value.
 
     Without the FPU's square root and the marks of loops, which are assembly, the rest is C.
     """
-    flags = f"-cpp-extra-args=-I{folder} -D{macro}_NO_FPU -D{macro}_MARKS=0"
-    flags += "".join(f" '-D{name}={text}'" for name, text in BUILT_IN.items())
+    root = "" if level == FINITE else f" -D{macro}_NO_FPU"
+    flags = f"-cpp-extra-args=-I{folder} -include {folder / FLOATS}{root} -D{macro}_MARKS=0"
     return ["frama-c", "-machdep", MACHINE, flags, "-warn-special-float", "none"]
 
 
@@ -167,19 +163,22 @@ def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
 
 def _eva(call: Call, folder: Path, macro: str) -> list[str]:
     """The command line of one call's analysis; it writes the call's table."""
+    split = ["-eva-split-return-function", ",".join(f"{name}:full" for name in call.split)] if call.split else []
     return [
-        *_words(folder, macro),
-        *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks"),
+        *_words(folder, macro, call.level),
+        *("-eva", "-eva-precision", str(call.precision), "-main", call.main, "-eva-print-callstacks", *split),
         *(("-eva-auto-loop-unroll", str(UNROLLED)) if call.precision == COARSE else ()),
         *("-eva-msg-key=-final-states", *(str(folder / file) for file in call.files)),
         *("-then", "-metrics", "-metrics-eva-cover", "-then", "-report-csv", str(folder / f"{call.main}.csv")),
     ]
 
 
-def _wp(name: str, folder: Path, macro: str) -> list[str]:
-    """The command line that proves a file's steps about NaN; it writes the file's table."""
+def _wp(name: str, folder: Path, macro: str, text: str) -> list[str]:
+    """The command line that proves a file's steps about NaN; it writes the file's table.  text: of the file."""
+    absolute = re.findall(r"^static \w+ (\w+_absolute)\(", text, flags=re.MULTILINE)
     return [
         *_words(folder, macro),
+        *(("-inline-calls", absolute[0]) if absolute else ()),
         *("-wp", f"-wp-prop={PASSED}", "-wp-prover", PROVER, "-wp-timeout", str(GOAL_SECONDS), str(folder / name)),
         *("-then", "-report-csv", str(folder / f"wp_{Path(name).stem}.csv")),
     ]
@@ -266,7 +265,8 @@ def prove_passed(
         run_program(DETECT, {**os.environ, "WHY3CONFIG": str(folder / PROVERS)})
     for name in files:
         table = folder / f"wp_{Path(name).stem}.csv"
-        text, took = _run(_wp(name, folder, macro), folder / f"wp_{Path(name).stem}.time", timeout)
+        words = _wp(name, folder, macro, (folder / name).read_text(encoding="utf-8"))
+        text, took = _run(words, folder / f"wp_{Path(name).stem}.time", timeout)
         seconds += took
         if text is None or not table.is_file():
             continue
@@ -315,12 +315,14 @@ clean:
 """
 
 
-def makefile(calls: Sequence[Call], stepped: Iterable[str], name: str, about: str) -> str:
-    """A Makefile that repeats the analyses.  stepped: files with steps about NaN."""
+def makefile(calls: Sequence[Call], stepped: Mapping[str, str], name: str, about: str) -> str:
+    """A Makefile that repeats the analyses.  stepped: files with steps about NaN -> their texts."""
     here, macro = Path(), name.upper()
     commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
     # tables of WP come first
-    commands |= {f"wp_{Path(file).stem}.csv": ((file, PROVERS), _wp(file, here, macro)) for file in stepped}
+    commands |= {
+        f"wp_{Path(file).stem}.csv": ((file, PROVERS), _wp(file, here, macro, text)) for file, text in stepped.items()
+    }
     rules = [f"{table}: {' '.join(files)}\n\t{shlex.join(words)}\n" for table, (files, words) in commands.items()]
     tables = " ".join(sorted(commands, key=lambda table: not table.startswith("wp_")))
     return MAKEFILE.format(

@@ -3,12 +3,12 @@
 The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
 public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
 call, the ranges hold forever: they hold after NAME_init, and no call takes a number out of them.  Floating-point numbers
-may have any bits, NaN among them.
+may have any bits, NaN among them; but at the level "finite" they are numbers too, within their ranges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +17,27 @@ import numpy as np
 from pykernel.dialect import Array, Extent, Real, Word, ends_of
 from pykernel.dialect.memory import Slot
 from pykernel.errors import UserError
-from pykernel.gen.ir import Function
+from pykernel.gen.ir import Function, Member, Return, walk
 from pykernel.gen.model import ModelCode, model_code
+from pykernel.gen.print_c import number
 from pykernel.gen.project import build
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.specialise import reached_from
 from pykernel.spec.model import Spec
 
-STATE, SNAPSHOT, WILD = "state", "snapshot", "wild"
+STATE, SNAPSHOT, WILD, FINITE = "state", "snapshot", "wild", "finite"
 LEVELS = {
     STATE: "from every state that load accepts and every input",
     SNAPSHOT: "from every byte of model, buffer and storage",
     WILD: "from every byte of the model, as after a fault of the RAM",
+    FINITE: "as state, with reals within their limits: they stay there, and answers are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision where little precision proves too little, and for snapshots."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
+FLOATS = "prove_floats.h"
+"""A header that the analysis includes first at the level "finite"."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Call:
 
     files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
     checks: number of statements.  precision: of Eva.
+    split: C functions whose results are followed one by one: what is known of a number of each.
     """
 
     level: str
@@ -51,6 +56,7 @@ class Call:
     reached: frozenset[str]
     checks: int
     precision: int = STATES
+    split: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,18 +75,19 @@ def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
 
 @dataclass(frozen=True)
 class _Range:
-    """A slot of the memory whose numbers are whole and have a declared range."""
+    """A slot of the memory whose numbers have a declared range.  low, high: whole numbers, or reals as C.  real: C's type of reals."""
 
     slot: Slot
-    low: int
-    high: int
+    low: int | str
+    high: int | str
+    real: str = ""
 
     def place(self, names: list[str]) -> str:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
     def assumed(self) -> list[str]:
         """C that gives the slot any numbers of the range."""
-        kind = "unsigned_int_interval" if self.slot.array.scalar is Word else "interval"
+        kind = {Word: "unsigned_int_interval", Real: f"{self.real}_interval"}.get(self.slot.array.scalar, "interval")
         lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
             names.append(f"i{i}")
@@ -90,7 +97,7 @@ class _Range:
     def split(self, level: str) -> list[str]:
         """Annotations that let each number of a count's range be analysed by itself; and those beyond it, if there are."""
         place = self.place([])
-        if level == STATE:
+        if level != WILD:
             return [f"/*@ split {place}; */"]
         beyond = [f"/*@ split {place} < {self.low}; */", f"/*@ split {place} > {self.high}; */"]
         inside = f"if (({self.low} <= {place}) && ({place} <= {self.high})) {{"
@@ -110,20 +117,28 @@ class _Writer:
         self.spec, self.name = spec, spec.name
         self.code: ModelCode = model_code(spec, annotated=True)
         self.program, self.layout, self.printer = spec.program, self.code.layout, self.code.printer
-        self.ranges = list(self._ranges())
+        found = list(self._ranges())
+        self.ranges = [r for r in found if r.slot.array.scalar is not Real]
+        self.limits = [r for r in found if r.slot.array.scalar is Real]
         self.project = build(spec, annotated=True)
 
     def _ranges(self) -> Iterator[_Range]:
-        declared = {name: given for struct in self.program.structs for name, given in struct.ranges.items()}
+        spec, declared = self.spec, {name: r for struct in self.program.structs for name, r in struct.ranges.items()}
+        persistent = self.program.state_bytes(self.layout)
         for slot in self.layout.slots:
-            if slot.struct and slot.name in declared and slot.array.scalar is not Real:
-                spec = self.spec
-                low, high = ends_of(declared[slot.name], spec.capacities, spec.config, spec.real)
-                limits = np.iinfo(slot.array.scalar.dtype(spec.real))
-                low, high = max(int(low), int(limits.min)), min(int(high), int(limits.max))
-                if low > high:
-                    raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
-                yield _Range(slot, low, high)
+            real, given = slot.array.scalar is Real, declared.get(slot.name)
+            if not slot.struct or (given is None and not (real and slot.offset < persistent)):
+                continue
+            dtype = slot.array.scalar.dtype(spec.real)
+            limits: Any = np.finfo(dtype) if real else np.iinfo(dtype)
+            low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (limits.min, limits.max)
+            low, high = max(dtype.type(low) if real else int(low), limits.min), min(high, limits.max)
+            if low > high:
+                raise UserError(f"{slot.name} is declared from {low} to {high}, a range that holds no number")
+            if real:
+                yield _Range(slot, number(low, spec.real), number(high, spec.real), self.printer.real)
+            else:
+                yield _Range(slot, int(low), int(high))
 
     @property
     def counts(self) -> dict[str, _Range]:
@@ -137,6 +152,7 @@ class _Writer:
 
     def proof(self, levels: tuple[str, ...]) -> Proof:
         source, files, calls = f"{self.name}.c", dict(self.project.sources), list[Call]()
+        files[FLOATS] = self.floats()
         if STATE in levels:
             files["prove_state.c"], found = self.driver(STATE)
             calls += found
@@ -149,22 +165,27 @@ class _Writer:
         if WILD in levels:
             files["prove_wild.c"], found = self.driver(WILD)
             calls += found
+        if FINITE in levels:
+            files["prove_finite.c"], found = self.driver(FINITE)
+            calls += found
         assert source in files
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
         """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
-        for name, body, reached, reads in self.bodies():
+        checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
+        for name, body, stated, reached, reads in self.bodies(level):
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
-            checks = self.ranges if level == STATE else []
             if name not in ("init", "reset"):
-                before += ["any_in_ranges();"] if level == STATE else []
+                before += ["any_in_ranges();"] if checks else []
                 before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
-            lines = [*before, *body, *(r.stated() for r in checks)]
+            stated = [*(r.stated() for r in checks), *stated]
+            lines = [*before, *body, *stated]
             bodies.append(_function(f"void {main}(void)", lines))
             files = (f"{self.name}.c", f"prove_{level}.c")
-            calls.append(Call(level, name, main, files, frozenset(reached), len(checks)))
+            split = self.split(reached) if level == FINITE else ()
+            calls.append(Call(level, name, main, files, frozenset(reached), len(stated), split=split))
         head = [
             f'#include "{self.name}.h"',
             '#include "__fc_builtin.h"',
@@ -173,45 +194,81 @@ class _Writer:
             "",
             *_function("static void any_bytes(void)", ["Frama_C_make_unknown((char *)&model, sizeof(model));"]),
         ]
-        if level == STATE:
+        if checks:
             head += [
                 "",
-                *_function("static void any_in_ranges(void)", [line for r in self.ranges for line in r.assumed()]),
+                *_function("static void any_in_ranges(void)", [line for r in checks for line in r.assumed()]),
             ]
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
-    def bodies(self) -> Iterator[tuple[str, list[str], set[str], frozenset[str]]]:
-        """Public functions: name, C that calls it, C functions that it reaches, fields that it reads."""
+    def floats(self) -> str:
+        """A header: |x| as C, which Eva does not know; and the C library's square root, which it knows, for the FPU's."""
+        end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
+        macro = self.name.upper()
+        return (
+            "/* What the analysis reads before the model's C. */\n"
+            f"#define __builtin_fabs{end}(x) (((x) > {zero}) ? (x) : ((x) < {zero}) ? -(x) : ((x) == {zero}) ? {zero} : (x))\n"
+            f"#ifndef {macro}_NO_FPU\n"
+            "#include <math.h>\n"
+            "#define __SSE2__ 1\n"
+            f"#define __asm__(instruction) root = sqrt{end}(x)\n"
+            "#endif\n"
+        )
+
+    def split(self, reached: Iterable[str]) -> tuple[str, ...]:
+        """C functions that return one of some statuses: what is known of the memory at each is followed by itself."""
+        found = list[str]()
+        for name, f in self.code.functions.items():
+            results = [node.value for node in walk(f.body) if isinstance(node, Return)]
+            if self.printer.name(name) in reached and len(results) > 1 and all(isinstance(r, Member) for r in results):
+                found.append(self.printer.name(name))
+        return tuple(found)
+
+    def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
+        """Public functions: name, C that calls it, statements about its answers, C functions that it reaches, fields that it reads."""
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
-            yield clear, [f"{name}_{clear}(&model);"], {f"{name}_{clear}"}, frozenset()
+            yield clear, [f"{name}_{clear}(&model);"], [], {f"{name}_{clear}"}, frozenset()
         for entry in self.code.entries:
             f = self.code.functions[entry.kernel.name]
             reached = reached_from(self.code.functions, [f.name])
             yield (
                 entry.name,
-                self.call(f),
+                *self.call(f, level),
                 {self.printer.name(each) for each in reached},
                 self.printer.known[f.name].reads,
             )
-        yield "hash", [f"(void){name}_hash(&model);"], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
+        yield "hash", [f"(void){name}_hash(&model);"], [], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
-    def call(self, f: Function) -> list[str]:
-        """C that calls an entry with arguments of any bits."""
-        lines, given = [], ["&model"] if self.printer.takes_struct(f.name) else []
+    def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
+        """C that calls an entry with arguments of any bits; and statements about its answers."""
+        lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
+        read: list[str] = []  # Eva splits what is a real, not what are bits that are read as one
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
                 lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
                 if name not in self.printer.known[f.name].params:  # what is only written stays unset
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
+                    if level == FINITE and kind.scalar is Real:
+                        read += [
+                            f"/*@ loop unroll {extent}; */",
+                            f"for (int i = 0; i < {extent}; i++)",
+                            f"{name}[i] = {name}[i];",
+                        ]
+                elif level == FINITE and kind.scalar is Real:
+                    lines[-1] = f"{lines[-1][:-1]} = {{0}};"
+                    every = f"\\forall integer i; 0 <= i < {extent} ==> \\is_finite({name}[i])"
+                    stated.append(f"/*@ check answer_{name}: {every}; */")
             else:
                 lines += [
                     f"{self.printer.type(kind)} {name};",
                     f"Frama_C_make_unknown((char *)&{name}, sizeof({name}));",
                 ]
+                if level == FINITE and kind is Real:
+                    read.append(f"{name} = {name};")
             given.append(name)
-        return [*lines, f"(void){self.printer.name(f.name)}({', '.join(given)});"]
+        return [*lines, *read, f"(void){self.printer.name(f.name)}({', '.join(given)});"], stated
 
     def snapshots(self) -> tuple[str, list[Call]]:
         name, size = self.name, f"{self.name.upper()}_SNAPSHOT_BYTES"

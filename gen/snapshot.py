@@ -165,7 +165,7 @@ def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
     """One end of a range as an expression.  Parameters and capacities keep their names."""
     array = given.kind if isinstance(given.kind, Array) else given.kind[1]
     scalar = array.scalar.value
-    if isinstance(bound, str):
+    if isinstance(bound, str) and "*" not in bound:
         parameter = Parameter(0, scalar, bound.removeprefix("-"))
         return Unary(0, scalar, "-", parameter) if bound.startswith("-") else parameter
     if isinstance(bound, Extent) and scalar is not Real:

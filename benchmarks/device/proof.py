@@ -2,11 +2,14 @@
 and docs/proof.md's tables.
 
     python -m benchmarks.device.proof [--only NAME …] [--level LEVEL …] [--timeout S] [-o docs]
+    python -m benchmarks.device.proof --finite [--only NAME …] [--timeout S] [-o docs]
 
 Each small program has 4 vectors of 2 inputs, unless its name says more.  "state": every call of the algorithms, from any state that
 ``load`` accepts; "snapshot": save, load, store, restore and wipe with any bytes; "wild": the calls with any bytes in the
 model.  Seconds are of the CPU; a call that takes more than --timeout (of the clock) is not proved.  A row is written when it is
 measured: --only and --level go on where a run ended.
+
+--finite: the level of that name instead, in a table of its own, docs/data/finite.csv.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, place, save
+from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
 from pykernel.files import whole_file
 from pykernel.spec.model import make_spec
 from pykernel.workflows.prove import prove
@@ -128,6 +131,57 @@ USUAL: dict[str, dict[str, Any]] = {
 PROGRAMS = SMALL | USUAL
 
 
+FEW: dict[str, Any] = {"kernel": {"sigma": 1.0}}
+FINITE: dict[str, dict[str, Any]] = {
+    "klms, nt": PROGRAMS["klms, nt"],
+    "klms, nt, 2 outputs": PROGRAMS["klms, nt"] | {"label": {"outputs": 2}},
+    "klms, at": online("klms", "at"),
+    "knlms": online("knlms"),
+    "nlms": TWO | {"learning": {"rule": "nlms"}},
+    "expansion-nlms": TWO | FEW | {"learning": {"rule": "expansion-nlms"}, "expansion": {"vectors": VECTORS}},
+    "expansion-rls": TWO | FEW | {"learning": {"rule": "expansion-rls"}, "expansion": {"vectors": VECTORS}},
+    "frozen": FROZEN,
+    "frozen, products": PROGRAMS["frozen, products"],
+    "spectrum-nlms": TWO | FEW | {"learning": {"rule": "spectrum-nlms", "features": 4}},
+    "spectrum-softmax": TWO
+    | FEW
+    | {"learning": {"rule": "spectrum-softmax", "features": 4}, "label": {"classes": ["a", "b", "c"]}},
+    "spectrum-ekf": TWO | FEW | {"learning": {"rule": "spectrum-ekf", "features": 4}},
+    "rls": PROGRAMS["rls"],
+    "klms, mklms": PROGRAMS["klms, mklms"],
+    "default": PROGRAMS["default, n_max"],
+    "[novelty] alone": PROGRAMS["[novelty] alone"],
+}
+"""Programs of the level "finite"."""
+
+
+def measure_finite(program: str, timeout: float) -> dict[str, Any]:
+    found = prove(make_spec({"name": "m", **FINITE[program]}), level="finite", timeout=timeout)
+    row = {
+        "program": program,
+        "calls": len(found.rows),
+        "alarms": len(found.alarms),
+        "ranges": sum(row["ranges"] for row in found.rows),
+        "proved": sum(row["proved_ranges"] for row in found.rows),
+        "seconds": f"{found.seconds:.0f}",
+        "left": "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"]),
+        "config_hash": found.config_hash,
+    }
+    print(row, flush=True)
+    return row
+
+
+def table_finite(rows: Rows) -> str:
+    heads = ("program", "alarms", "limits and answers", "CPU s", "not proved")
+    return markdown(
+        heads,
+        [
+            [row["program"], row["alarms"], f"{row['proved']} of {row['ranges']}", row["seconds"], row["left"] or "–"]
+            for row in rows
+        ],
+    )
+
+
 def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
     """A row; None if the program keeps nothing that a snapshot could have."""
     spec = make_spec({"name": "m", **PROGRAMS[program]})
@@ -189,23 +243,32 @@ def table(rows: Rows, programs: Iterable[str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
+    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS | FINITE))
     parser.add_argument("--level", nargs="+", choices=LEVELS, default=list(LEVELS))
+    parser.add_argument("--finite", action="store_true")
     parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent)
     given = parser.parse_args(arguments)
-    path = given.output / "data" / "proof.csv"
-    for level in given.level:
-        for program in given.only:
-            row = measure(program, level, given.timeout)
-            if row is not None:
-                kept(path, row)
-                print(row, flush=True)
+    path = given.output / "data" / ("finite.csv" if given.finite else "proof.csv")
+    if given.finite:
+        for program in given.only or FINITE:
+            rows = [measure_finite(program, given.timeout)]
+            save(path, merged(path, rows, "program", [program], list(FINITE)))
+    else:
+        for level in given.level:
+            for program in given.only or PROGRAMS:
+                row = measure(program, level, given.timeout)
+                if row is not None:
+                    kept(path, row)
+                    print(row, flush=True)
     page = given.output / PAGE.name
     if page.is_file():
         text = page.read_text(encoding="utf-8")
-        for name, programs in (("proofs", SMALL), ("usual sizes", USUAL)):
-            text = place(text, name, table(load(path), programs))
+        if given.finite:
+            text = place(text, "finite", table_finite(load(path)))
+        else:
+            for name, programs in (("proofs", SMALL), ("usual sizes", USUAL)):
+                text = place(text, name, table(load(path), programs))
         with whole_file(page) as file:
             file.write(text.encode())
 

@@ -13,7 +13,7 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD, Staged, lead, trust
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD, SCALE_MOST, Staged, lead, trust
 from pykernel.algorithms.vectors import empty_from, zero
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
@@ -29,8 +29,6 @@ EXPERT_VARIANCE = Constant(1000.0)
 """D before the first label.  What no input excites is forgotten up to this, and no further: else D of an input that stands still
 becomes so large that its rounding errors move the weights of the others.
 """
-SCALE_MOST = Constant(2.0**41)
-"""Twice the scale of an input whose variance is next to nothing."""
 PIVOT_MOST = Constant(1e6)
 """Largest D of a state from before: learning leaves at most EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
@@ -53,7 +51,9 @@ class Expert(Struct):
 
     expert_offset: Real[DIM]  # number that is subtracted from each input
     expert_scale: Real[DIM]  # factor of each input, after the offset was subtracted
-    expert_center: Real[OUTPUTS]  # number that is subtracted from the labels
+    expert_center: between(
+        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit"
+    )  # number that is subtracted from the labels
     # weights; the last one belongs to the constant 1
     expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit")
     pivots: between(Real[DIM + 1], 0, PIVOT_MOST)  # D
@@ -332,10 +332,6 @@ def valid_expert(m: Advised) -> Bool:
             return False
         if not (m.expert_scale[j] > real(0) and m.expert_scale[j] <= SCALE_MOST):
             return False
-    if not m.votes:
-        for o in range(len(m.expert_center)):
-            if not (absolute(m.expert_center[o]) * m.label_unit <= real(2)):
-                return False
     return True
 
 

@@ -214,7 +214,18 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Bool:
-    """Move the weights by gain times the errors, all or none of them.  O(F) for each output."""
+    """Move the weights by gain times the errors, all or none of them.  O(F) for each output.
+
+    The weights of a single output take the features' place until all of them are known.
+    """
+    if m.single:
+        m.error[0] = m.error[0] * gain
+        for k in range(len(m.phi)):
+            m.phi[k] = revised(m, 0, k)
+            if not (absolute(m.phi[k]) <= m.weight_limit):
+                return False
+        copy(m.phi, m.weights[0], len(m.phi))
+        return True
     for o in range(len(m.y)):
         m.error[o] = m.error[o] * gain
         for k in range(len(m.phi)):

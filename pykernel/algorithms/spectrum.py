@@ -229,7 +229,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     # a limited label counts as it is: its limit doubles where outlying ones follow each other, so that quiet labels are soon forgotten
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
-    m.power[o] += rate * (square - m.power[o])
+    m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
     if m.power[o] > POWER_LEAST:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:

@@ -37,14 +37,17 @@ LOUD = Constant(2.0**20)
 """Answers and remainders count at most this many times the label's limit, so that no square overflows."""
 LARGEST_POWER = Constant(2.0**41)
 """Twice the largest square: room for rounding."""
+SCALE_MOST = Constant(2.0**41)
+"""Twice the scale of an input whose variance is next to nothing."""
 
 
 class Stages(Struct):
     """What surrounds the rule."""
 
-    mean: Real[DIM]  # running mean of each input
-    variance: Real[DIM]  # running variance of each input
-    scale: Real[DIM]  # 1 / standard deviation of each input
+    # running mean and variance of each input: within the limit and its square, with room for rounding
+    mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs")
+    variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs")
+    scale: between(Real[DIM], 0, SCALE_MOST)  # 1 / standard deviation of each input
     # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples behind these statistics, at most the horizon
@@ -58,7 +61,7 @@ class Stages(Struct):
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
     )  # the latest usual value of each input, as it came
-    center: Real[OUTPUTS]  # running mean of the labels
+    center: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit")  # running mean of the labels
     averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
@@ -66,7 +69,7 @@ class Stages(Struct):
     agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER)
     strength: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of k k
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of (r - k)^2
-    label_power: Real  # running mean of |y - m|^2
+    label_power: between(Real, 0, LARGEST_POWER)  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, of labels
     judged: between(Index, 0, "gain_horizon")  # number of samples behind these means, at most their horizon
     frozen: between(Index, 0, 1)  # 1: learning is switched off
@@ -285,7 +288,7 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
         m.averaged[0] += 1
     rate = real(2) / (real(m.averaged[0]) + real(1))
     for o in range(len(y)):
-        m.center[o] += rate * (y[o] - m.center[o])
+        m.center[o] = bounded(m.center[o] + rate * (y[o] - m.center[o]), real(2) * m.label_limit)
 
 
 @kernel
@@ -397,12 +400,14 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
     if m.gains:
         for o in range(len(y)):
             answered = bounded(k[o] * m.label_unit, LOUD)
-            m.agreement[o] += rate * (r[o] * m.label_unit * answered - m.agreement[o])
-            m.strength[o] += rate * (answered * answered - m.strength[o])
+            agreement = m.agreement[o] + rate * (r[o] * m.label_unit * answered - m.agreement[o])
+            m.agreement[o] = bounded(agreement, LARGEST_POWER)
+            strength = m.strength[o] + rate * (answered * answered - m.strength[o])
+            m.strength[o] = clipped(strength, real(0), LARGEST_POWER)
     if m.limits or m.estimates_noise:
         for o in range(len(y)):
             left = bounded((r[o] - k[o]) * m.label_unit, LOUD)
-            m.left_power[o] += rate * (left * left - m.left_power[o])
+            m.left_power[o] = clipped(m.left_power[o] + rate * (left * left - m.left_power[o]), real(0), LARGEST_POWER)
     if m.estimates_noise:
         spread = real(0)
         for o in range(len(y)):
@@ -411,7 +416,7 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
                 away = y[o] - m.center[o]
             away = away * m.label_unit
             spread += away * away
-        m.label_power[0] += rate * (spread - m.label_power[0])
+        m.label_power[0] = clipped(m.label_power[0] + rate * (spread - m.label_power[0]), real(0), LARGEST_POWER)
 
 
 @kernel
@@ -448,7 +453,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 
 @kernel
 def valid_inputs(m: Staged) -> Bool:
-    """Whether inputs within their limit can have these means and variances, and the scales fit.  O(D)."""
+    """Whether the scales fit the variances, and nothing is known before the first sample.  O(D)."""
     for j in range(len(m.mean)):
         if m.holds:
             if m.observed[0] == 0 and m.evidence[j] != real(0):
@@ -456,11 +461,6 @@ def valid_inputs(m: Staged) -> Bool:
             if not m.keeps_latest:
                 if m.observed[0] == 0 and m.held_input[j] != real(0):
                     return False
-        # twice the limit, and eight times its square: both with room for rounding
-        if not (absolute(m.mean[j]) * real(0.5) <= m.input_max_abs):
-            return False
-        if not (m.variance[j] >= real(0) and m.variance[j] * real(0.125) <= m.input_max_abs * m.input_max_abs):
-            return False
         if m.completes:
             if m.values_seen[j] > m.observed[0]:
                 return False
@@ -474,19 +474,12 @@ def valid_inputs(m: Staged) -> Bool:
 
 @kernel
 def valid_labels(m: Staged) -> Bool:
-    """Whether labels within their limit can have led to this mean, linear part and gain.  O(D) for each output."""
-    if m.estimates_noise:
-        if not (m.label_power[0] >= real(0) and m.label_power[0] <= LARGEST_POWER * real(len(m.center))):
-            return False
-        if m.judged[0] == 0 and m.label_power[0] != real(0):
-            return False
+    """Whether nothing is known of labels before the first one.  O(1) for each output."""
+    if m.estimates_noise and m.judged[0] == 0 and m.label_power[0] != real(0):
+        return False
     for o in range(len(m.center)):
-        if m.centers:
-            # twice the limit: room for rounding
-            if not (absolute(m.center[o]) * m.label_unit <= real(2)):
-                return False
-            if m.averaged[0] == 0 and m.center[o] != real(0):
-                return False
+        if m.centers and m.averaged[0] == 0 and m.center[o] != real(0):
+            return False
         if (m.limits or m.estimates_noise) and m.judged[0] == 0 and m.left_power[o] != real(0):
             return False
         if m.gains and m.judged[0] == 0 and (m.agreement[o] != real(0) or m.strength[o] != real(0)):

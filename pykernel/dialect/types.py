@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import types
 from collections.abc import Mapping
@@ -148,7 +149,8 @@ class Ranged:
 def between(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
     """A field's type with its range, both ends of it included: ``n: between(Index, 0, N_MAX)``.
 
-    An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".
+    An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  Of reals it
+    may be a product: "-2 * reach".
 
     Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
     integer fields, the generator proves that no number outside of the range is ever written.
@@ -168,7 +170,11 @@ def end_of(bound: Bound, capacities: Mapping[str, int], config: Any, precision: 
     if isinstance(bound, Constant):
         return bound.value(precision)
     if isinstance(bound, str):
-        value = getattr(config, bound.removeprefix("-"))
+        factors = bound.removeprefix("-").split(" * ")
+        values = [float(each) if each[0].isdigit() else getattr(config, each) for each in factors]
+        value = values[0]
+        if len(values) > 1:
+            value = precision.real(min(math.prod(map(float, values)), float(np.finfo(precision.dtype).max)))
         return -value if bound.startswith("-") else value
     return bound
 

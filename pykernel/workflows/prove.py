@@ -68,9 +68,11 @@ class Proved:
         wrong = [f"{row['call']} ({row['level']})" for row in self.rows if not row["proved"]]
         if wrong:
             return f"not proved: {', '.join(wrong)}"
+        finite = {row["level"] for row in self.rows} == {"finite"}
+        which = "number" if finite else "whole number"
         return (
             f"proved: of {len(self.rows)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
-            f"takes a whole number out of its range ({sum(row['ranges'] for row in self.rows)} ranges)"
+            f"takes a {which} out of its range ({sum(row['ranges'] for row in self.rows)} ranges)"
         )
 
     def __repr__(self) -> str:
@@ -97,7 +99,8 @@ def prove(
         Sizes are those of the spec: a large model takes long.
     level : str or list of str
         From which memory a call begins: "state" (any that ``load`` accepts), "snapshot" (any bytes of model, buffer and
-        storage: save, load, store, restore, wipe), "wild" (any bytes of the model: the other calls).
+        storage: save, load, store, restore, wipe), "wild" (any bytes of the model: the other calls), "finite" (as state, with
+        reals in their limits, which hold again).
     call : str or list of str, optional
         Only these calls, such as "update". By default, all.
     timeout : float
@@ -189,9 +192,8 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     code = f"{identity(spec).config_hash:08x}"
     ended = [finding.call for finding in found if finding.ended]
     late = "".join(f", without {finding.call.name}, which took too long" for finding in found if not finding.ended)
-    again = frama_c.makefile(
-        ended, sorted({name for name, _ in steps}), spec.name, f"{spec.name}, configuration {code}{late}"
-    )
+    stepped = {name: proof.files[name] for name in sorted({name for name, _ in steps})}
+    again = frama_c.makefile(ended, stepped, spec.name, f"{spec.name}, configuration {code}{late}")
     with whole_file(folder / "Makefile", lasting=False) as file:
         file.write(again.encode())
     return Proved(
@@ -219,7 +221,9 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
     elif found.ended and len(found.checks) < call.checks:
         why = f"the analysis told of {len(found.checks)} of {call.checks} ranges"
-    elif found.ended and (left := [name for name, held in found.checks.items() if not held]):
+    elif found.ended and (
+        left := [name.replace("answer_", "the answer ") for name, ok in found.checks.items() if not ok]
+    ):
         why = (
             f"may take {', '.join(left)} out of its range" if len(left) == 1 else f"may leave ranges: {', '.join(left)}"
         )

@@ -15,7 +15,7 @@ from pykernel.errors import UserError
 from pykernel.gen import frama_c
 from pykernel.gen.model import bare
 from pykernel.gen.project import build
-from pykernel.gen.proof import SNAPSHOT, STATE, WILD, Call, proof_of
+from pykernel.gen.proof import FINITE, SNAPSHOT, STATE, WILD, Call, proof_of
 from pykernel.spec.model import make_spec, rules, whole_rules
 from pykernel.workflows.prove import _row
 
@@ -42,7 +42,8 @@ SIGNAL = {
     "signal": {"channels": ["a"], "max_abs": 10.0, "features": ["rms"], "window": 8, "hop": 4},
     "label": {"max_abs": 5.0},
 }
-MODELS = {"rls": RLS, "klms": KLMS, "whole": WHOLE}
+NLMS = RLS | {"learning": {"rule": "nlms"}}
+MODELS = {"rls": RLS, "klms": KLMS, "whole": WHOLE, "nlms": NLMS}
 
 
 @pytest.mark.in_turn(2)
@@ -73,7 +74,7 @@ def test_a_driver_calls_every_entry_and_states_every_range():
 def test_a_range_without_a_number_is_no_proof(monkeypatch):
     """A driver with an empty range would prove anything."""
     monkeypatch.setattr("pykernel.gen.proof.ends_of", lambda *_: (1, 0))
-    with pytest.raises(UserError, match="from 1 to 0, a range that holds no number"):
+    with pytest.raises(UserError, match=r"from 1(\.0)? to 0, a range that holds no number"):
         proof_of(make_spec(KLMS), (STATE,))
 
 
@@ -103,6 +104,16 @@ def test_a_model_is_proved(tmp_path, capsys):
     assert {row["call"]: (row["proved_ranges"], row["ranges"]) for row in report["calls"]} == {
         name: (2, 2) for name in ("init", "reset", "predict", "update", "freeze", "hash")
     }
+
+
+@FRAMA_C
+def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
+    """From a state within its limits, with inputs and labels of any bits; a weight beyond its limit is found."""
+    found = pykernel.prove(make_spec(NLMS), level="finite", call=("predict", "update"))
+    assert found.ok and found.nan_steps == found.proved_nan_steps > 0, found
+    assert {row["call"]: row["proved_ranges"] for row in found.rows} == {"predict": 3, "update": 2}  # and the answer
+    row = found_in(FAULTS["a weight without a limit"], tmp_path)
+    assert row["why"] == "may take weights out of its range" and not row["alarms"]
 
 
 @FRAMA_C
@@ -208,6 +219,11 @@ FAULTS = {
     "inputs not checked": Fault("whole", STATE, "predict", "|| (e > (int32_t)m_most[0])", "|| false"),
     "labels not checked": Fault("whole", STATE, "update", "(y >= -M_LABEL_MOST) && (y <= M_LABEL_MOST)", "y <= M_LABEL_MOST"),
     "never full": Fault("whole", STATE, "update", "full = n == M_N_MAX", "full = n > M_N_MAX", answers=True),
+    # reals: weights, inputs
+    "a weight without a limit": Fault("nlms", FINITE, "update", "if (!(m_absolute(s->phi[k]) <= M_WEIGHT_LIMIT))", "if (!(m_absolute(s->phi[k]) <= 1e30f))"),
+    "infinite inputs": Fault("nlms", FINITE, "predict", "<= M_INPUT_MAX_ABS)", "<= 2.0f * FLT_MAX)"),
+    "NaN is taken": Fault("nlms", FINITE, "update", "if (!(m_absolute(x[j]) <= M_INPUT_MAX_ABS))", "if (m_absolute(x[j]) > M_INPUT_MAX_ABS)"),
+    "weights not checked before": Fault("nlms", FINITE, "update", "s->phi[k] = m_revised(s, k);", "s->phi[k] = m_revised(s, k); s->weights[0][k] = s->phi[k];"),
 }  # fmt: skip
 """Small changes of the C."""
 IN_ONE_BUILD = ("a loop beyond n", "not 0 or 1", "a count above its range")

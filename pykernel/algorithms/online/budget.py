@@ -6,7 +6,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
-from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone
+from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone, step_bearable
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
@@ -128,7 +128,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
         m.searches[0] = 0
     full = not fills(m) and n == len(m.v)
     propose(m)
-    if not (largest_step(m) <= m.alpha_limit):
+    if not step_bearable(m):
         return OnlineStatus.REFUSED_MULTIPLIER
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1

@@ -98,6 +98,18 @@ def largest_step(m: OnlineModel) -> Real:
 
 
 @kernel
+def step_bearable(m: OnlineModel) -> Bool:
+    """Whether each of the sample's multipliers is within its range."""
+    for o in range(len(m.error)):
+        if m.drafts:
+            if not (absolute(m.beta[m.n[0], o]) <= m.alpha_limit):
+                return False
+        elif not (absolute(m.step[o]) <= m.alpha_limit):
+            return False
+    return True
+
+
+@kernel
 def bearable(m: OnlineModel, r: Index) -> Bool:
     """Whether every multiplier, except that of r, is within its range."""
     if m.drafts:

@@ -1,7 +1,7 @@
 """A step down the gradient of a sample's squared error, in its multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
 
 from pykernel.algorithms.elementary import bounded
-from pykernel.algorithms.online.candidates import largest_step
+from pykernel.algorithms.online.candidates import step_bearable
 from pykernel.algorithms.online.hooks import share_of_nearest
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import OnlineModel, kept, settle
@@ -60,7 +60,7 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
     """Give the sample's multiplier to the nearest vector, or project the sample on all of them."""
     propose_gradient(m)
-    fits = largest_step(m) <= m.alpha_limit
+    fits = step_bearable(m)
     if close:
         shared = give_to_nearest(m)
         fits = fits and shared

@@ -18,7 +18,7 @@ from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.online import hooks
 from pykernel.algorithms.online.budget import budgeted, compare
-from pykernel.algorithms.online.candidates import largest_step
+from pykernel.algorithms.online.candidates import step_bearable
 from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH, limit_combination
 from pykernel.algorithms.online.posterior import (
     CovarianceFactor,
@@ -161,7 +161,7 @@ def propose(m: KrlsTModel) -> None:
 def adapt(m: KrlsTModel, close: Bool) -> Bool:
     """The posterior mean, with the sample projected on the vectors."""
     propose(m)
-    fits = largest_step(m) <= m.alpha_limit
+    fits = step_bearable(m)
     project_klms(m, m.n[0])
     return fits
 

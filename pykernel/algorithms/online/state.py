@@ -93,7 +93,7 @@ AGE_MOST = 1_000_000_000
 class Expansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
-    v: Real[N_MAX, DIM]  # expansion vectors
+    v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
     alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
     # triangles and symmetric matrices are packed, with room for the sample beside all vectors.

@@ -49,7 +49,7 @@ from pykernel.algorithms.subspace.state import (
 )
 from pykernel.algorithms.subspace.update import move, shorten
 from pykernel.algorithms.vectors import empty_from
-from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 REACH = Constant(1.99)
@@ -470,16 +470,6 @@ def forget_all(m: LabelledModel) -> None:
 
 
 @kernel
-def within(a: Real[...], n: Index, limit: Real) -> Bool:
-    """Whether every element is a number within the limit."""
-    for i in range(n):
-        # not "if (.. > limit)": NaN must fail
-        if not (absolute(a[i]) <= limit):
-            return False
-    return True
-
-
-@kernel
 def valid_subspace(m: OkfebModel) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places."""
     n = m.n[0]
@@ -491,9 +481,6 @@ def valid_subspace(m: OkfebModel) -> Bool:
     for i in range(len(m.v)):
         if i < n:
             pairs = pairs + i + 1
-        rows = within(m.a[i], len(m.a[0]), real(2) * m.row_limit)
-        if not rows:
-            return False
         if i >= n:
             if not empty_from(m.v[i], 0, len(m.v[0])):
                 return False

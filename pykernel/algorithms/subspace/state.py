@@ -94,7 +94,9 @@ class Subspace(Struct):
     """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
-    a: Real[N_MAX, RANK]  # A: a[i][j] is the weight of expansion vector i in column j of L
+    a: between(
+        Real[N_MAX, RANK], "-2 * row_limit", "2 * row_limit"
+    )  # A: a[i][j] is the weight of expansion vector i in column j of L
     # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     g: between(Real[TRIANGLE], "-element_limit", "element_limit")
     # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample beside all vectors

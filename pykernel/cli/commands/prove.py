@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     spec_file=SPEC,
     level=option(
         "--level",
-        value="state|snapshot|wild",
+        value="state|snapshot|wild|finite",
         text="The memory from which calls begin; may be repeated.",
         kind=list[str],
         without="state and snapshot",

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC6DBCA3Au)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF5592142u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1054,27 +1054,24 @@ static void flow_propose_gradient(flow_t *s)
     }
 }
 
-/* The sample's largest multiplier. */
-static float flow_largest_step(const flow_t *s)
+/* Whether each of the sample's multipliers is within its range. */
+static bool flow_step_bearable(const flow_t *s)
 {
-    float largest = 0.0f;
     FLOW_LOOP(52)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(52)
-        const float a = flow_absolute(flow_multiplier(s, s->n, o));
-        /* NaN counts as the largest */
-        if (!(a <= largest)) {
-            largest = a;
+        if (!(flow_absolute(s->beta[s->n][o]) <= FLOW_ALPHA_LIMIT)) {
+            return false;
         }
     }
-    return largest;
+    return true;
 }
 
 /* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
 static bool flow_adapt_gradient(flow_t *s, bool close)
 {
     flow_propose_gradient(s);
-    bool fits = flow_largest_step(s) <= FLOW_ALPHA_LIMIT;
+    bool fits = flow_step_bearable(s);
     if (close) {
         const bool shared = flow_give_to_nearest(s);
         fits = fits && shared;
@@ -1101,7 +1098,7 @@ static int32_t flow_insert(flow_t *s, const float x[FLOW_DIM])
     const int32_t n = s->n;
     const bool full = n == FLOW_N_MAX;
     flow_propose_gradient(s);
-    if (!(flow_largest_step(s) <= FLOW_ALPHA_LIMIT)) {
+    if (!flow_step_bearable(s)) {
         return FLOW_REFUSED_MULTIPLIER;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */

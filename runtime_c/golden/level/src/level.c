@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x17DD741Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA1C9B80Du)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -712,27 +712,24 @@ static void level_propose_gradient(level_t *s)
     }
 }
 
-/* The sample's largest multiplier. */
-static float level_largest_step(const level_t *s)
+/* Whether each of the sample's multipliers is within its range. */
+static bool level_step_bearable(const level_t *s)
 {
-    float largest = 0.0f;
     LEVEL_LOOP(28)
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(28)
-        const float a = level_absolute(level_multiplier(s, s->n, o));
-        /* NaN counts as the largest */
-        if (!(a <= largest)) {
-            largest = a;
+        if (!(level_absolute(s->beta[s->n][o]) <= LEVEL_ALPHA_LIMIT)) {
+            return false;
         }
     }
-    return largest;
+    return true;
 }
 
 /* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
 static bool level_adapt_gradient(level_t *s, bool close)
 {
     level_propose_gradient(s);
-    bool fits = level_largest_step(s) <= LEVEL_ALPHA_LIMIT;
+    bool fits = level_step_bearable(s);
     if (close) {
         const bool shared = level_give_to_nearest(s);
         fits = fits && shared;
@@ -758,7 +755,7 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     s->searches = 0;
     const bool full = n == LEVEL_N_MAX;
     level_propose_gradient(s);
-    if (!(level_largest_step(s) <= LEVEL_ALPHA_LIMIT)) {
+    if (!level_step_bearable(s)) {
         return LEVEL_REFUSED_MULTIPLIER;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */

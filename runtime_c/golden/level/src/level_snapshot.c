@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x17DD741Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA1C9B80Du)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -62,7 +62,7 @@
 #define LEVEL_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
-#define LEVEL_INPUT_MAX_ABS 1e+06f /* largest |x_j| that is accepted */
+#define LEVEL_SCALED_LIMIT 1.01e+06f /* no number of a scaled input is beyond this */
 #define LEVEL_ALPHA_FLOOR 7.888609e-31f
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
@@ -167,18 +167,13 @@ static inline float level_snapshot_settle(float a)
     return a;
 }
 
-/* Whether vectors are within their limits, multipliers not too small, and unused places zero.  O(N D). */
+/* Whether multipliers are not too small, and unused places zero.  O(N D). */
 static bool level_snapshot_valid_vectors(level_stored_t *stored)
 {
     const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
-    const float limit = LEVEL_INPUT_MAX_ABS;
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
             if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) != 0.0f)) {
-                return false;
-            }
-            /* not "if (.. > limit)": NaN must fail */
-            if (!(level_snapshot_absolute(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j)) <= limit)) {
                 return false;
             }
         }
@@ -213,6 +208,16 @@ static bool level_snapshot_keeps(level_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
+    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+        for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            if (!(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) >= -LEVEL_SCALED_LIMIT)) {
+                return false;
+            }
+            if (!(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) <= LEVEL_SCALED_LIMIT)) {
+                return false;
+            }
+        }
+    }
     for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
         for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
             if (!(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)

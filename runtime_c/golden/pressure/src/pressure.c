@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3F1DFAEEu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9300C3CCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -457,27 +457,24 @@ static void pressure_propose_gradient(pressure_t *s)
     }
 }
 
-/* The sample's largest multiplier. */
-static double pressure_largest_step(const pressure_t *s)
+/* Whether each of the sample's multipliers is within its range. */
+static bool pressure_step_bearable(const pressure_t *s)
 {
-    double largest = 0.0;
     PRESSURE_LOOP(11)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
         PRESSURE_TURN(11)
-        const double a = pressure_absolute(pressure_multiplier(s, s->n, o));
-        /* NaN counts as the largest */
-        if (!(a <= largest)) {
-            largest = a;
+        if (!(pressure_absolute(s->step[o]) <= PRESSURE_ALPHA_LIMIT)) {
+            return false;
         }
     }
-    return largest;
+    return true;
 }
 
 /* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);
-    bool fits = pressure_largest_step(s) <= PRESSURE_ALPHA_LIMIT;
+    bool fits = pressure_step_bearable(s);
     if (close) {
         const bool shared = pressure_give_to_nearest(s);
         fits = fits && shared;
@@ -505,7 +502,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     const int32_t n = s->n;
     const bool full = n == PRESSURE_N_MAX;
     pressure_propose_gradient(s);
-    if (!(pressure_largest_step(s) <= PRESSURE_ALPHA_LIMIT)) {
+    if (!pressure_step_bearable(s)) {
         return PRESSURE_REFUSED_MULTIPLIER;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x3F1DFAEEu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9300C3CCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -62,7 +62,7 @@
 #define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
-#define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
+#define PRESSURE_SCALED_LIMIT 1010000.0 /* no number of a scaled input is beyond this */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
@@ -168,20 +168,14 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Whether vectors are within their limits, multipliers not too small, and unused places zero.  O(N D). */
+/* Whether multipliers are not too small, and unused places zero.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
-    const double limit = PRESSURE_INPUT_MAX_ABS;
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
             if ((i >= n)
                     && (pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM) + j) != 0.0)) {
-                return false;
-            }
-            /* not "if (.. > limit)": NaN must fail */
-            if (!(pressure_snapshot_absolute(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
-                    + j)) <= limit)) {
                 return false;
             }
         }
@@ -215,6 +209,18 @@ static bool pressure_snapshot_keeps(pressure_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
+    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        for (int32_t j = 0; j < PRESSURE_DIM; j++) {
+            if (!(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
+                    + j) >= -PRESSURE_SCALED_LIMIT)) {
+                return false;
+            }
+            if (!(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
+                    + j) <= PRESSURE_SCALED_LIMIT)) {
+                return false;
+            }
+        }
+    }
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
         for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
             if (!(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
