@@ -91,6 +91,7 @@ def look(folder):
         clear(folder / path)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("write", WRITES)
 def test_the_next_run_finds_all_old_files_or_all_new_ones(write, tmp_path, exhaustive):
     begin, folder, whole = tmp_path / "begin", tmp_path / "folder", tmp_path / "whole"

@@ -77,6 +77,7 @@ def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tm
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(TASKS) + 1
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("processes", [False, True])
 def test_a_dask_cluster_gives_the_same(reference, tmp_path, processes):

@@ -177,7 +177,7 @@ def pointer(array):
     return ctypes.c_void_p(array.ctypes.data)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", LEARNERS)
 def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
     model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
@@ -236,6 +236,7 @@ def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
     assert report.figures["state_hash"] != fresh.figures["state_hash"]
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("content", "labels"),
     [

@@ -122,10 +122,8 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 USUAL: dict[str, dict[str, Any]] = {
     "flow: klms, mklms, 16 vectors, 3 inputs": read("runtime_c/golden/flow.toml"),
-    "level: klms, fklms, 24 vectors, 2 inputs": read("runtime_c/golden/level.toml"),
     "default, 6 inputs": {"input": {"dim": 6}},
     "int16 default, 6 inputs": WHOLE | {"input": {"dim": 6, "max_abs": 4.0}},
-    "bicycles: [signal], lags": read("examples/signals/bicycles.toml"),
 }
 """Models of usual sizes."""
 PROGRAMS = SMALL | USUAL

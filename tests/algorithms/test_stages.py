@@ -190,7 +190,7 @@ def test_noise_is_estimated_by_what_the_model_leaves(center: bool, exhaustive: b
     learning = {"rule": "krls-t", "forgetting": 0.999}
     spec = make_spec(content | {"learning": learning | {"noise": "auto"}})
     model = HostModel(spec)
-    x, y = stream_of(600 if exhaustive else 350, 1)
+    x, y = stream_of(600, 1)
     y = y[:, 0] - (0 if center else 40)
     left = power = 0.0
     count, noises = 0, [0.1]

@@ -279,6 +279,7 @@ def assembly(text: str, triple: str, cpu: str) -> str:
     return target.emit_assembly(module)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("triple", "cpu", "fused"),
     [

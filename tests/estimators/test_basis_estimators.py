@@ -164,6 +164,7 @@ def test_a_linear_model_of_features_goes_to_the_device_with_the_scaler(labels):
     assert np.abs(features.predict(x) - pipeline[:2].transform(x)).max() < 1e-10
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("criterion", ["columns", "kurtosis"])
 def test_sparse_directions_go_to_the_device_as_a_frozen_expansion(criterion, one_compiler):
     """Coefficients of kernel values, whose magnitudes add up to 1: so float32 loses nothing beyond its own roundings."""

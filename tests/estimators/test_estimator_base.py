@@ -103,6 +103,7 @@ def test_questions_before_fit_are_told_so(kind):
     assert asked
 
 
+@pytest.mark.in_turn
 @pytest.mark.filterwarnings("ignore:.*and a linear model's")  # which is as good here
 @pytest.mark.parametrize("kind", ALL)
 def test_notebooks_and_pipelines_show_it(kind):

@@ -256,6 +256,7 @@ def test_parameters_count_from_the_next_fit(stream):
     assert model.fit(x, y).status_counts_["ADDED"] == 6
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("case", MODELS)
 def test_copies_go_on_as_the_original(stream, case):
     x, y = stream
@@ -744,6 +745,7 @@ def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", MODELS)
 def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
     x, y = stream
@@ -848,6 +850,7 @@ def test_a_pipeline_goes_on_learning_from_raw_inputs(rule, scaler):
     assert own.predict(z).std() > 0.1 and pipeline[-1].model_.predict(z[:3]).tolist() != own.predict(z[:3]).tolist()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", ["krls-t", "raw"])
 def test_a_pipelines_c_continues_with_the_same_bytes(rule):
     frame, y = raw_samples(100)

@@ -446,6 +446,7 @@ def test_what_is_left_open_is_derived():
         polynomial.sigma_  # noqa: B018
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "kind, data, worst",
     [
@@ -699,6 +700,7 @@ def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
     assert len(select("krr", x, Targets.of_values(y), GIVEN["polynomial cosine"]).widths) == 9
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", ALL)
 def test_a_mercer_kernel_is_a_parameter_like_others(kind):
     x, y = samples(labels_of(kind)[0])

@@ -401,6 +401,7 @@ def test_features_approximate_the_kernel_within_the_reported_bounds(stream, case
     assert model.get_feature_names_out().tolist() == [f"{type(model).__name__.lower()}{i}" for i in range(z.shape[1])]
 
 
+@pytest.mark.exhaustive
 def test_one_pass_comes_near_to_the_batch():
     x, _ = load_digits(return_X_y=True)
     x = x[np.random.default_rng(0).permutation(len(x))] / 16
@@ -424,6 +425,7 @@ def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream
     assert np.abs(model.predict(x) - expected).max() < 1e-9
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("case", MODELS)
 def test_copies_go_on_as_the_original(stream, case):
     x, y = stream

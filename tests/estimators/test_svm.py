@@ -209,6 +209,7 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
     assert clone(SupportVectorClassifier(C=[1, 2])).get_params()["C"] == [1, 2]
 
 
+@pytest.mark.exhaustive
 def test_the_page_tells_the_truth() -> None:
     codes, texts = (
         re.findall(rf"^```{kind}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -64,6 +64,7 @@ def test_the_device_says_what_the_estimator_says(classes: int, precision: str, e
     assert (check if exhaustive else in_one_build)(spec, samples=300).ok
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_whole_numbers_are_judged_by_the_devices_bits(classes: int) -> None:
     """Errors on samples left out are of the device's functions: each is one of its units, and so are those of all samples."""
@@ -100,6 +101,7 @@ def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:
     assert np.allclose(np.asarray(host.predict(x)).ravel(), pipeline.predict(x), atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_trained_vectors_beat_chosen_ones() -> None:
     """Digits: eight trained vectors err less than 32 that are chosen; breast cancer: as little as the best of chosen ones."""
     x, y = load_digits(return_X_y=True)

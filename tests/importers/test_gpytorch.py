@@ -104,6 +104,7 @@ def test_without_a_likelihood_the_variance_is_that_of_the_function():
     assert noise > 0.01 and np.abs(found + noise - variance).max() <= 1e-11
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("variance", [False, True])
 def test_the_c_is_the_same(variance):
     kernel, *_, state = CASES["matern52"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import io
 import json
 import math
@@ -211,7 +212,7 @@ def covering(names):
             yield pytest.param(name, precision, marks=marks, id=f"{name}-{precision}")
 
 
-@pytest.mark.in_turn
+@pytest.mark.in_turn(2)
 @pytest.mark.filterwarnings(COARSE)
 @pytest.mark.parametrize(("name", "precision"), [*covering(ALL)])
 def test_values_and_classes_are_scikit_learns(name, precision):
@@ -233,7 +234,7 @@ def test_values_and_classes_are_scikit_learns(name, precision):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "precision"), [*covering(FOLDED)])
-@pytest.mark.in_turn
+@pytest.mark.in_turn(2)
 def test_what_is_folded_computes_what_scikit_learn_does(name, precision):
     """Values by the bound of the page, in the sum of the spec's own terms; classes and probabilities too."""
     estimator, held = fitted(name)
@@ -559,6 +560,7 @@ POSTERIORS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", POSTERIORS, ids=lambda kernel: str(kernel)[:30])
 def test_the_variance_of_a_gaussian_process_is_that_of_scikit_learn(kernel, precision):
@@ -806,23 +808,25 @@ def test_what_is_for_other_models_is_refused():
 # ------------------------------------------------------------------------------------------------------------ skops
 
 
+@functools.cache
 def own_machines():
     """pykernel's own, as they are and on a basis, with a width that was chosen and with one that was given."""
-    x, _, y = data()
+    (x, _, y), machines = data(), []
     for kind, target in ((KernelRidgeRegressor, "numbers"), (LSSVMRegressor, "numbers"), (KernelRidgeClassifier, "two"),
                          (LSSVMClassifier, "three"), (KernelFisherClassifier, "three")):  # fmt: skip
         for how in ({}, {"sigma": 1.0, "ridge": 0.1}, {"basis": 20}):
-            yield scaled(kind(**how)).fit(x, y[target])
+            machines.append(scaled(kind(**how)).fit(x, y[target]))
     for kind, target in ((SupportVectorRegressor, "numbers"), (SupportVectorClassifier, "three")):
-        yield scaled(kind(sigma=1.0, basis=20)).fit(x, y[target])
+        machines.append(scaled(kind(sigma=1.0, basis=20)).fit(x, y[target]))
     quick = {"ridge": 1e-3, "max_iter": 20, "n_init": 1}
     for kind, target in ((TrainedKernelRegressor, "numbers"), (TrainedKernelClassifier, "three")):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a linear model is as good
-            made = scaled(kind(6, **quick)).fit(x, y[target])
-        yield made
+            machines.append(scaled(kind(6, **quick)).fit(x, y[target]))
+    return machines
 
 
+@functools.cache
 def of_raw_samples():
     """A pipeline of raw samples, whose features are of few of them."""
     x, _, y = data()
@@ -849,7 +853,7 @@ def asked_of(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SAVED)
-@pytest.mark.in_turn
+@pytest.mark.in_turn(2)
 def test_a_skops_file_is_the_estimator(name, tmp_path):
     estimator = SAVED[name]()
     path = tmp_path / "gate.skops"
@@ -870,12 +874,15 @@ def test_pykernels_own_machines_are_read_from_skops(tmp_path):
     assert raw == from_sklearn(of_raw_samples(), "m", precision="float64") and raw.signal.window == 4
 
 
+@functools.cache
+def all_saved():
+    return [make() for make in SAVED.values()]
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_every_type_that_is_read_is_saved_above():
     """The table of types has no entry that no file was read with; what is read at all is refused if not in the table."""
-    saved = set().union(
-        *(asked_of(make()) for make in SAVED.values()), *map(asked_of, [*own_machines(), of_raw_samples()])
-    )
+    saved = set().union(*map(asked_of, [*all_saved(), *own_machines(), of_raw_samples()]))
     assert import_sklearn.types() <= saved
 
 
@@ -891,7 +898,7 @@ def test_files_may_ask_for_just_those_of_our_estimators_that_say_what_they_compu
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # with old versions
 def test_an_estimator_has_nothing_that_hides_what_its_class_has():
     """So that a file's estimator that has is refused."""
-    for estimator in (*(make() for make in SAVED.values()), *own_machines(), of_raw_samples()):
+    for estimator in (*all_saved(), *own_machines(), of_raw_samples()):
         for _, part in import_sklearn.steps_of(estimator):
             assert not (vars(part).keys() & set(dir(type(part)))) - {"positive"}
 
@@ -1331,10 +1338,10 @@ ODD = (
 @pytest.mark.filterwarnings("ignore")
 def test_any_attribute_may_be_anything(tmp_path, exhaustive):
     """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
-    rng, whole = np.random.default_rng(0), [*(copy.deepcopy(make()) for make in SAVED.values()), *own_machines()]
+    rng, whole = np.random.default_rng(0), [*all_saved(), *own_machines()]
     whole.append(of_raw_samples())
     x, path, read = data()[1][:10], tmp_path / "m.skops", 0
-    for _ in range(20_000 if exhaustive else 80):
+    for _ in range(20_000 if exhaustive else 40):
         estimator = copy.deepcopy(whole[rng.integers(len(whole))])
         parts = [estimator, *(part for _, part in import_sklearn.steps_of(estimator))]
         part = parts[rng.integers(len(parts))]

@@ -28,6 +28,7 @@ def ram_of(spec: Any) -> int:
     return int(figures["state_bytes"] + figures["work_bytes"])
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_ram_is_known_before_there_is_c(precision: str) -> None:
     size = 8 if precision == "float64" else 4
@@ -51,6 +52,7 @@ SIZES: list[tuple[int, int | list[str]]] = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("dim", [1, 6, 9])
 def test_the_ram_of_monitors_is_known_before_there_is_c(precision: str, dim: int) -> None:
@@ -65,6 +67,7 @@ def test_the_ram_of_monitors_is_known_before_there_is_c(precision: str, dim: int
     assert make_spec(base | {"target": {"ram": ram - 1}}).learning.components == least
 
 
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_ram_of_waves_is_known_before_there_is_c(precision: str, dim: int, label: int | list[str]) -> None:

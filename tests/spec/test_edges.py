@@ -116,6 +116,7 @@ def test_every_rule_has_a_model_in_every_precision() -> None:
     assert {stage for *model, stage in MODELS if content_of(*model, stage) is not None} == set(STAGES)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("precision", ["float32", "float64", "int16"])
 def test_one_number_at_an_edge_is_refused_in_a_sentence_or_computed(precision: str, exhaustive: bool) -> None:
     taken = tried = 0
