@@ -161,8 +161,9 @@ def sentence(found: list[Point]) -> str:
     larger = listed(compared(found, mine, by_emlearn, lambda p: p.flash))
     smaller = listed(compared(found, "network, by hand", mine, lambda p: p.flash))
     text = (
-        f"In the median of several splits, a network of {SIZE} hidden units errs less than {SIZE} trained vectors on {better}. Its C "
-        f"by emlearn takes more flash on {larger}; by hand it takes less on {smaller} ([fronts](docs/benchmarks.md#fronts))."
+        f"In the median of several splits of the data, a network of {SIZE} hidden units has less error than {SIZE} trained vectors on "
+        f"{better}. emlearn's C of the network takes more flash on {larger}, hand-written C takes less on {smaller} "
+        "([fronts](docs/benchmarks.md#fronts))."
     )
     return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)) + "\n"
 
