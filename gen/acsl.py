@@ -95,13 +95,16 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
         found = [f"split {printed(index)};" for index in _places(node.value)]
     if isinstance(node, Assign) and _counted(node, f):
         found.append(f"split {printed(node.value)};")
-    found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
+    if not _becomes_several(node):
+        found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
 
 
-def after(node: Statement, printed: Printed, real: str) -> list[str]:
-    """Annotations that stand behind a statement, such as ``if (!(x >= limit)) { return }``.  real: the C type of x."""
-    merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
+def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
+    """Annotations that stand between two statements, such as ``if (!(x >= limit)) { return }`` and the next.  real: the C type of x."""
+    merged = list[str]()
+    if not (_becomes_several(node) or _becomes_several(following)):
+        merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
@@ -109,6 +112,11 @@ def after(node: Statement, printed: Printed, real: str) -> list[str]:
             case Binary(op="or") as either:
                 return [*(text for part in _parts(either, "or") for text in _unless(part, printed, real)), *merged]
     return merged
+
+
+def _becomes_several(node: Statement | None) -> bool:
+    """Whether Frama-C makes several statements of a declaration: it takes no annotation of a split there."""
+    return isinstance(node, Assign) and node.declares and any(isinstance(each, Choice) for each in walk(node.value))
 
 
 def _unless(part: Expr, printed: Printed, real: str) -> list[str]:

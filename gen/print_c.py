@@ -376,7 +376,7 @@ class Printer:
 
     def block(self, body: tuple[Statement, ...], depth: int) -> list[str]:
         lines: list[str] = []
-        for statement in body:
+        for statement, after in zip(body, (*body[1:], None), strict=True):
             indent = "    " * depth
             if statement.above:
                 lines += comment_block(self.said("\n".join(statement.above)), indent)
@@ -389,7 +389,7 @@ class Printer:
                 lines += comment_block(self.said(statement.beside), indent)
             lines += [first, *others]
             if self.annotated:
-                lines += annotated(acsl.after(statement, self.expression, self.real), indent)
+                lines += annotated(acsl.after(statement, after, self.expression, self.real), indent)
         return lines
 
     def statement(self, node: Statement, depth: int) -> list[str]:

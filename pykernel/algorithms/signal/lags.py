@@ -62,11 +62,11 @@ def skip(m: SignalModel, missing: Index) -> None:
     if not m.has_periods:
         return
     for p in range(len(m.clock)):
+        # each below its period, and a sum below twice: no sum overflows
         rest = missing - m.period[p] * quotient(missing, m.period[p])
         if rest > 0 and rest < m.period[p]:
-            # compared before they are added: no sum overflows, whatever the clock is
-            ahead = m.period[p] - rest
-            m.clock[p] = m.clock[p] - ahead if m.clock[p] >= ahead else m.clock[p] + rest
+            moved = m.clock[p] + rest
+            m.clock[p] = moved - m.period[p] if moved >= m.period[p] else moved
 
 
 @kernel

@@ -70,7 +70,7 @@ class Signal(Struct):
     sum4: Real[CHANNELS]
     sum12: Real[PAIRS]
     raw_kept: Real[RAW_KEPT, CHANNELS]  # the latest raw samples; the oldest is at raw_at
-    clock: Index[PERIODS]  # samples since each period began
+    clock: between(Index[PERIODS], 0, 2**24 - 1)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
     block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered will be put
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
