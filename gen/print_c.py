@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import textwrap
 import unicodedata
@@ -376,7 +377,7 @@ class Printer:
 
     def block(self, body: tuple[Statement, ...], depth: int) -> list[str]:
         lines: list[str] = []
-        for statement, after in zip(body, (*body[1:], None), strict=True):
+        for statement, after in itertools.zip_longest(body, body[1:]):
             indent = "    " * depth
             if statement.above:
                 lines += comment_block(self.said("\n".join(statement.above)), indent)
