@@ -37,7 +37,7 @@ STATES, BYTES = 5, 3
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
 FLOATS = "prove_floats.h"
-"""A header that the analysis includes first at the level "finite"."""
+"""A header that the analysis includes first."""
 
 
 @dataclass(frozen=True)

@@ -600,7 +600,7 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 
 @contextlib.contextmanager
 def working(title: str | None, steps: int = 1, done: int = 0) -> Iterator[Callable[[], None]]:
-    """Show a progress bar, if standard error is a terminal, and give the function that is called after each step.
+    """Show how far the work is, as ``_Bar`` does, and give the function that is called after each step.
 
     done: how many of the steps are already done.  Without a title nothing is shown.
     """

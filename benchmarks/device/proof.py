@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
 from pykernel.files import whole_file
 from pykernel.spec.model import make_spec
-from pykernel.workflows.prove import prove
+from pykernel.workflows.prove import Proved, prove
 
 PAGE = ROOT / "docs" / "proof.md"
 LEVELS = ("state", "snapshot", "wild")
@@ -129,44 +129,34 @@ USUAL: dict[str, dict[str, Any]] = {
 PROGRAMS = SMALL | USUAL
 
 
-FEW: dict[str, Any] = {"kernel": {"sigma": 1.0}}
 FINITE: dict[str, dict[str, Any]] = {
-    "klms, nt": PROGRAMS["klms, nt"],
-    "klms, nt, 2 outputs": PROGRAMS["klms, nt"] | {"label": {"outputs": 2}},
+    "klms, nt": SMALL["klms, nt"],
+    "klms, nt, 2 outputs": SMALL["klms, nt"] | {"label": {"outputs": 2}},
     "klms, at": online("klms", "at"),
-    "knlms": online("knlms"),
-    "nlms": TWO | {"learning": {"rule": "nlms"}},
-    "expansion-nlms": TWO | FEW | {"learning": {"rule": "expansion-nlms"}, "expansion": {"vectors": VECTORS}},
-    "expansion-rls": TWO | FEW | {"learning": {"rule": "expansion-rls"}, "expansion": {"vectors": VECTORS}},
-    "frozen": FROZEN,
-    "frozen, products": PROGRAMS["frozen, products"],
-    "spectrum-nlms": TWO | FEW | {"learning": {"rule": "spectrum-nlms", "features": 4}},
-    "spectrum-softmax": TWO
-    | FEW
-    | {"learning": {"rule": "spectrum-softmax", "features": 4}, "label": {"classes": ["a", "b", "c"]}},
-    "spectrum-ekf": TWO | FEW | {"learning": {"rule": "spectrum-ekf", "features": 4}},
-    "rls": PROGRAMS["rls"],
-    "klms, mklms": PROGRAMS["klms, mklms"],
-    "default": PROGRAMS["default, n_max"],
-    "[novelty] alone": PROGRAMS["[novelty] alone"],
+    **{
+        name: SMALL[name] for name in ("knlms", "nlms", "expansion-nlms", "expansion-rls", "frozen", "frozen, products")
+    },
+    **{name: SMALL[name] for name in ("spectrum-nlms", "spectrum-softmax")},
+    "spectrum-ekf": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-ekf", "features": 4}},
+    **{name: SMALL[name] for name in ("rls", "klms, mklms", "default, n_max", "[novelty] alone")},
 }
 """Programs of the level "finite"."""
 
 
-def measure_finite(program: str, timeout: float) -> dict[str, Any]:
-    found = prove(make_spec({"name": "m", **FINITE[program]}), level="finite", timeout=timeout)
-    row = {
-        "program": program,
+def counted(found: Proved) -> dict[str, Any]:
+    return {
         "calls": len(found.rows),
         "alarms": len(found.alarms),
         "ranges": sum(row["ranges"] for row in found.rows),
         "proved": sum(row["proved_ranges"] for row in found.rows),
         "seconds": f"{found.seconds:.0f}",
-        "left": "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"]),
-        "config_hash": found.config_hash,
     }
-    print(row, flush=True)
-    return row
+
+
+def measure_finite(program: str, timeout: float) -> dict[str, Any]:
+    found = prove(make_spec({"name": "m", **FINITE[program]}), level="finite", timeout=timeout)
+    left = "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"])
+    return {"program": program, **counted(found), "left": left, "config_hash": found.config_hash}
 
 
 def table_finite(rows: Rows) -> str:
@@ -186,17 +176,8 @@ def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
     if level == "snapshot" and not spec.program.persistent:
         return None
     found = prove(spec, level=level, timeout=timeout)
-    return {
-        "program": program,
-        "level": level,
-        "calls": len(found.rows),
-        "alarms": len(found.alarms),
-        "ranges": sum(row["ranges"] for row in found.rows),
-        "proved": sum(row["proved_ranges"] for row in found.rows),
-        "seconds": f"{found.seconds:.0f}",
-        "not_proved": " ".join(row["call"] for row in found.rows if not row["proved"]),
-        "config_hash": found.config_hash,
-    }
+    left = " ".join(row["call"] for row in found.rows if not row["proved"])
+    return {"program": program, "level": level, **counted(found), "not_proved": left, "config_hash": found.config_hash}
 
 
 def kept(path: Path, row: dict[str, Any]) -> None:
@@ -250,8 +231,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = given.output / "data" / ("finite.csv" if given.finite else "proof.csv")
     if given.finite:
         for program in given.only or FINITE:
-            rows = [measure_finite(program, given.timeout)]
-            save(path, merged(path, rows, "program", [program], list(FINITE)))
+            row = measure_finite(program, given.timeout)
+            save(path, merged(path, [row], "program", [program], list(FINITE)))
+            print(row, flush=True)
     else:
         for level in given.level:
             for program in given.only or PROGRAMS:
