@@ -245,3 +245,77 @@ class Course:
             "mean": np.where(answered > 0, table[:, 2 : 2 + k] / np.maximum(answered, 1), np.nan),
             "largest": np.where(answered > 0, table[:, 2 + k : 2 + 2 * k], np.nan),
         }
+
+
+class Envelope:
+    """The least and the largest of some numbers over a stream of any length: of each row, or of windows of rows."""
+
+    def __init__(self, names: Sequence[str], most: int = 10_000) -> None:
+        self.names = tuple(names)
+        self.kept = Windows(0, 2 * len(self.names), 0, most)
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the next rows, (rows, numbers), NaN where there is none."""
+        there = np.where(np.isfinite(values), values, np.nan)
+        self.kept.add(np.column_stack([there, -there]))
+
+    def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows, and the largest and the least values, (windows, numbers); None for the least ones if a window is one row."""
+        k, spacing = len(self.names), self.kept.spacing
+        high, low = self.kept.table[:, :k], -self.kept.table[:, k:]
+        return np.arange(len(high)) * float(spacing), high, None if spacing == 1 else low
+
+
+class Ranges:
+    """What the columns of a table hold, over a stream of any length."""
+
+    def __init__(self, names: Sequence[str], most: int = 120) -> None:
+        self.names, self.rows = tuple(names), 0
+        k = len(self.names)
+        self.kept = Windows(2 * k, 2 * k, 0, most)  # numbers there, and their sums; largest, and least
+        self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the next rows, (rows, columns); NaN where a cell is empty."""
+        there = np.isfinite(values)
+        some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
+        self.rows += len(values)
+        self.kept.add(np.column_stack([there, held, some, -some]))
+        count = there.sum(axis=0)
+        mean = held.sum(axis=0) / np.maximum(count, 1)
+        squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
+        total = self._count + count
+        part = count / np.maximum(total, 1)
+        self._squares += squares + (mean - self._mean) ** 2 * self._count * part
+        self._mean += (mean - self._mean) * part
+        self._count = total
+
+    def report(self) -> list[dict[str, Any]]:
+        """For each column: the least and the largest number, mean, deviation, the number of gaps, and the drift: the mean
+        of the last third of the rows minus that of the first third, in deviations; None where there is none.
+        """
+        k, table = len(self.names), self.kept.table
+        thirds = [part.sum(axis=0) for part in (table[: len(table) // 3, : 2 * k], table[-(len(table) // 3) :, : 2 * k])]
+        found = []
+        for i, name in enumerate(self.names):
+            count = int(self._count[i])
+            deviation = math.sqrt(self._squares[i] / count) if count else 0.0
+            counts, sums = [part[i] for part in thirds], [part[k + i] for part in thirds]
+            moved = min(counts) > 0 and deviation > 0 and len(table) > 2
+            found.append(
+                {
+                    "name": name,
+                    "least": -float(np.nanmax(table[:, 3 * k + i])) if count else None,
+                    "largest": float(np.nanmax(table[:, 2 * k + i])) if count else None,
+                    "mean": float(self._mean[i]) if count else None,
+                    "deviation": deviation if count else None,
+                    "gaps": self.rows - count,
+                    "drift": float((sums[1] / counts[1] - sums[0] / counts[0]) / deviation) if moved else None,
+                }
+            )
+        return found
+
+    def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each column: the least and the largest numbers of windows of rows."""
+        k, table = len(self.names), self.kept.table
+        return [(-table[:, 3 * k + i], table[:, 2 * k + i]) for i in range(k)]

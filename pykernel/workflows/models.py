@@ -46,6 +46,32 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
 
 
+def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
+    """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
+
+    parts: name, bytes, and what it holds.  told: after what the model has this state.
+    """
+    from pykernel.gen.model import identity
+    from pykernel.gen.project import state_hash
+    from pykernel.host.simple import simple_bytes
+
+    whose = identity(spec)
+    there = spec.memory(whose.drop)
+    docs = {struct.__name__: (struct.__doc__ or "").strip().splitlines()[0] for struct in spec.program.structs}
+    parts, before = [], 0
+    for name, end in there.layout.ends.items():
+        if end > before:
+            parts.append((name, end - before, docs[name]))
+        before = max(before, end)
+    state = spec.program.state_bytes(there.layout)
+    found = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
+    found |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
+    if memory is not None:
+        there.copy_from(memory)
+        found |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": told}
+    return found
+
+
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     """The spec of a fitted pipeline, for the pipeline's inputs; with the learned state, if its model learns sample by
     sample.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, need_matplotlib, option
-from pykernel.files import all_or_none, need_not_data, open_data, whole_file
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.files import all_or_none, need_different, need_not_data, open_data, whole_file
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
-from pykernel.host.samples import BATCH, Batch, require_columns, samples_of, with_last_label
+from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, with_last_label
+from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, delay_of, steps_of
-from pykernel.host.simulate import Monitoring, Simulation
+from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.given import is_report, need_picture, stated
+from pykernel.workflows.models import Fitted, inside, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
+    from pykernel.report.page import Report
 
     Recording = str | Path | tuple[ArrayLike, ArrayLike]
 
@@ -40,6 +44,15 @@ class Simulated:
     report: dict[str, Any]
     simulation: Simulation | Monitoring
     warnings: list[str]
+    seen: Seen
+
+    @property
+    def page(self) -> Report:
+        """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
+        return _page(self.report, self.simulation, self.seen)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def measure(self) -> str:
@@ -106,7 +119,7 @@ def simulate(
     refresh_every, train_every : int
         After so many rows the model is refreshed, after so many labels it is trained; 0 for never.
     output, plot : path, optional
-        A CSV file of each row's answer, and a picture of the errors over time.
+        A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
     watch : Watch
         Who is told how far the work is.
 
@@ -121,10 +134,11 @@ def simulate(
     for path in (answers, picture):
         if recording.path is not None:
             need_not_data(path, recording.path)
-    if picture is not None:
-        need_matplotlib()
+    need_picture(picture)
+    need_different([answers, picture])
     simulation = _begin(spec, delay, refresh_every, train_every)
-    gaps, raw = _run(spec, recording, simulation, answers, picture, watch)
+    seen = Seen(spec, simulation, stated(locals(), simulate))
+    gaps, raw = _run(spec, recording, simulation, answers, picture, watch, seen)
     files = {"output": answers, "plot": picture}
     try:
         with watch.progress(None) as show:
@@ -138,7 +152,9 @@ def simulate(
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
-    return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
+    if is_report(picture):
+        _page(report, simulation, seen).write(picture)  # type: ignore[arg-type]
+    return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])], seen)
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
@@ -231,6 +247,119 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)
 
 
+DRAWN = 20_000
+"""About how many numbers the figure of forecasts has, together."""
+LATEST = 200
+"""How many windows the second figure of forecasts has."""
+LABELS = 6
+"""Most labels whose forecasts are drawn."""
+
+
+class Seen:
+    """What a report shows of a recording's rows: the table as it was read, forecasts and truth.
+
+    asked: the arguments that were given.
+    """
+
+    def __init__(self, spec: Spec, simulation: Simulation | Monitoring, asked: dict[str, Any]) -> None:
+        self.spec, self.asked = spec, asked
+        numbers = isinstance(simulation, Simulation) and not simulation.classes
+        labels = list(simulation.labels) if numbers and not spec.forecasts else []  # type: ignore[union-attr]
+        columns = spec.sample_columns or [f"input {j}" for j in range(spec.dim)]
+        self.table, self._labelled = Ranges([*columns, *labels]), bool(labels)
+        self.shown = list(simulation.labels)[:LABELS] if numbers else []  # type: ignore[union-attr]
+        names = [f"{what} {label}" for label in self.shown for what in ("truth", "forecast")]
+        self.forecasts = Envelope(names, DRAWN // max(1, len(names)))
+
+    def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The same batches, of which the columns are noted."""
+        for batch in batches:
+            self.table.add(np.column_stack([batch.x, *([batch.y] if self._labelled else [])]).astype(np.float64))
+            yield batch
+
+    def answer(self, steps: list[Steps]) -> None:
+        """Note answers and labels of the next rows."""
+        if not self.shown or not steps:
+            return
+        truth, said = (
+            np.concatenate([as_table(part)[:, : len(self.shown)] for part in parts])
+            for parts in ([step.labels for step in steps], [step.predictions for step in steps])
+        )
+        self.forecasts.add(np.stack([truth, said], axis=2).reshape(len(truth), -1).astype(np.float64))
+
+
+def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Report:
+    """The report for people."""
+    from pykernel.report import sections
+    from pykernel.report.figures import Lane, Line, Plot, Span
+
+    spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
+    drawn: dict[str, Any] = {"rule": spec.learning.rule}
+    if isinstance(simulation, Monitoring):
+        course, warm = simulation.course.curves(), _warm(simulation)
+        alarms, blamed = _alarms(simulation)
+        there = {name: values[course["row"] >= warm] for name, values in course.items()}
+        at, names = there["row"], simulation.course.names
+        lines = [Line(f"{name}, mean", at, there["mean"][:, i], "c6" if blamed else f"c{i % 9}") for i, name in enumerate(names)]
+        if np.isfinite(there["threshold"]).any():
+            lines += [Line("threshold", at, there["threshold"], "c1"), Line("level, highest", at, there["level"], "model")]
+        else:
+            lines += [Line(f"{name}, largest", at, there["largest"][:, i], f"c{(i + len(names)) % 9}") for i, name in enumerate(names)]
+        lanes = [Lane(name, rows) for name, rows in blamed.items()]
+        note = f"after the warm-up of {warm:,} {unit}s" if warm else ""
+        drawn["course"] = [Plot("Level, threshold and alarms" if alarms else "Answers", unit, spec.program.asks, lines, lanes=lanes, zero=True, note=note)]
+    else:
+        at, errors = simulation.errors.curve()
+        drawn["errors"] = at, dict(zip(simulation.errors.names, errors.T, strict=True))
+        rows, high, low = seen.forecasts.lines()
+        drawn["forecasts"] = []
+        for i, label in enumerate(seen.shown):
+            lines = [
+                Line(name, rows, high[:, 2 * i + k], kind, None if low is None else low[:, 2 * i + k])
+                for k, (name, kind) in enumerate((("truth", "truth"), ("forecast", "model thin")))
+            ]
+            drawn["forecasts"].append(Plot(f"{label}: all {unit}s", unit, label, lines))
+            if len(rows) > 2 * LATEST:
+                latest = [each.latest(LATEST) for each in lines]
+                drawn["forecasts"].append(Plot(f"{label}: the end", unit, label, latest))
+        if simulation.coverage is not None and len(latest := simulation.coverage.latest):
+            answers, truth, lower, upper = latest.T
+            places = np.arange(simulation.rows - len(latest), simulation.rows, dtype=float)
+            error, within = truth - answers, (truth >= lower) & (truth <= upper)
+            dots = [
+                Line("label, inside", places[within], error[within], "truth dot"),
+                Line("label, outside", places[~within & np.isfinite(error)], error[~within & np.isfinite(error)], "c1 dot"),
+            ]
+            told = f"label - forecast ({simulation.labels[0]})"
+            drawn["band"] = Plot(
+                f"The latest {len(latest)} {unit}s", unit, told, spans=[Span("interval", places, lower - answers, upper - answers)], dots=[each for each in dots if len(each.x)]
+            )
+    read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
+    told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
+    same = spec.signal is None and not report.get("delay")
+    model = inside(spec, simulation.model.memory if same else None, told)
+    return sections.simulated(report, seen.asked, read, drawn, model)
+
+
+def _warm(simulation: Monitoring) -> int:
+    """The number of samples before the first one that can be in alarm."""
+    spec = simulation.spec
+    return int(spec.novelty.warmup) if spec.has("novelty", "warmup") else 0
+
+
+def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
+    """Whether the model raises alarms, and their rows; of all, and of each of the most blamed inputs."""
+    if simulation.alarms is None:
+        return False, {}
+    listed = simulation.alarms.listed
+    rows = np.array([(alarm["first_row"] + alarm["last_row"]) / 2 for alarm in listed])
+    lanes = {"alarms": rows}
+    inputs = [alarm.get("input") for alarm in listed]
+    for name, _ in Counter(name for name in inputs if name is not None).most_common(LABELS):
+        lanes[name] = np.array([row for row, each in zip(rows, inputs, strict=True) if each == name])
+    return True, lanes
+
+
 def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
@@ -248,6 +377,7 @@ def _run(
     answers: Path | None,
     picture: Path | None,
     watch: Watch,
+    seen: Seen | None = None,
 ) -> tuple[int, RawRows | None]:
     """Run all rows, and write the files, all of them or none.
 
@@ -260,17 +390,22 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         gaps, raw = 0, None if spec.signal is None else RawRows(spec)
+        rows = rows if seen is None else seen.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
             gaps += batch.gaps
+            answered = []
             for steps in simulation.run(batch.x, batch.y):
                 if written:
                     written.write(host.prediction_lines(spec.inner, steps).encode())
+                answered.append(steps)
+            if seen is not None:
+                seen.answer(answered)
             show(batch.position, f"running {spec.name}")
         if simulation.visits and simulation.train_every and recording.again:
             simulation.finish(steps_of(spec, recording.batches(spec, stack)[0]))
         else:
             simulation.finish()
-        if picture:
+        if picture and not is_report(picture):
             _draw(picture, simulation, "row" if raw is None else "step")
     return gaps, raw
 
