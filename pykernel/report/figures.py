@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pykernel.report.markup import Html, element, escaped
+from pykernel.plots import SIMPLE, Panel
+from pykernel.report.markup import Html, element
 from pykernel.telling import number
 
 TALL = 1000
@@ -260,102 +261,89 @@ def _legend(lines: Sequence[Line], spans: Sequence[Span]) -> Html:
 # ------------------------------------------------------------------------------------------------- error against bytes
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A model: what it costs, its error, its kind and name, whether it is on the front, and what it is chosen as."""
-
-    cost: float
-    error: float
-    group: str
-    name: str
-    front: bool
-    chosen: str = ""
-
-
 MOST = 400
 """Most points of a front's figure that are not on the front."""
 
 
-def front(title: str, xlabel: str, ylabel: str, points: Sequence[Tried]) -> Html:
+def front(title: str, ylabel: str, panel: Panel) -> Html:
     """Error against cost: points, the steps of the front, rings around the chosen ones."""
-    points = [each for each in points if each.cost > 0 and math.isfinite(each.error)]
+    called: dict[int, list[str]] = {}
+    for name, i in panel.chosen.items():
+        called.setdefault(i, []).append(name)
+    points = [
+        (max(cost, 1), error, group, name, on, ", ".join(called.get(i, ())))
+        for i, (cost, error, group, name, on) in enumerate(panel.points)
+        if math.isfinite(error)
+    ]
     if not points:
         return Html("")
-    on = sorted((each for each in points if each.front), key=lambda each: (each.cost, -each.error))
-    least = min(each.error for each in points)
+    least = min(point[1] for point in points)
     # a point far above the others is left out, because it would squeeze the others together
-    top = max([2.2 * float(np.median([each.error for each in points])), *(1.3 * each.error for each in on)])
-    shown = [each for each in points if each.error <= top or each.chosen or each.front]
-    rest = [each for each in shown if not each.front and not each.chosen][:MOST]
-    shown = rest + [each for each in shown if each.front or each.chosen]
-    costs = [each.cost for each in shown]
-    most = max(each.error for each in shown)
+    top = max([2.2 * float(np.median([point[1] for point in points])), *(1.3 * point[1] for point in points if point[4])])
+    main = [point for point in points if point[4] or point[5]]
+    shown = [point for point in points if not (point[4] or point[5]) and point[1] <= top][:MOST] + main
+    most, costs = max(point[1] for point in shown), [point[0] for point in shown]
     across = Axis(min(costs) / 1.25, max(costs) * 1.25, 1000, True)
-    log = least > 0 and most / least > 4
-    room = 0.05 * (most - least) or 0.5
-    up = Axis(least / 1.15, most * 1.1, TALL, True) if log else Axis(least - room if least > room else 0.0, most + room, TALL)
-    groups = list(dict.fromkeys(each.group for each in sorted(points, key=lambda each: not each.front)))
-    kinds = {group: f"c{min(i, 8)}" for i, group in enumerate(groups)}
-    parts = [_stairs(on, across, up)] if on else []
-    names: list[Html] = []
-    taken: list[tuple[float, float]] = []
-    for each in shown:
-        x, y = float(across.part(each.cost)), float(up.part(each.error))
+    room = 0.06 * (most - least) or 0.5
+    up = Axis(max(0.0, least - room), most + room, TALL)
+    if least > 0 and most / least > 4:
+        up = Axis(least / 1.15, most * 1.1, TALL, True)
+    groups = dict.fromkeys(point[2] for point in (*main, *shown))
+    own = [group for group in groups if group != SIMPLE]
+    kinds = {group: f"c{min(i + (i > 5), 8)}" for i, group in enumerate(own)} | {SIMPLE: "c6"}
+    parts, names, taken = [], [], []  # type: ignore[var-annotated]
+    stairs = sorted((cost, -error) for cost, error, _, _, on, _ in points if on)
+    if stairs:
+        parts.append(_stairs(np.array(stairs) * [1, -1], across, up))
+    for cost, error, group, name, on, chosen in shown:
+        x, y = float(across.part(cost)), float(up.part(error))
         where = f"M{round(x * across.steps)} {round((1 - y) * up.steps)}h0"
-        told = element("title", f"{each.name}: {number(each.error)}, {each.cost:,.0f}")
-        if each.chosen:
+        if chosen:
             parts.append(element("path", class_="ring", d=where))
-        parts.append(element("path", told, class_=f"p {kinds[each.group]}{'' if each.front else ' off'}", d=where))
-        if each.front or each.chosen:
-            names.append(_name(each, x, y, taken))
-    used = dict.fromkeys(each.group for each in shown)
+        told = element("title", f"{name}: {number(error)}, {cost:,.0f}")
+        parts.append(element("path", told, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
+    for cost, error, _, name, _, chosen in sorted(main, key=lambda point: not point[5]):
+        x, y = float(across.part(cost)), float(up.part(error))
+        # a name without room is left out; a chosen model's never is
+        if chosen or not any(abs(x - a) < 0.3 and abs(y - b) < 0.08 for a, b in taken):
+            taken.append((x, y))
+            names.append(_name(f"{chosen}: {name}" if chosen else name, bool(chosen), x, y))
     return element(
         "figure",
-        element("figcaption", element("b", title)),
-        element("div", *(element("span", element("s", "", class_=f"d {kinds[g]}"), g) for g in used), class_="key"),
+        element("figcaption", element("b", title)) if title else "",
+        element("div", *(element("span", element("s", "", class_=f"d {kinds[g]}"), g) for g in groups), class_="key"),
         element(
-            "div", _ticks("y", up, ylabel), _ticks("x", across, xlabel), _drawing(across, up, parts), *names, class_="plot front"
+            "div",
+            _ticks("y", up, ylabel),
+            _ticks("x", across, panel.xlabel),
+            _drawing(across, up, parts),
+            *names,
+            class_="plot front",
         ),
-        element("div", xlabel, class_="xl"),
+        element("div", panel.xlabel, class_="xl"),
     )
 
 
-def _stairs(on: Sequence[Tried], across: Axis, up: Axis) -> Html:
-    x, y, _ = _whole(np.array([each.cost for each in on]), np.array([each.error for each in on]), across, up)
+def _stairs(on: np.ndarray, across: Axis, up: Axis) -> Html:
+    x, y, _ = _whole(on[:, 0], on[:, 1], across, up)
     d = f"M{x[0]} {y[0]}" + "".join(f"H{a}V{b}" for a, b in zip(x[1:].tolist(), y[1:].tolist(), strict=True))
     return element("path", class_="l stairs", d=d)
 
 
-def _name(each: Tried, x: float, y: float, taken: list[tuple[float, float]]) -> Html:
-    """The name beside a point, if there is room; a chosen point always has one."""
-    crowded = any(abs(x - a) < 0.28 and abs(y - b) < 0.07 for a, b in taken)
-    if crowded and not each.chosen:
-        return Html("")
-    taken.append((x, y))
-    side = "right" if x > 0.6 else "left"
-    at = 100 * (1 - x if side == "right" else x)
-    text = f"{each.chosen}: {each.name}" if each.chosen else each.name
-    return element(
-        "span", text, class_="name strong" if each.chosen else "name", style=f"{side}:{at:.1f}%;bottom:{100 * y:.1f}%"
-    )
+def _name(text: str, strong: bool, x: float, y: float) -> Html:
+    """The name beside a point, towards the middle."""
+    side, at = ("right", 1 - x) if x > 0.6 else ("left", x)
+    style = f"{side}:{100 * at:.1f}%;bottom:{100 * y:.1f}%"
+    return element("span", text, class_="name strong" if strong else "name", style=style)
 
 
 # ------------------------------------------------------------------------------------------------------ a map of errors
 
 
 def heat(
-    title: str,
-    rows: Sequence[float],
-    columns: Sequence[float],
-    values: np.ndarray,
-    marked: tuple[int, int],
-    names: tuple[str, str],
-    told: str,
+    widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, marked: tuple[int, int], measure: str, width: str
 ) -> Html:
-    """Errors over two parameters, (rows, columns), as a table of colours, with a cell marked.
-
-    names: of the rows' and of the columns' parameter.  told: what the values are.
-    """
+    """Errors over kernel widths and ridges as a table of colours, with a cell marked: see ``plots.error_surface``."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Html("")
@@ -372,14 +360,14 @@ def heat(
             style=f"background:rgba(0,114,178,{0.75 * good:.2f})",
         )
 
-    head = element("tr", element("th", f"{names[0]} / {names[1]}"), *(element("th", f"{each:.3g}") for each in columns))
+    head = element("tr", element("th", f"{width or 'kernel'} \\ ridge"), *(element("th", f"{each:.3g}") for each in ridges))
     body = [
-        element("tr", element("th", f"{each:.3g}"), *(cell(i, j) for j in range(len(columns))))
-        for i, each in enumerate(rows)
+        element("tr", element("th", f"{each:.3g}"), *(cell(i, j) for j in range(len(ridges))))
+        for i, each in enumerate(widths)
     ]
     return element(
         "figure",
-        element("figcaption", element("b", title), f" {told}"),
+        element("figcaption", element("b", measure), "; the ringed cell is taken"),
         element("div", element("table", element("thead", head), element("tbody", *body), class_="heat"), class_="wide"),
     )
 
@@ -396,5 +384,3 @@ def spark(low: np.ndarray, high: np.ndarray) -> Html:
     parts = [_area(flat, across, up), _path(Line("", x, high, "c0"), across, up)]
     return element("span", _drawing(across, up, parts), class_="spark")
 
-
-__all__ = ["Lane", "Line", "Plot", "Span", "Tried", "escaped", "front", "heat", "spark", "tick"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.plots import Panel
 from pykernel.report import figures
 from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
@@ -273,14 +274,14 @@ LISTED = 100
 
 
 def planned(
-    report: Mapping[str, Any], asked: Asked, read: Section, points: Sequence[figures.Tried], model: Mapping[str, Any]
+    report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]
 ) -> Report:
-    """A plan.  points: for the front."""
+    """A plan.  panel: the front."""
     winner, kind, rest = report["winner"], report["measure"], []
     monitors = "other_rows" in (winner["learning"] or {})
     shown = rate if monitors else number
     ylabel = f"{kind}, last 30 % of the {unit_of(report)}s"
-    rest.append(Section("Error against bytes", [figures.front("", "bytes of RAM and tables", ylabel, points)]))
+    rest.append(Section("Error against bytes", [figures.front("", ylabel, panel)]))
     rows: list[list[object]] = []
     for row in report["table"]:
         told = row["learning"] or row["frozen"]
@@ -334,13 +335,13 @@ def swept(
     report: Mapping[str, Any],
     asked: Asked,
     read: Section,
-    panels: Sequence[tuple[str, Sequence[figures.Tried]]],
+    panels: Sequence[Panel],
     model: Mapping[str, Any],
 ) -> Report:
-    """A sweep.  panels: an axis' name and points, for each kind of cost."""
+    """A sweep.  panels: a front for each kind of cost."""
     by, rows = report["score"], report["table"]
     picks = {name: report[name] for name in ("best", "cheapest", "fastest") if name in report}
-    drawn = [figures.front("", name, f"{MEASURES[by]}, second half", points) for name, points in panels]
+    drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
     lines = []
@@ -372,9 +373,9 @@ def swept(
 
 
 def fitted(
-    report: Mapping[str, Any], asked: Asked, read: Section, grid: Mapping[str, Any] | None, model: Mapping[str, Any]
+    report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
 ) -> Report:
-    """A machine that was trained on a table.  grid: errors over widths and ridges, if there are."""
+    """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
     classes, errors = report["classes"], report["errors"]
     shown = rate if classes else number
     how = "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
@@ -387,7 +388,7 @@ def fitted(
     }
     rows = [[text, shown(error)] for text, error in told.items() if error is not None]
     measure = "errors" if classes else "RMSE"
-    drawn = [] if grid is None else [figures.heat(**grid)]
+    drawn = [] if grid is None else [figures.heat(*grid)]
     tried = [
         [str(cell["inputs"]), str(cell["widths"]), f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
         for cell in report.get("candidates") or ()

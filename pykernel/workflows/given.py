@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError, did_you_mean, need_matplotlib, option
+from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.spec.renamed import word_meant
 from pykernel.telling import Show, Watch, refuse
@@ -170,15 +170,6 @@ def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, 
         else:
             found[name] = getattr(value, "name", None) or type(value).__name__
     return found
-
-
-def drawn(path: Path, draw: Callable[[Path], None]) -> dict[str, str | None]:
-    """Draw a figure.  Returns its path; or why there is none, if a package for figures is missing."""
-    try:
-        draw(path)
-    except MissingExtra as missing:
-        return {"plot": None, "plot_note": str(missing)}
-    return {"plot": str(path), "plot_note": None}
 
 
 def write_file(path: Path, text: str) -> None:

@@ -8,7 +8,6 @@ import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
+from pykernel.report import sections
+from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import choose
 from pykernel.telling import (
@@ -40,8 +41,8 @@ from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, pla
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import drawn, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.given import is_report, stated, write_file
+from pykernel.workflows.models import Fitted, inside, spec_and_memory
 
 FRESH = 1
 """Seed of the faults by which what is written is judged; the trials have 0."""
@@ -64,6 +65,11 @@ class Planned:
 
     report: dict[str, Any]
     specs: dict[str, Spec]
+    page: Report
+    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def spec(self) -> Spec:
@@ -108,6 +114,7 @@ def plan(
     jobs: int | str | None = None,
     results: str | Path | None = None,
     output: str | Path = "pykernel-plan",
+    plot: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Planned:
     """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
@@ -143,7 +150,9 @@ def plan(
     results : path, optional
         Where finished trials are kept; by default, in ``output``.
     output : path
-        The folder for the specs, the picture and plan.json.
+        The folder for the specs, the report and plan.json.
+    plot : path, optional
+        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
     watch : Watch
         Who is told how far the work is.
 
@@ -154,7 +163,7 @@ def plan(
     NothingFits
         No model keeps the limits; the sentence names the closest one.
     """
-    began = clock.monotonic()
+    began, arguments = clock.monotonic(), stated(locals(), plan)
     refuse(
         (
             trials is not None and not 1 <= trials <= 1_000_000,
@@ -168,7 +177,7 @@ def plan(
     techniques = search.tried("technique", technique) if technique else None
     if limits.target is not None:
         choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
-    asked = search.Asked(data, delay, jobs, results, output, watch)
+    asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
     given = None if spec is None else spec_and_memory(spec)[0]
     base, table, assumed = search.planned_data(asked, given, inputs, label)
     if assumed:
@@ -187,11 +196,11 @@ def plan(
         report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
-            found, specs = concluded(course, base, wanted, asked, None if report["interrupted"] else each)
+            found, specs, page = concluded(course, base, wanted, asked, None if report["interrupted"] else each, report)
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
-    return Planned(report | found, specs)
+    return Planned(report | found, specs, page)
 
 
 def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
@@ -220,11 +229,16 @@ def _run(course: Search, told: _Watch) -> bool:
 
 
 def concluded(
-    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: search.Asked, each: float | None
-) -> tuple[dict[str, Any], dict[str, Spec]]:
-    """Verify the winner; returns the report and the specs.  Raises NothingFits.
+    course: Search,
+    base: Mapping[str, Any],
+    target: Mapping[str, Any],
+    asked: search.Asked,
+    each: float | None,
+    known: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Spec], Report]:
+    """Verify the winner; returns the report, the specs and the report for people.  Raises NothingFits.
 
-    each: seconds of a trial; None if there is no time for further trials.
+    each: seconds of a trial; None if there is no time for further trials.  known: what was known before the trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     learner, small = course.winner(learning=True), course.smaller(winner)
@@ -252,7 +266,10 @@ def concluded(
         },
         "signal": signal,
     }
-    return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
+    panel, planned_spec = front_of(report), specs["planned"]
+    read = search.table_read(course.table, base)
+    page = sections.planned({**known, **report}, asked.stated, read, panel, inside(planned_spec))
+    return write(report, specs, asked, told_in_spec(report, asked.data), page, panel), specs, page
 
 
 def promise(course: Search, trials: Sequence[Trial]) -> None:
@@ -427,18 +444,25 @@ def measure(course: Search) -> str:
     return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
 
 
-def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
-    """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
+def write(
+    report: dict[str, Any], specs: Mapping[str, Spec], asked: search.Asked, comment: str, page: Report, panel: Panel
+) -> dict[str, Any]:
+    """Write the specs, both reports or the picture: all files or none.  Returns the report with the path for people."""
+    out, report = asked.output, report | {"plot": str(asked.plot)}
     with all_or_none(out):
-        report = report | drawn(out / "plan.png", partial(draw, report))
+        if is_report(asked.plot):
+            page.write(asked.plot)
+        else:
+            ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
+            pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 
 
-def draw(report: Mapping[str, Any], path: Path) -> None:
-    """Draw error over bytes, with the simple predictors."""
+def front_of(report: Mapping[str, Any]) -> Panel:
+    """Error over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))
@@ -449,6 +473,4 @@ def draw(report: Mapping[str, Any], path: Path) -> None:
         for name, row in picked.items()
         if row is not None
     }
-    panel = Panel("bytes of RAM and tables", marked, chosen)
-    ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
-    pareto_figure(path, "plan: error against bytes", ylabel, [panel])
+    return Panel("bytes of RAM and tables", marked, chosen)

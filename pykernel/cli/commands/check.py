@@ -30,6 +30,7 @@ from pykernel.errors import CheckFailed
     record=option(
         "--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project.", kind=Path
     ),
+    plot=option("--plot", value="FILE", text="Write a report, FILE.html.", kind=Path),
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,

@@ -8,7 +8,20 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JOBS, JSON, RESULTS, RULES, TECHNIQUES, command, option, plain_spec
+from pykernel.cli.options import (
+    CSV,
+    DELAY,
+    ENGINE,
+    FOLDER_PLOT,
+    JOBS,
+    JSON,
+    RESULTS,
+    RULES,
+    TECHNIQUES,
+    command,
+    option,
+    plain_spec,
+)
 from pykernel.cli.output import (
     Printing,
     counts,
@@ -41,6 +54,7 @@ from pykernel.telling import byte_count, counted, error_and_deviation, key_value
     output=option(
         "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
     ),
+    plot=FOLDER_PLOT,
     delay=DELAY,
     rule=RULES,
     technique=TECHNIQUES,
@@ -109,8 +123,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
         ),
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
-        ("picture", report["plot"]),
-        ("picture", report["plot_note"]),
+        ("report" if report["plot"].endswith(".html") else "picture", report["plot"]),
     )
     spec = quote(report["spec"])
     print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
