@@ -14,6 +14,7 @@ import numpy as np
 
 from pykernel.errors import MissingExtra
 from pykernel.files import whole_file
+from pykernel.telling import tick
 
 # Okabe and Ito's palette: told apart by colour-blind readers, and by lightness in print
 COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#999999")
@@ -31,6 +32,24 @@ def png(path: Path, width: float, height: float) -> Iterator[Any]:
     yield figure
     with whole_file(path) as file:
         figure.savefig(file, format="png")
+
+
+def _plain_ticks(axes: Any) -> None:
+    """Ticks as people write them: 1,000, not 1e3."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter
+
+    class Plain(LogFormatter):
+        """Numbers at those places that matplotlib finds far enough apart."""
+
+        def __call__(self, value: float, at: int | None = None) -> str:
+            return tick(value) if super().__call__(value, at) else ""
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(Plain())
+            axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
+        else:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
 
 
 def heading(axes: Any, title: str, pad: float | None = None) -> None:
@@ -81,7 +100,9 @@ def error_figure(
         if excerpt:
             positions, lines, under, beside = excerpt
             _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
-            axes[1].set(xlabel=under, ylabel=beside, ylim=(0, None))
+            axes[1].set(xlabel=under, ylabel=beside)
+            if all(np.nanmin(line) >= 0 for line in lines.values()):
+                axes[1].set_ylim(0, None)
         if band:
             _draw_band(axes[1], band, xlabel)
 
@@ -93,6 +114,7 @@ def _draw_band(axes: Any, band: Band, xlabel: str) -> None:
         axes.plot(band.positions[chosen], band.errors[chosen], ".", color=colour, markersize=4)
     axes.set(xlabel=xlabel, ylabel=band.ylabel, xlim=(band.positions[0], band.positions[-1]))
     open_frame(axes)
+    _plain_ticks(axes)
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:
@@ -102,6 +124,7 @@ def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: 
     _label_ends(axes, float(x[-1]), ends, list(curves), colours)
     axes.set_xlim(x[0], x[-1])
     open_frame(axes)
+    _plain_ticks(axes)
 
 
 def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
@@ -178,6 +201,11 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
             front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
             top = max(1.6 * front, 2.2 * float(np.median(errors)))
             every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
+        for axes in every:
+            _plain_ticks(axes)
+        low, high = every[0].get_ylim()
+        seen = {point[2] for panel in panels for point in panel.points if low <= point[1] <= high}
+        groups = [group for group in groups if group in seen]
         handles = [every[0].plot([], [], linestyle="none", label=group, **styles[group])[0] for group in groups]
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False
@@ -195,7 +223,7 @@ def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
     for i in dict.fromkeys(order):
         cost, error, label = front[i]
         at = math.log(cost / front[0][0]) / span
-        if all(abs(at - other) > 0.045 for other in taken):
+        if all(abs(at - other) > 0.1 for other in taken):
             taken.append(at)
             axes.annotate(
                 label, (cost, error), xytext=(2, 5), textcoords="offset points", fontsize=7, color=TRUTH, rotation=40

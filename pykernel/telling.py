@@ -62,6 +62,13 @@ def number(value: float | None) -> str:
     )
 
 
+def tick(value: float) -> str:
+    """A number at an axis, as people write it: 1,000 and 0.25."""
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
+
+
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
     """An error and its standard deviation; nothing if there is none."""
     return "" if told is None else f"{number(told['error'])} ± {number(told['deviation'])}"

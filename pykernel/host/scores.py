@@ -230,12 +230,15 @@ class Course:
             "in_alarm": float(alarmed / rows) if rows else None,
         }
 
-    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
-        """Curves over up to ``windows`` windows: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
+    def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
+        """Curves over up to ``windows`` windows from row ``first`` on, if there are any: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
         (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
         was no answer.
         """
         where, table = self.kept.longer(windows)
+        late = where[:, 0] >= first
+        if late.any():
+            where, table = where[late], table[late]
         k, answered = len(self.names), table[:, :1]
         return {
             "row": where[:, 0] + (where[:, 1] - 1) / 2,
@@ -295,7 +298,9 @@ class Ranges:
         of the last third of the rows minus that of the first third, in deviations; None where there is none.
         """
         k, table = len(self.names), self.kept.table
-        thirds = [part.sum(axis=0) for part in (table[: len(table) // 3, : 2 * k], table[-(len(table) // 3) :, : 2 * k])]
+        thirds = [
+            part.sum(axis=0) for part in (table[: len(table) // 3, : 2 * k], table[-(len(table) // 3) :, : 2 * k])
+        ]
         found = []
         for i, name in enumerate(self.names):
             count = int(self._count[i])

@@ -14,7 +14,7 @@ import numpy as np
 
 from pykernel.plots import SIMPLE, Panel
 from pykernel.report.markup import Html, element
-from pykernel.telling import number
+from pykernel.telling import number, tick
 
 TALL = 1000
 """A figure's height in the whole numbers of its lines."""
@@ -39,9 +39,7 @@ class Line:
 
     def latest(self, count: int) -> Line:
         """The line's last points."""
-        return replace(
-            self, x=self.x[-count:], y=self.y[-count:], low=None if self.low is None else self.low[-count:]
-        )
+        return replace(self, x=self.x[-count:], y=self.y[-count:], low=None if self.low is None else self.low[-count:])
 
 
 @dataclass(frozen=True)
@@ -95,13 +93,6 @@ class Axis:
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= rough * (1 - 1e-9))
         return [k * step for k in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1)]
-
-
-def tick(value: float) -> str:
-    """A number as people write it: 1,000 and 0.25."""
-    if value and not 1e-4 <= abs(value) < 1e9:
-        return f"{value:.3g}"
-    return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
 
 
 @dataclass
@@ -181,7 +172,9 @@ def _whole(line_x: np.ndarray, y: np.ndarray, across: Axis, up: Axis) -> tuple[n
 def _relative(x: np.ndarray, y: np.ndarray) -> str:
     """Points as a path: the first one, and steps from each to the next."""
     steps = zip(np.diff(x).tolist(), np.diff(y).tolist(), strict=True)
-    return f"M{x[0]} {y[0]}" + ("l" + " ".join(f"{dx}{'' if dy < 0 else ' '}{dy}" for dx, dy in steps) if len(x) > 1 else "h0")
+    return f"M{x[0]} {y[0]}" + (
+        "l" + " ".join(f"{dx}{'' if dy < 0 else ' '}{dy}" for dx, dy in steps) if len(x) > 1 else "h0"
+    )
 
 
 def _outline(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> str:
@@ -194,7 +187,9 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
     x, y, there = _whole(line.x, line.y, across, up)
     if line.low is not None:
         _, low, also = _whole(line.x, line.low, across, up)
-        half = np.rint(across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps).astype(int)
+        half = np.rint(
+            across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
+        ).astype(int)
         # of a window's two values that one comes first which is nearer to the value before
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
@@ -279,7 +274,9 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         return Html("")
     least = min(point[1] for point in points)
     # a point far above the others is left out, because it would squeeze the others together
-    top = max([2.2 * float(np.median([point[1] for point in points])), *(1.3 * point[1] for point in points if point[4])])
+    top = max(
+        [2.2 * float(np.median([point[1] for point in points])), *(1.3 * point[1] for point in points if point[4])]
+    )
     main = [point for point in points if point[4] or point[5]]
     shown = [point for point in points if not (point[4] or point[5]) and point[1] <= top][:MOST] + main
     most, costs = max(point[1] for point in shown), [point[0] for point in shown]
@@ -360,7 +357,9 @@ def heat(
             style=f"background:rgba(0,114,178,{0.75 * good:.2f})",
         )
 
-    head = element("tr", element("th", f"{width or 'kernel'} \\ ridge"), *(element("th", f"{each:.3g}") for each in ridges))
+    head = element(
+        "tr", element("th", f"{width or 'kernel'} \\ ridge"), *(element("th", f"{each:.3g}") for each in ridges)
+    )
     body = [
         element("tr", element("th", f"{each:.3g}"), *(cell(i, j) for j in range(len(ridges))))
         for i, each in enumerate(widths)
@@ -379,8 +378,10 @@ def spark(low: np.ndarray, high: np.ndarray) -> Html:
     if not len(both):
         return Html("")
     x = np.arange(len(low), dtype=float)
-    across, up = Axis(0.0, float(max(1, len(low) - 1)), max(1, len(low) - 1)), Axis(float(both.min()), float(both.max()), 30)
+    across, up = (
+        Axis(0.0, float(max(1, len(low) - 1)), max(1, len(low) - 1)),
+        Axis(float(both.min()), float(both.max()), 30),
+    )
     flat = Span("", x, low, np.where(high > low, high, low + (up.high - up.low) / 30))
     parts = [_area(flat, across, up), _path(Line("", x, high, "c0"), across, up)]
     return element("span", _drawing(across, up, parts), class_="spark")
-

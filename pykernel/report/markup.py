@@ -20,9 +20,7 @@ def escaped(text: object) -> Html:
 def element(tag: str, *content: object, **attributes: object) -> Html:
     """An element.  An attribute that is None is left out; ``class_`` stands for class, and data_x for data-x."""
     names = {name: name.rstrip("_").replace("_", "-") for name in attributes}
-    told = "".join(
-        f' {names[name]}="{escaped(value)}"' for name, value in attributes.items() if value is not None
-    )
+    told = "".join(f' {names[name]}="{escaped(value)}"' for name, value in attributes.items() if value is not None)
     return Html(f"<{tag}{told}>{''.join(map(escaped, content))}</{tag}>")
 
 

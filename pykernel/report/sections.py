@@ -105,7 +105,9 @@ def inside(model: Mapping[str, Any]) -> list[Section]:
     simple = [[f"instead: {name}", byte_count(size), ""] for name, size in (model.get("simple") or {}).items()]
     strong = range(len(parts), len(rows))
     return [
-        Section("Bytes by part", [table(("part", "bytes", "what it holds"), [*rows, *simple], words=(0, 2), strong=strong)]),
+        Section(
+            "Bytes by part", [table(("part", "bytes", "what it holds"), [*rows, *simple], words=(0, 2), strong=strong)]
+        ),
         Section(
             "Hashes",
             [
@@ -124,6 +126,12 @@ def inside(model: Mapping[str, Any]) -> list[Section]:
 def spec_report(name: str, summary: str, model: Mapping[str, Any], text: str) -> Report:
     """A model that was described, and has not learned."""
     return Report(name, summary, [*inside(model), Section("Spec", [element("pre", lines_of(text))])])
+
+
+def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Report:
+    """A spec's keys.  keys: section, key, declaration and value of each."""
+    rows = [[f"[{section}] {key}" if section else key, _shown(value)[:200]] for section, key, _, value in keys]
+    return Report(name, f"rule {rule}", [Section("Keys", [table(("key", "value"), rows, words=(0, 1))])])
 
 
 def lines_of(text: str) -> Html:
@@ -169,7 +177,9 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     ylabel = f"part of {unit}s with a wrong class" if classes else "mean absolute error"
     # an error of 0 has no place on a logarithmic axis
     log = all((y[np.isfinite(y)] > 0).all() for y in curves.values())
-    plot = figures.Plot("Error over time", unit, ylabel, lines, log=log, zero=not log, marks={"second half": report["rows"] / 2})
+    plot = figures.Plot(
+        "Error over time", unit, ylabel, lines, log=log, zero=not log, marks={"second half": report["rows"] / 2}
+    )
     several = {"": report} if "labels" not in report else report["labels"] | {"all": report}
     cells: list[list[object]] = []
     strong = []
@@ -188,12 +198,16 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     head = [*(["label"] if "labels" in report else []), "predictor", *kinds.values()]
     head += [f"{kind}, second half" for kind in kinds.values()]
     sections.append(
-        Section("Errors", [plot.html(), table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong)])
+        Section(
+            "Errors", [plot.html(), table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong)]
+        )
     )
     if "band" in drawn:
         sections.append(Section("Intervals", [drawn["band"].html(), *_intervals(report)]))
     if classes:
-        confusion = [[name, *(f"{count:,}" for count in row)] for name, row in zip(classes, report["confusion"], strict=True)]
+        confusion = [
+            [name, *(f"{count:,}" for count in row)] for name, row in zip(classes, report["confusion"], strict=True)
+        ]
         sections.append(Section("Which class is taken for which", [table(("label", *classes), confusion)]))
     advice = [sentence(f"{each['test']}: {each['why']}; {each['change']}") for each in report.get("advice", ())]
     sections.append(Section("Advice", advice))
@@ -220,7 +234,8 @@ def _statuses(report: Mapping[str, Any]) -> Section:
     elif report["empty_inputs"]:
         told.append(skipped(report["empty_inputs"], report["missing"] is not None))
     return Section(
-        "What happened to the samples", [table(("status", "samples"), counts), *(sentence(text) for text in told if text)]
+        "What happened to the samples",
+        [table(("status", "samples"), counts), *(sentence(text) for text in told if text)],
     )
 
 
@@ -232,7 +247,9 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         for text, part in (("all", report["all"]), ("second half", report["second_half"]))
         for name in part["mean"]
     ]
-    sections.append(Section("Answers in numbers", [table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))]))
+    sections.append(
+        Section("Answers in numbers", [table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))])
+    )
     if not found:
         return sections, report["warning"] or "", not report["warning"]
     blames = bool(found["listed"]) and "input" in found["listed"][0]
@@ -247,7 +264,14 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         ]
         for alarm in found["listed"][:LISTED]
     ]
-    head = (f"from {unit}", f"to {unit}", "in alarm", "level", "threshold", *(("about", "share", "kind") if blames else ()))
+    head = (
+        f"from {unit}",
+        f"to {unit}",
+        "in alarm",
+        "level",
+        "threshold",
+        *(("about", "share", "kind") if blames else ()),
+    )
     told = [f"{found['count']:,} alarms, {found['samples']:,} {unit}s in alarm"]
     if found["count"] > LISTED:
         told[0] += f"; the first {len(rows):,}:"
@@ -256,10 +280,10 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         for name, each in found["simple"].items()
         if found["count"]
     ]
-    sections.append(
-        Section("Alarms", [*map(sentence, told), table(head, rows, words=(5, 7)), *map(sentence, simple)])
+    sections.append(Section("Alarms", [*map(sentence, told), table(head, rows, words=(5, 7)), *map(sentence, simple)]))
+    wanted = (
+        "" if found["false_alarm_rate"] is None else f"; asked for {rate(found['false_alarm_rate'])} without faults"
     )
-    wanted = "" if found["false_alarm_rate"] is None else f"; asked for {rate(found['false_alarm_rate'])} without faults"
     said = f"{found['count']:,} alarms; {rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
     if not found["judged"]:
         said = f"no alarm can come before the warm-up is over, and no {unit} came after it"
@@ -273,9 +297,7 @@ LISTED = 100
 # ------------------------------------------------------------------------------------------------- plan, sweep and fit
 
 
-def planned(
-    report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]
-) -> Report:
+def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Report:
     """A plan.  panel: the front."""
     winner, kind, rest = report["winner"], report["measure"], []
     monitors = "other_rows" in (winner["learning"] or {})
@@ -287,17 +309,26 @@ def planned(
         told = row["learning"] or row["frozen"]
         errors = [shown(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
         others = [rate(told["other_rows"])] if monitors else []
-        rows.append([row["model"], *errors, shown(told["deviation"]), *others, byte_count(row["bytes"]), key_values(row["values"])])
+        rows.append(
+            [
+                row["model"],
+                *errors,
+                shown(told["deviation"]),
+                *others,
+                byte_count(row["bytes"]),
+                key_values(row["values"]),
+            ]
+        )
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
         others = [rate(row["other_rows"])] if monitors else []
         rows.append([name, "", shown(row["error"]), shown(row["deviation"]), *others, byte_count(row["bytes"]), ""])
     head = ["model", "frozen", "learning", "±", *(["other rows in alarm"] if monitors else []), "bytes", "values"]
     best = [i for i, row in enumerate(report["table"]) if row["model"] == winner["model"]]
-    rest.append(Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])]))
+    rest.append(
+        Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
+    )
     rest.append(Section("On the device", _uses(report)))
-    missed = [
-        [name, f"{part:,}", f"{faults:,}"] for name, (part, faults) in sorted((winner["missed"] or {}).items())
-    ]
+    missed = [[name, f"{part:,}", f"{faults:,}"] for name, (part, faults) in sorted((winner["missed"] or {}).items())]
     rest.append(Section("Faults that are missed", [table(("kind", "missed", "of"), missed)]))
     compared, said = report["verdict"], f"{winner['model']}, {byte_count(winner['bytes'])}"
     told = winner["learning"] or winner["frozen"]
@@ -309,7 +340,14 @@ def planned(
     else:
         said += f": {kind} {error_and_deviation(told)}" + (f"; {verdict(compared)}" if compared else "")
     files = [
-        ("specs", ", ".join(str(report[f"{key}spec"]) for key in ("", "learning_", "small_", "leaner_", "better_") if report[f"{key}spec"])),
+        (
+            "specs",
+            ", ".join(
+                str(report[f"{key}spec"])
+                for key in ("", "learning_", "small_", "leaner_", "better_")
+                if report[f"{key}spec"]
+            ),
+        ),
         ("assumed", "; ".join(report.get("assumed", ()))),
         ("trials", f"{report['trials']:,}, seed {report['seed']}"),
     ]
@@ -350,7 +388,16 @@ def swept(
         costs = (row["costs"] or {}).get("update") or {}
         chosen = ", ".join(name for name, at in picks.items() if at == i)
         update = f"{costs['mean']:,.0f}" if "mean" in costs else ""
-        lines.append([model_name(row), *(number(row[key]) for key in measures), byte_count(row["ram_bytes"]), update, chosen, key_values(row["values"])])
+        lines.append(
+            [
+                model_name(row),
+                *(number(row[key]) for key in measures),
+                byte_count(row["ram_bytes"]),
+                update,
+                chosen,
+                key_values(row["values"]),
+            ]
+        )
     head = ["model", *(MEASURES[key] for key in measures), "RAM", "instructions of an update", "chosen", "values"]
     simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
     best = rows[picks["best"]] if "best" in picks else None
@@ -360,7 +407,10 @@ def swept(
         least = min((errors[by], name) for name, errors in report["trivial"].items()) if report["trivial"] else None
         if least is not None:
             said, good = f"{said}; {least[1]}: {number(least[0])}", best[by] < least[0]
-    refused = [[row["rule"], row["technique"] or "", str(row["size"] or ""), row["reason"]] for row in report["refused"][:LISTED]]
+    refused = [
+        [row["rule"], row["technique"] or "", str(row["size"] or ""), row["reason"]]
+        for row in report["refused"][:LISTED]
+    ]
     sections = [
         _asked(asked, ("specs", ", ".join(report["specs"].values())), ("table", report["csv"]), ("", report["note"])),
         read,
@@ -395,8 +445,12 @@ def fitted(
     ]
     other = report.get("instead")
     kind = "chosen" if report["model"] == "trained" else "trained"
-    instead = "" if not other else (
-        f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
+    instead = (
+        ""
+        if not other
+        else (
+            f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
+        )
     )
     linear = errors.get("linear")
     rivals = {"always the most frequent class" if classes else "always the mean": errors["trivial"]}
@@ -408,13 +462,23 @@ def fitted(
         f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {measure} {shown(ours)} by {how}; "
         f"{name}: {shown(rivals[name])}"
     )
-    taken = ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report["taken"].items())
-    files = [("taken", taken), ("why", report["reason"]), ("spec", report["spec"]), ("assumed", "; ".join(report.get("assumed", ())))]
+    taken = ", ".join(
+        f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report["taken"].items()
+    )
+    files = [
+        ("taken", taken),
+        ("why", report["reason"]),
+        ("spec", report["spec"]),
+        ("assumed", "; ".join(report.get("assumed", ()))),
+    ]
     sections = [
         _asked(asked, *files),
         read,
         Section("What to expect", [table(("estimate", measure), rows, strong=(0,))]),
-        Section("Errors of widths and ridges", [*drawn, table(("inputs", "widths", "ridge", "steps", "loss"), tried, words=(0, 1))]),
+        Section(
+            "Errors of widths and ridges",
+            [*drawn, table(("inputs", "widths", "ridge", "steps", "loss"), tried, words=(0, 1))],
+        ),
         Section("Instead", [sentence(instead)] if instead else []),
         Section("Warnings", [sentence(text) for text in report["warnings"]]),
     ]
@@ -433,32 +497,59 @@ def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[s
             row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}",
             f"{row['samples']:,}",
             "yes" if row["equal"] else "NO",
-            *(byte_count(row.get(key)) for key in ("text_bytes", "rodata_bytes", "flash_bytes", "ram_bytes", "stack_bytes", "stack_bound")),
+            *(
+                byte_count(row.get(key))
+                for key in ("text_bytes", "rodata_bytes", "flash_bytes", "ram_bytes", "stack_bytes", "stack_bound")
+            ),
             str(row.get("state_hash", "")),
             "" if row["equal"] else str(row["first_difference"]),
         ]
         for row in rows
     ]
-    heads = ("built by, or on", "samples", "equal", "code -Os", "constants", "flash", "RAM", "stack", "stack at most", "state's hash", "first difference")
+    heads = (
+        "built by, or on",
+        "samples",
+        "equal",
+        "code",
+        "constants",
+        "flash",
+        "RAM",
+        "stack",
+        "stack at most",
+        "state's hash",
+        "first difference",
+    )
     used = [i for i in range(len(heads)) if any(line[i] for line in builds)]
     wrong = [i for i, row in enumerate(rows) if not row["equal"]]
     told = table([heads[i] for i in used], [[line[i] for i in used] for line in builds], strong=wrong)
     witnesses = [
-        sentence(f"{row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}")
+        sentence(
+            f"{row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
+        )
         for row in report["witnesses"]
     ]
     loads = [
-        [each["target"], f"{each['cycles']:,}", each["kind"], f"{each['microseconds']:,.4g} µs", bar(f"{100 * each['share']:.3g} %", each["share"])]
+        [
+            each["target"],
+            f"{each['cycles']:,}",
+            each["kind"],
+            f"{each['microseconds']:,.4g} µs",
+            bar(f"{100 * each['share']:.3g} %", each["share"]),
+        ]
         for each in report.get("load", ())
         if each["cycles"] is not None
     ]
-    said = f"{len(rows):,} builds compute the same bytes as the PC" if equal else "the C computes OTHER BYTES than the PC"
+    builds_ = "1 build computes" if len(rows) == 1 else f"{len(rows):,} builds compute"
+    said = f"{builds_} the same bytes as the PC" if equal else "the C computes OTHER BYTES than the PC"
     said = "; ".join([said, *report["exceeded"]])
     sections = [
         _asked(asked, ("simulated by", report["engine"])),
         Section("Is the C's memory equal to the simulation's?", [told, *witnesses]),
         Section("Instructions of one call", _calls(rows)),
-        Section("The processor's load", [table(("target", "cycles of a sample", "are", "time", "of the processor"), loads, words=(0, 2))]),
+        Section(
+            "The processor's load",
+            [table(("target", "cycles of a sample", "are", "time", "of the processor"), loads, words=(0, 2))],
+        ),
         Section("Limits", [sentence(text) for text in report["exceeded"]]),
     ]
     return Report(f"check of {name}", said, [*sections, *inside(model)], report["ok"])
@@ -472,7 +563,10 @@ def _calls(rows: Iterable[Mapping[str, Any]]) -> list[Html]:
         target = row.get("target") or row.get("board") or ""
         for call in row.get("calls", ()):
             found = row[call]
-            counts = ["-" if found.get(key) is None else f"{found[key]:,.0f}" for key in ("min", "median", "max", "worst", "bound")]
+            counts = [
+                "-" if found.get(key) is None else f"{found[key]:,.0f}"
+                for key in ("min", "median", "max", "worst", "bound")
+            ]
             lines.append([target, call, *counts])
         bounds = row.get("bounds") or {}
         for call, found in bounds.items():
@@ -491,7 +585,9 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     if limit:
         lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
     log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
-    plot = figures.Plot("The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log)
+    plot = figures.Plot(
+        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
+    )
     said = f"{report['vectors']:,} vectors leave out {100 * left[-1]:.3g} % of {report['rows']:,} rows"
     errors = report["errors"]
     good = True

@@ -13,7 +13,6 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_picture, stated, write_file
-from pykernel.workflows.models import inside
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -241,10 +240,9 @@ def _need_trained(given: BasisAsked) -> None:
     given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
 
 
-def _write(
-    report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]
-) -> Report:
+def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
     """The spec, the basis, and the report or the plot; all of them, or none.  Returns the report for people."""
+    from pykernel.gen.project import inside
     from pykernel.plots import basis_figure
     from pykernel.report import sections
 

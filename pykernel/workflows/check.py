@@ -14,7 +14,7 @@ from pykernel.errors import UserError, option
 from pykernel.files import need_not_data, whole_file
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.given import need_picture, stated
-from pykernel.workflows.models import Fitted, inside, spec_and_memory
+from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +59,7 @@ class Checked:
     @property
     def page(self) -> ReportPage:
         """The result for people: ``page.write("report.html")``; a notebook shows it."""
+        from pykernel.gen.project import inside
         from pykernel.report import sections
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}

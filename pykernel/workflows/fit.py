@@ -11,6 +11,7 @@ import numpy as np
 
 from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
+from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
 from pykernel.report import sections
 from pykernel.report.page import Report, Section
@@ -19,7 +20,7 @@ from pykernel.telling import QUIET, Watch, counted, number, rate
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
-from pykernel.workflows.models import inside, spec_and_memory
+from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection

@@ -141,7 +141,11 @@ def need_picture(path: Path | None, png: bool = True) -> None:
         return
     ending = path.suffix.lower()
     if ending not in PICTURES[: 1 + png]:
-        what = "give FILE.html, a report, or FILE.png, a picture" if png else "give FILE.html, a report; there is no picture"
+        what = (
+            "give FILE.html, a report, or FILE.png, a picture"
+            if png
+            else "give FILE.html, a report; there is no picture"
+        )
         raise UserError(f"{option('plot')} {path}: the ending says what is written; {what}")
     if not is_report(path):
         need_matplotlib()
@@ -158,7 +162,12 @@ def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, 
     found: dict[str, Any] = {}
     for name, parameter in known.items():
         value = given.get(name)
-        if name in ("watch", "plot") or value is None or value is parameter.default or parameter.kind is parameter.VAR_KEYWORD:
+        if (
+            name in ("watch", "plot")
+            or value is None
+            or value is parameter.default
+            or parameter.kind is parameter.VAR_KEYWORD
+        ):
             continue
         if np.isscalar(value) or isinstance(value, (Path, list, tuple)):
             if isinstance(value, (list, tuple)) and not all(map(np.isscalar, value)):

@@ -22,6 +22,12 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     """The spec, with another name if one is given, and the learned state, if there is one."""
     from pykernel.spec.model import Spec, make_spec
 
+    if type(model).__module__.startswith("sklearn.model_selection."):  # a search: the model that it found
+        if not hasattr(model, "best_estimator_"):
+            raise UserError(
+                f"the {type(model).__name__} has found no model; call its fit first, with refit=True, which is the default"
+            )
+        return spec_and_memory(model.best_estimator_, name)
     try:
         found = model if isinstance(model, Spec) else model.spec_
     except AttributeError as error:
@@ -44,32 +50,6 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     if name is not None:
         found = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
     return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
-
-
-def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
-    """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
-
-    parts: name, bytes, and what it holds.  told: after what the model has this state.
-    """
-    from pykernel.gen.model import identity
-    from pykernel.gen.project import state_hash
-    from pykernel.host.simple import simple_bytes
-
-    whose = identity(spec)
-    there = spec.memory(whose.drop)
-    docs = {struct.__name__: (struct.__doc__ or "").strip().splitlines()[0] for struct in spec.program.structs}
-    parts, before = [], 0
-    for name, end in there.layout.ends.items():
-        if end > before:
-            parts.append((name, end - before, docs[name]))
-        before = max(before, end)
-    state = spec.program.state_bytes(there.layout)
-    found = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
-    found |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
-    if memory is not None:
-        there.copy_from(memory)
-        found |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": told}
-    return found
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:

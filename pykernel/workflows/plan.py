@@ -13,6 +13,7 @@ from typing import Any
 
 from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
+from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.report import sections
@@ -42,7 +43,7 @@ from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, write_file
-from pykernel.workflows.models import Fitted, inside, spec_and_memory
+from pykernel.workflows.models import Fitted, spec_and_memory
 
 FRESH = 1
 """Seed of the faults by which what is written is judged; the trials have 0."""

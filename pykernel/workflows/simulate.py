@@ -13,6 +13,7 @@ import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_not_data, open_data, whole_file
+from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
 from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, with_last_label
@@ -22,7 +23,7 @@ from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.given import is_report, need_picture, stated
-from pykernel.workflows.models import Fitted, inside, spec_and_memory
+from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -296,20 +297,39 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
     drawn: dict[str, Any] = {"rule": spec.learning.rule}
     if isinstance(simulation, Monitoring):
-        course, warm = simulation.course.curves(), _warm(simulation)
+        warm = _warm(simulation)
+        there = simulation.course.curves(first=warm)
         alarms, blamed = _alarms(simulation)
-        there = {name: values[course["row"] >= warm] for name, values in course.items()}
         at, names = there["row"], simulation.course.names
-        lines = [Line(f"{name}, mean", at, there["mean"][:, i], "c6" if blamed else f"c{i % 9}") for i, name in enumerate(names)]
+        lines = [
+            Line(f"{name}, mean", at, there["mean"][:, i], "c6" if blamed else f"c{i % 9}")
+            for i, name in enumerate(names)
+        ]
         if np.isfinite(there["threshold"]).any():
-            lines += [Line("threshold", at, there["threshold"], "c1"), Line("level, highest", at, there["level"], "model")]
+            lines += [
+                Line("threshold", at, there["threshold"], "c1"),
+                Line("level, highest", at, there["level"], "model"),
+            ]
         else:
-            lines += [Line(f"{name}, largest", at, there["largest"][:, i], f"c{(i + len(names)) % 9}") for i, name in enumerate(names)]
+            lines += [
+                Line(f"{name}, largest", at, there["largest"][:, i], f"c{(i + len(names)) % 9}")
+                for i, name in enumerate(names)
+            ]
         lanes = [Lane(name, rows) for name, rows in blamed.items()]
         note = f"after the warm-up of {warm:,} {unit}s" if warm else ""
-        drawn["course"] = [Plot("Level, threshold and alarms" if alarms else "Answers", unit, spec.program.asks, lines, lanes=lanes, zero=True, note=note)]
+        drawn["course"] = [
+            Plot(
+                "Level, threshold and alarms" if alarms else "Answers",
+                unit,
+                spec.program.asks,
+                lines,
+                lanes=lanes,
+                zero=True,
+                note=note,
+            )
+        ]
     else:
-        at, errors = simulation.errors.curve()
+        at, errors = simulation.errors.curve(_windows(simulation))
         drawn["errors"] = at, dict(zip(simulation.errors.names, errors.T, strict=True))
         rows, high, low = seen.forecasts.lines()
         drawn["forecasts"] = []
@@ -328,17 +348,31 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
             error, within = truth - answers, (truth >= lower) & (truth <= upper)
             dots = [
                 Line("label, inside", places[within], error[within], "truth dot"),
-                Line("label, outside", places[~within & np.isfinite(error)], error[~within & np.isfinite(error)], "c1 dot"),
+                Line(
+                    "label, outside",
+                    places[~within & np.isfinite(error)],
+                    error[~within & np.isfinite(error)],
+                    "c1 dot",
+                ),
             ]
             told = f"label - forecast ({simulation.labels[0]})"
             drawn["band"] = Plot(
-                f"The latest {len(latest)} {unit}s", unit, told, spans=[Span("interval", places, lower - answers, upper - answers)], dots=[each for each in dots if len(each.x)]
+                f"The latest {len(latest)} {unit}s",
+                unit,
+                told,
+                spans=[Span("interval", places, lower - answers, upper - answers)],
+                dots=[each for each in dots if len(each.x)],
             )
     read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
     told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
     same = spec.signal is None and not report.get("delay")
     model = inside(spec, simulation.model.memory if same else None, told)
     return sections.simulated(report, seen.asked, read, drawn, model)
+
+
+def _windows(simulation: Simulation) -> int:
+    """How many windows the errors over time have: of few rows fewer, so that each is a mean of some."""
+    return max(4, min(60, simulation.rows // 20))
 
 
 def _warm(simulation: Monitoring) -> int:
@@ -440,9 +474,17 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
         blamed = [
             (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
         ]
-        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit, blamed)
+        course_figure(
+            path,
+            f"{name}: {asked} over time",
+            course.curves(first=_warm(simulation)),
+            course.names,
+            asked,
+            unit,
+            blamed,
+        )
         return
-    rows, errors = simulation.errors.curve()
+    rows, errors = simulation.errors.curve(_windows(simulation))
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import all_or_none, new_folder
+from pykernel.gen.project import inside
 from pykernel.host.samples import require_columns
 from pykernel.plots import Panel, pareto_figure
 from pykernel.report import sections
@@ -24,7 +25,7 @@ from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, whole_numbers, write_file
-from pykernel.workflows.models import Fitted, inside, spec_and_memory
+from pykernel.workflows.models import Fitted, spec_and_memory
 
 
 @dataclass(frozen=True, repr=False)
