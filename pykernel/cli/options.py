@@ -105,7 +105,12 @@ def need_no_signal(spec: Spec, command: str) -> None:
 JSON = option("--json", text="Print only one JSON object.", kind=bool, default=False)
 PLOT = option("--plot", value="FILE", text="A report, FILE.html, or a picture, FILE.png.", kind=Path)
 FOLDER_PLOT = option(
-    "--plot", value="FILE", text="A report, FILE.html, or a picture, FILE.png.", kind=Path, without="FOLDER/report.html"
+    "--plot",
+    value="FILE",
+    text="A report, FILE.html, or a picture, FILE.png.",
+    kind=Path,
+    without="FOLDER/report.html",
+    rare=True,
 )
 SPEC = argument("SPEC", "The model, a TOML file.", Path)
 CSV = argument("DATA", "A CSV file; - reads standard input.")

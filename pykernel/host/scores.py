@@ -283,14 +283,15 @@ class Ranges:
         there = np.isfinite(values)
         some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
         self.rows += len(values)
-        self.kept.add(np.column_stack([there, held, some, -some]))
         count = there.sum(axis=0)
-        mean = held.sum(axis=0) / np.maximum(count, 1)
-        squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
-        total = self._count + count
-        part = count / np.maximum(total, 1)
-        self._squares += squares + (mean - self._mean) ** 2 * self._count * part
-        self._mean += (mean - self._mean) * part
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest, nothing is told
+            self.kept.add(np.column_stack([there, held, some, -some]))
+            mean = held.sum(axis=0) / np.maximum(count, 1)
+            squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
+            total = self._count + count
+            part = count / np.maximum(total, 1)
+            self._squares += squares + (mean - self._mean) ** 2 * self._count * part
+            self._mean += (mean - self._mean) * part
         self._count = total
 
     def report(self) -> list[dict[str, Any]]:
@@ -298,27 +299,23 @@ class Ranges:
         of the last third of the rows minus that of the first third, in deviations; None where there is none.
         """
         k, table = len(self.names), self.kept.table
-        thirds = [
-            part.sum(axis=0) for part in (table[: len(table) // 3, : 2 * k], table[-(len(table) // 3) :, : 2 * k])
+        third = len(table) // 3
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            deviation = np.sqrt(self._squares / self._count)
+            early, late = (part[:, : 2 * k].sum(axis=0) for part in (table[:third], table[len(table) - third :]))
+            drift = (late[k:] / late[:k] - early[k:] / early[:k]) / deviation
+        told = {
+            "least": [-np.nanmax(each) if np.isfinite(each).any() else np.nan for each in table[:, 3 * k :].T],
+            "largest": [np.nanmax(each) if np.isfinite(each).any() else np.nan for each in table[:, 2 * k : 3 * k].T],
+            "mean": np.where(self._count > 0, self._mean, np.nan),
+            "deviation": deviation,
+            "drift": drift,
+        }
+        return [
+            {"name": name, "gaps": self.rows - int(self._count[i])}
+            | {key: float(values[i]) if np.isfinite(values[i]) else None for key, values in told.items()}
+            for i, name in enumerate(self.names)
         ]
-        found = []
-        for i, name in enumerate(self.names):
-            count = int(self._count[i])
-            deviation = math.sqrt(self._squares[i] / count) if count else 0.0
-            counts, sums = [part[i] for part in thirds], [part[k + i] for part in thirds]
-            moved = min(counts) > 0 and deviation > 0 and len(table) > 2
-            found.append(
-                {
-                    "name": name,
-                    "least": -float(np.nanmax(table[:, 3 * k + i])) if count else None,
-                    "largest": float(np.nanmax(table[:, 2 * k + i])) if count else None,
-                    "mean": float(self._mean[i]) if count else None,
-                    "deviation": deviation if count else None,
-                    "gaps": self.rows - count,
-                    "drift": float((sums[1] / counts[1] - sums[0] / counts[0]) / deviation) if moved else None,
-                }
-            )
-        return found
 
     def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each column: the least and the largest numbers of windows of rows."""

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.spec.renamed import word_meant
@@ -156,6 +154,9 @@ def is_report(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == PICTURES[0]
 
 
+PLAIN = (str, int, float, Path)
+
+
 def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
     """For a report: the arguments that were given, without those that have their defaults.  Models have their names."""
     known = inspect.signature(function).parameters
@@ -169,8 +170,8 @@ def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, 
             or parameter.kind is parameter.VAR_KEYWORD
         ):
             continue
-        if np.isscalar(value) or isinstance(value, (Path, list, tuple)):
-            if isinstance(value, (list, tuple)) and not all(map(np.isscalar, value)):
+        if isinstance(value, (*PLAIN, list, tuple)):
+            if isinstance(value, (list, tuple)) and not all(isinstance(each, PLAIN) for each in value):
                 value = "arrays"
             if value != parameter.default:
                 found[name] = value
