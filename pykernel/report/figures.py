@@ -115,7 +115,8 @@ class Plot:
 
     def html(self) -> Html:
         every = [*self.lines, *self.dots]
-        x = np.concatenate([np.asarray(each.x, float) for each in (*every, *self.spans)])
+        places = [each.x for each in every] + [each.x for each in self.spans]
+        x = np.concatenate([np.asarray(each, float) for each in places])
         values = [each.y for each in every] + [each.low for each in every if each.low is not None]
         values += [part for span in self.spans for part in (span.low, span.high)]
         y = np.concatenate([np.asarray(each, float) for each in values])
