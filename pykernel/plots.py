@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,36 @@ def _plain_ticks(axes: Any) -> None:
             axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
 
 
+SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+DAYS = (1, 2, 5, 10)
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
+DAY = 86_400
+
+
+def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
+    """Rows at round times, and the times as text.  times: seconds since 1970, which never fall, of these rows."""
+    first, last = float(times[0]), float(times[-1])
+    rough = (last - first) / most
+    step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
+    if step is not None:
+        count = math.floor(last / step) - math.ceil(first / step) + 1
+        at = [float(step * (math.ceil(first / step) + k)) for k in range(count)]
+        start, end = (0, 10) if step >= DAY else (5, 16) if step >= 60 else (11, 19)
+    else:
+        start, end = 0, 7
+        months = next((each for each in MONTHS if each * 28 * DAY >= rough), MONTHS[-1])
+        year = datetime.fromtimestamp(first, UTC).year
+        dates = (datetime(year + k // 12, 1 + k % 12, 1, tzinfo=UTC) for k in range(0, 12 * MONTHS[-1], months))
+        at = [date.timestamp() for date in itertools.takewhile(lambda date: date.timestamp() <= last, dates)]
+        at = [each for each in at if each >= first]
+    return [(float(np.interp(each, times, rows)), time_text(each)[start:end]) for each in at]
+
+
+def time_text(seconds: float) -> str:
+    """A time as text, in UTC."""
+    return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def heading(axes: Any, title: str, pad: float | None = None) -> None:
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=pad)
 
@@ -84,11 +116,12 @@ def error_figure(
     xlabel: str,
     excerpt: tuple[np.ndarray, Mapping[str, np.ndarray], str, str] | None = None,
     band: Band | None = None,
+    times: np.ndarray | None = None,
 ) -> None:
     """Error over time as PNG, one line for each predictor, the model's first and boldest.
 
     excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.  band: what that panel shows in its
-    place.
+    place.  times: of each row, in seconds since 1970.
     Raises MissingExtra without matplotlib.
     """
     below = excerpt or band
@@ -105,6 +138,17 @@ def error_figure(
                 axes[1].set_ylim(0, None)
         if band:
             _draw_band(axes[1], band, xlabel)
+        _show_times(axes[: 1 if excerpt else None], times)
+
+
+def _show_times(every: Sequence[Any], times: np.ndarray | None) -> None:
+    """Write times at the axes of rows."""
+    for axes in every if times is not None else ():
+        low, high = (min(max(0, round(end)), len(times) - 1) for end in axes.get_xlim())  # type: ignore[arg-type]
+        marks = time_ticks(times[low : high + 1], np.arange(low, high + 1)) if high > low else []  # type: ignore[index]
+        if marks:
+            axes.set_xticks([row for row, _ in marks], [text for _, text in marks])
+            axes.set_xlabel("time")
 
 
 def _draw_band(axes: Any, band: Band, xlabel: str) -> None:
@@ -342,6 +386,7 @@ def course_figure(
     ylabel: str,
     xlabel: str,
     blamed: Sequence[tuple[str, float]] = (),
+    times: np.ndarray | None = None,
 ) -> None:
     """A model's answers over time as PNG: the mean and the largest answer of each window.  For a model that raises
     alarms: the mean level, the highest level, the threshold, and the times of the alarms.
@@ -368,6 +413,7 @@ def course_figure(
             _alarms(axes, name[:30], at, 1.02 + 0.045 * number)
         heading(axes, title, pad=14 + 10 * max(0, len(lanes) - 1))
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(min(0.0, axes.get_ylim()[0]), None))
+        _show_times([axes], times)
 
 
 def _alarms(axes: Any, name: str, rows: np.ndarray, height: float) -> None:

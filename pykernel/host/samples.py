@@ -8,7 +8,9 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,6 +30,10 @@ SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
 """A line before the header, for Excel."""
 DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
 """A number with a decimal mark."""
+
+
+DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
+"""The beginning of a cell with a date, and perhaps a time."""
 
 
 @dataclass(frozen=True)
@@ -283,6 +289,50 @@ def _classes(cells: list[str], lines: list[int], name: str, column: str, classes
             f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
         )
     return np.array(found, np.int32)
+
+
+def times_of(path: str | Path, rows: int) -> np.ndarray | None:
+    """The time of each row, in seconds since 1970, (rows,), from the first column of dates: as in ISO 8601, in UTC if they
+    have an offset.
+
+    None if there is no such column, if a cell holds no date, if times fall, or if there are other than so many rows.
+    """
+    seconds: list[float] = []
+    try:
+        with contextlib.ExitStack() as stack:
+            name, file, _ = open_data(str(path), stack)
+            columns: list[str] = []
+
+            def choose(header: list[str]) -> Sequence[str]:
+                columns.extend(each for each in header if each.strip() and header.count(each) == 1)
+                return columns
+
+            first = next(iter(read_cells(file, name, choose, "", 1, columns))).rows[0]
+            dated = next(
+                (column for column, cell in zip(columns, first, strict=True) if _seconds(cell) is not None), None
+            )
+            if dated is None:
+                return None
+            _, file, _ = open_data(str(path), stack)
+            for cells in read_cells(file, name, lambda _: [dated], "", BATCH, [dated]):
+                found = [_seconds(cell) for (cell,) in cells.rows]
+                if None in found:
+                    return None
+                seconds.extend(found)  # type: ignore[arg-type]
+    except (UserError, OSError, StopIteration):
+        return None
+    times = np.array(seconds)
+    return times if len(times) == rows and bool((np.diff(times) >= 0).all()) and times[-1] > times[0] else None
+
+
+def _seconds(cell: str) -> float | None:
+    if not DATED.match(cell):
+        return None
+    try:
+        found = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def read_numbers(

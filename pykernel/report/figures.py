@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pykernel.plots import SIMPLE, Panel
+from pykernel.plots import SIMPLE, Panel, time_ticks
 from pykernel.report.markup import Html, element
 from pykernel.telling import number, tick
 
@@ -20,6 +20,8 @@ TALL = 1000
 """A figure's height in the whole numbers of its lines."""
 FINEST = 30_000
 """Most steps of the same across."""
+KNOTS = 200
+"""Rows of which a figure tells the time; others lie between."""
 ROOM = 0.06
 """The part of the height that stays free above and below."""
 
@@ -112,6 +114,8 @@ class Plot:
     note: str = ""
     marks: Mapping[str, float] = field(default_factory=dict)
     """Names of positions, which get a vertical line."""
+    times: np.ndarray | None = None
+    """Seconds since 1970 of each row: the axis then shows times."""
 
     def html(self) -> Html:
         every = [*self.lines, *self.dots]
@@ -126,6 +130,8 @@ class Plot:
         across, up = Axis(float(x.min()), float(x.max()), _steps(every, x)), self._up(y)
         parts = [_area(span, across, up) for span in self.spans]
         parts += [_path(line, across, up) for line in self.lines] + [_dots(line, across, up) for line in self.dots]
+        knots, marks = self._times(across)
+        xlabel = "time" if knots else self.xlabel
         lanes = [_lane(lane, across) for lane in self.lanes if len(lane.x)]
         return element(
             "figure",
@@ -135,15 +141,27 @@ class Plot:
             element(
                 "div",
                 _ticks("y", up, self.ylabel),
-                _ticks("x", across, self.xlabel),
+                _ticks("x", across, marks=marks),
                 *(_mark(name, at, across) for name, at in self.marks.items() if across.low < at < across.high),
                 _drawing(across, up, parts),
                 class_="plot",
                 data_x=f"{across.low:.9g} {across.high:.9g}",
                 data_y=f"{up.low:.6g} {up.high:.6g} {int(up.log)}",
+                data_t=knots or None,
             ),
-            element("div", self.xlabel, class_="xl"),
+            element("div", xlabel, class_="xl"),
         )
+
+    def _times(self, across: Axis) -> tuple[str, list[tuple[float, str]] | None]:
+        """Rows and their times, from which the script finds others; and ticks.  Empty and None without times."""
+        if self.times is None or across.high >= len(self.times) + 1:
+            return "", None
+        low, high = max(0, math.floor(across.low)), min(len(self.times) - 1, math.ceil(across.high))
+        rows = np.unique(np.linspace(low, high, KNOTS).astype(int))
+        marks = time_ticks(self.times[low : high + 1], np.arange(low, high + 1)) if high > low else []
+        if not marks:
+            return "", None
+        return " ".join(f"{row} {round(self.times[row])}" for row in rows.tolist()), marks
 
     def _up(self, y: np.ndarray) -> Axis:
         low, high = float(y.min()), float(y.max())
@@ -222,14 +240,14 @@ def _drawing(across: Axis, up: Axis, parts: Sequence[Html]) -> Html:
     )
 
 
-def _ticks(kind: str, axis: Axis, label: str) -> Html:
+def _ticks(kind: str, axis: Axis, label: str = "", marks: Sequence[tuple[float, str]] | None = None) -> Html:
+    """Ticks of an axis; marks: where they are, and their text, if they are not numbers."""
     side = "bottom" if kind == "y" else "left"
-    marks = [
-        element("i", element("b", tick(value)), style=f"{side}:{100 * float(axis.part(value)):.2f}%")
-        for value in axis.ticks()
+    parts = [
+        element("i", element("b", text), style=f"{side}:{100 * float(axis.part(value)):.2f}%")
+        for value, text in marks or [(value, tick(value)) for value in axis.ticks()]
     ]
-    named = [element("em", label)] if kind == "y" else []
-    return element("div", *marks, *named, class_=kind)
+    return element("div", *parts, element("em", label) if label else "", class_=kind)
 
 
 def _mark(name: str, at: float, across: Axis) -> Html:
@@ -313,7 +331,7 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         element(
             "div",
             _ticks("y", up, ylabel),
-            _ticks("x", across, panel.xlabel),
+            _ticks("x", across),
             _drawing(across, up, parts),
             *names,
             class_="plot front",

@@ -69,6 +69,15 @@ SCRIPT = r"""
 const tick=v=>v&&(Math.abs(v)<1e-4||Math.abs(v)>=1e9)?String(+v.toPrecision(3)):(+v.toPrecision(6)).toLocaleString("en",{maximumFractionDigits:6});
 const ticks=(a,b,most)=>{const rough=(b-a)/most,p=10**Math.floor(Math.log10(rough)),s=[1,2,5,10].map(d=>d*p).find(d=>d>=rough*(1-1e-9));
  const found=[];for(let k=Math.ceil(a/s-1e-9);k<=b/s+1e-9;k++)found.push(k*s);return found;};
+const DAY=86400,DAYS=[1,2,5,10],SECONDS=[1,2,5,10,15,30,60,120,300,600,900,1800,3600,7200,10800,21600,43200],MONTHS=[1,2,3,6,12,24,60,120,240];
+const text=t=>new Date(1000*Math.round(t)).toISOString().replace("T"," ");
+const between=(x,from,to)=>{let a=0,b=from.length-1;while(b-a>1){const m=(a+b)>>1;if(from[m]<=x)a=m;else b=m;}
+ return from[b]===from[a]?to[a]:to[a]+(to[b]-to[a])*(x-from[a])/(from[b]-from[a]);};
+const times=(first,last,most)=>{const rough=(last-first)/most,step=[...SECONDS,...DAYS.map(d=>d*DAY)].find(s=>s>=rough),at=[];
+ if(step){for(let k=Math.ceil(first/step);k<=Math.floor(last/step);k++)at.push(k*step);
+  return at.map(t=>[t,step>=DAY?text(t).slice(0,10):step>=60?text(t).slice(5,16):text(t).slice(11,19)]);}
+ const months=MONTHS.find(m=>m*28*DAY>=rough)||240,year=new Date(first*1000).getUTCFullYear();
+ for(let k=0;;k+=months){const t=Date.UTC(year,k)/1000;if(t>last)break;if(t>=first)at.push(t);}return at.map(t=>[t,text(t).slice(0,7)]);};
 const points=path=>{if(!path.points){const all=[];let x=0,y=0;
  for(const part of path.getAttribute("d").split("M").slice(1)){const n=(part.match(/-?\d+/g)||[]).map(Number);x=n[0];y=n[1];all.push([x,y]);
   for(let i=2;i+1<n.length;i+=2){x+=n[i];y+=n[i+1];all.push([x,y]);}}path.points=all;}return path.points;};
@@ -77,18 +86,24 @@ for(const plot of document.querySelectorAll(".pykernel .plot[data-x]")){
  const svg=plot.querySelector("svg"),[x0,x1]=plot.dataset.x.split(" ").map(Number),[y0,y1,log]=plot.dataset.y.split(" ").map(Number);
  const whole=svg.viewBox.baseVal,W=whole.width,H=whole.height;let view=[0,0,W,H];
  const xOf=u=>x0+u/W*(x1-x0),yOf=v=>log?y0*(y1/y0)**(1-v/H):y1-v/H*(y1-y0);
+ const knots=plot.dataset.t&&plot.dataset.t.split(" ").map(Number),rows=knots&&knots.filter((_,i)=>i%2===0),seconds=knots&&knots.filter((_,i)=>i%2);
+ const timeOf=x=>between(x,rows,seconds);
  const lanes=[];for(let e=plot.previousElementSibling;e&&e.className==="lane";e=e.previousElementSibling)lanes.push(e.querySelector("svg"));
  const said=document.createElement("span");said.className="said";said.hidden=true;plot.append(said);
  const first={x:plot.querySelector(".x").innerHTML,y:plot.querySelector(".y").innerHTML},label=plot.querySelector(".y em");
  const show=()=>{const [a,b,w,h]=view,all=w===W&&h===H;svg.setAttribute("viewBox",view.join(" "));
   for(const lane of lanes)lane.setAttribute("viewBox",[a,0,w,1].join(" "));
   const put=(kind,side,values,where)=>{const box=plot.querySelector("."+kind);if(all){box.innerHTML=first[kind];return;}
-   box.replaceChildren(...values.map(v=>{const i=document.createElement("i"),t=document.createElement("b");t.textContent=tick(v);i.append(t);
+   box.replaceChildren(...values.map(([v,told])=>{const i=document.createElement("i"),t=document.createElement("b");t.textContent=told;i.append(t);
     i.style[side]=100*where(v)+"%";return i;}),...(kind==="y"&&label?[label]:[]));};
   const xa=xOf(a),xb=xOf(a+w),yb=yOf(b),ya=yOf(b+h);
-  put("x","left",ticks(xa,xb,6),v=>(v-xa)/(xb-xa));
-  put("y","bottom",ticks(ya,yb,6),v=>log?Math.log(v/ya)/Math.log(yb/ya):(v-ya)/(yb-ya));
+  const plain=v=>[v,tick(v)];
+  put("x","left",seconds?times(timeOf(xa),timeOf(xb),6).map(([t,told])=>[between(t,seconds,rows),told]):ticks(xa,xb,6).map(plain),v=>(v-xa)/(xb-xa));
+  put("y","bottom",ticks(ya,yb,6).map(plain),v=>log?Math.log(v/ya)/Math.log(yb/ya):(v-ya)/(yb-ya));
   for(const mark of plot.querySelectorAll("u")){const at=(+mark.dataset.at-xa)/(xb-xa);mark.style.left=100*at+"%";mark.hidden=at<0||at>1;}};
+ const fit=()=>{let low=H,high=0;for(const path of svg.querySelectorAll("path"))for(const [x,y] of points(path))
+  if(x>=view[0]&&x<=view[0]+view[2]){low=Math.min(low,y);high=Math.max(high,y);}
+  if(high>low){const room=.06*(high-low);view[1]=low-room;view[3]=high-low+2*room;}};
  const place=e=>{const r=svg.getBoundingClientRect();return [Math.min(1,Math.max(0,(e.clientX-r.left)/r.width)),Math.min(1,Math.max(0,(e.clientY-r.top)/r.height))];};
  let from=null,box=null;plot.style.touchAction="pan-y";
  plot.addEventListener("pointerdown",e=>{from=place(e);plot.setPointerCapture(e.pointerId);box=document.createElement("span");box.className="box";plot.append(box);e.preventDefault();});
@@ -99,12 +114,12 @@ for(const plot of document.querySelectorAll(".pykernel .plot[data-x]")){
   for(const path of svg.querySelectorAll("path[data-name]")){const p=points(path);let a=0,b=p.length-1;
    while(b-a>1){const m=(a+b)>>1;if(p[m][0]<=u)a=m;else b=m;}
    const at=p[b]&&Math.abs(p[b][0]-u)<Math.abs(p[a][0]-u)?p[b]:p[a];if(at)told.push(path.dataset.name+" "+tick(+yOf(at[1]).toPrecision(4)));}
-  said.textContent=tick(Math.round(xOf(u)))+": "+told.join(", ");said.hidden=!told.length;});
+  said.textContent=(seconds?text(timeOf(xOf(u))).slice(0,19):tick(Math.round(xOf(u))))+": "+told.join(", ");said.hidden=!told.length;});
  plot.addEventListener("pointerleave",()=>{said.hidden=true;});
  plot.addEventListener("pointerup",e=>{if(!from)return;const to=place(e);box.remove();
   const l=Math.min(from[0],to[0]),r=Math.max(from[0],to[0]),t=Math.min(from[1],to[1]),b=Math.max(from[1],to[1]);from=null;
   if(r-l<.01)return;const [a,c,w,h]=view,tall=b-t>.15;
-  view=[a+l*w,tall?c+t*h:c,Math.max((r-l)*w,W/1e5),tall?(b-t)*h:h];show();});
+  view=[a+l*w,tall?c+t*h:c,Math.max((r-l)*w,W/1e5),tall?(b-t)*h:h];if(!tall)fit();show();});
  plot.addEventListener("pointercancel",()=>{from=null;if(box)box.remove();});
  plot.addEventListener("dblclick",()=>{view=[0,0,W,H];show();});
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.plots import Panel
+from pykernel.plots import Panel, time_text
 from pykernel.report import figures
 from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
@@ -178,7 +178,14 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     # an error of 0 has no place on a logarithmic axis
     log = all((y[np.isfinite(y)] > 0).all() for y in curves.values())
     plot = figures.Plot(
-        "Error over time", unit, ylabel, lines, log=log, zero=not log, marks={"second half": report["rows"] / 2}
+        "Error over time",
+        unit,
+        ylabel,
+        lines,
+        log=log,
+        zero=not log,
+        marks={"second half": report["rows"] / 2},
+        times=drawn["times"],
     )
     several = {"": report} if "labels" not in report else report["labels"] | {"all": report}
     cells: list[list[object]] = []
@@ -252,9 +259,11 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
     )
     if not found:
         return sections, report["warning"] or "", not report["warning"]
+    times = drawn["times"]
     blames = bool(found["listed"]) and "input" in found["listed"][0]
     rows = [
         [
+            *([] if times is None else [time_text(times[alarm["first_row"]])]),
             f"{alarm['first_row']:,}",
             f"{alarm['last_row']:,}",
             f"{alarm['rows']:,}",
@@ -265,6 +274,7 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         for alarm in found["listed"][:LISTED]
     ]
     head = (
+        *(["time"] if times is not None else []),
         f"from {unit}",
         f"to {unit}",
         "in alarm",
@@ -272,7 +282,8 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         "threshold",
         *(("about", "share", "kind") if blames else ()),
     )
-    told = [f"{found['count']:,} alarms, {found['samples']:,} {unit}s in alarm"]
+    count = f"{found['count']:,} alarm{'s' * (found['count'] != 1)}"
+    told = [f"{count}, {found['samples']:,} {unit}s in alarm"]
     if found["count"] > LISTED:
         told[0] += f"; the first {len(rows):,}:"
     simple = [
@@ -280,11 +291,22 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         for name, each in found["simple"].items()
         if found["count"]
     ]
-    sections.append(Section("Alarms", [*map(sentence, told), table(head, rows, words=(5, 7)), *map(sentence, simple)]))
+    sections.append(
+        Section(
+            "Alarms",
+            [
+                *map(sentence, told),
+                table(head, rows, words=[i for i, name in enumerate(head) if name in ("time", "about", "kind")]),
+                *map(sentence, simple),
+            ],
+        )
+    )
     wanted = (
         "" if found["false_alarm_rate"] is None else f"; asked for {rate(found['false_alarm_rate'])} without faults"
     )
-    said = f"{found['count']:,} alarms; {rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
+    said = (
+        f"{count}; {rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
+    )
     if not found["judged"]:
         said = f"no alarm can come before the warm-up is over, and no {unit} came after it"
     return sections, report["warning"] or said, not report["warning"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pykernel.files import all_or_none, need_different, need_not_data, open_data
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
-from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, with_last_label
+from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, times_of, with_last_label
 from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
@@ -138,7 +139,7 @@ def simulate(
     need_picture(picture)
     need_different([answers, picture])
     simulation = _begin(spec, delay, refresh_every, train_every)
-    seen = Seen(spec, simulation, stated(locals(), simulate))
+    seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
     gaps, raw = _run(spec, recording, simulation, answers, picture, watch, seen)
     files = {"output": answers, "plot": picture}
     try:
@@ -262,8 +263,10 @@ class Seen:
     asked: the arguments that were given.
     """
 
-    def __init__(self, spec: Spec, simulation: Simulation | Monitoring, asked: dict[str, Any]) -> None:
-        self.spec, self.asked = spec, asked
+    def __init__(
+        self, spec: Spec, simulation: Simulation | Monitoring, asked: dict[str, Any], path: str | None
+    ) -> None:
+        self.spec, self.asked, self.path = spec, asked, path
         numbers = isinstance(simulation, Simulation) and not simulation.classes
         labels = list(simulation.labels) if numbers and not spec.forecasts else []  # type: ignore[union-attr]
         columns = spec.sample_columns or [f"input {j}" for j in range(spec.dim)]
@@ -271,6 +274,13 @@ class Seen:
         self.shown = list(simulation.labels)[:LABELS] if numbers else []  # type: ignore[union-attr]
         names = [f"{what} {label}" for label in self.shown for what in ("truth", "forecast")]
         self.forecasts = Envelope(names, DRAWN // max(1, len(names)))
+
+    @functools.cached_property
+    def times(self) -> np.ndarray | None:
+        """The time of each row, if the recording is a file with a column of dates."""
+        if self.path is None or self.spec.signal is not None or not Path(self.path).is_file():
+            return None
+        return times_of(self.path, self.table.rows)
 
     def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The same batches, of which the columns are noted."""
@@ -295,7 +305,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
     from pykernel.report.figures import Lane, Line, Plot, Span
 
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
-    drawn: dict[str, Any] = {"rule": spec.learning.rule}
+    drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times}
     if isinstance(simulation, Monitoring):
         warm = _warm(simulation)
         there = simulation.course.curves(first=warm)
@@ -326,6 +336,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
                 lanes=lanes,
                 zero=True,
                 note=note,
+                times=seen.times,
             )
         ]
     else:
@@ -338,13 +349,13 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
                 Line(name, rows, high[:, 2 * i + k], kind, None if low is None else low[:, 2 * i + k])
                 for k, (name, kind) in enumerate((("truth", "truth"), ("forecast", "model thin")))
             ]
-            drawn["forecasts"].append(Plot(f"{label}: all {unit}s", unit, label, lines))
+            drawn["forecasts"].append(Plot(f"{label}: all {unit}s", unit, label, lines, times=seen.times))
             if len(rows) > 2 * LATEST:
                 latest = [each.latest(LATEST) for each in lines]
-                drawn["forecasts"].append(Plot(f"{label}: the end", unit, label, latest))
-        if simulation.coverage is not None and len(latest := simulation.coverage.latest):
-            answers, truth, lower, upper = latest.T
-            places = np.arange(simulation.rows - len(latest), simulation.rows, dtype=float)
+                drawn["forecasts"].append(Plot(f"{label}: the end", unit, label, latest, times=seen.times))
+        if simulation.coverage is not None and len(ends := simulation.coverage.latest):
+            answers, truth, lower, upper = ends.T
+            places = np.arange(simulation.rows - len(ends), simulation.rows, dtype=float)
             error, within = truth - answers, (truth >= lower) & (truth <= upper)
             dots = [
                 Line("label, inside", places[within], error[within], "truth dot"),
@@ -357,11 +368,12 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
             ]
             told = f"label - forecast ({simulation.labels[0]})"
             drawn["band"] = Plot(
-                f"The latest {len(latest)} {unit}s",
+                f"The latest {len(ends)} {unit}s",
                 unit,
                 told,
                 spans=[Span("interval", places, lower - answers, upper - answers)],
                 dots=[each for each in dots if len(each.x)],
+                times=seen.times,
             )
     read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
     told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
@@ -440,7 +452,7 @@ def _run(
         else:
             simulation.finish()
         if picture and not is_report(picture):
-            _draw(picture, simulation, "row" if raw is None else "step")
+            _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
     return gaps, raw
 
 
@@ -463,7 +475,7 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
     return error
 
 
-def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
+def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.ndarray | None) -> None:
     from pykernel.plots import Band, course_figure, error_figure
 
     name = simulation.spec.name
@@ -482,6 +494,7 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
             asked,
             unit,
             blamed,
+            times,
         )
         return
     rows, errors = simulation.errors.curve(_windows(simulation))
@@ -495,4 +508,4 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
         places = np.arange(simulation.rows - len(latest), simulation.rows)
         told = f"label - prediction ({simulation.labels[0]})"[:80]
         band = Band(places, truth - answers, lower - answers, upper - answers, told)
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band)
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from pykernel import BudgetedKernelRegressor, KernelRidgeRegressor, check, fit, 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
+from pykernel.host.samples import times_of
 from pykernel.host.scores import Envelope, Ranges
-from pykernel.plots import SIMPLE, Panel
+from pykernel.plots import SIMPLE, Panel, time_ticks
 from pykernel.report import figures
 from pykernel.report.page import SCRIPT, Report
 from pykernel.spec.model import load_spec, make_spec
@@ -244,6 +246,54 @@ def test_ticks_are_as_people_write_them():
     assert [figures.tick(value) for value in axis.ticks()] == ["0", "2,000", "4,000", "6,000", "8,000"]
     assert [figures.tick(value) for value in figures.Axis(0.013, 900, 9, True).ticks()] == ["0.1", "1", "10", "100"]
     assert figures.tick(0.25) == "0.25" and figures.tick(-1500) == "-1,500" and figures.tick(3e-7) == "3e-07"
+
+
+def dated(path: Path, rows: int, minutes: int, stamp="{:%Y-%m-%d %H:%M}") -> Path:
+    values, begin = np.random.default_rng(3).normal(size=(rows, 2)), datetime(2026, 3, 1)
+    values[1100:1130] += 9
+    lines = [
+        f"{stamp.format(begin + timedelta(minutes=minutes * i))},{a},{b}"
+        for i, (a, b) in enumerate(values)
+    ]
+    path.write_text("\n\n".join(["when,a,b", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_times_of_rows(tmp_path):
+    begin = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+    np.testing.assert_array_equal(times_of(dated(tmp_path / "a.csv", 50, 10), 50), begin + 600 * np.arange(50))
+    for stamp, shift in (("{:%Y-%m-%dT%H:%M:%S+01:00}", -3600), ("{:%Y-%m-%d %H:%M:%SZ}", 0)):
+        np.testing.assert_array_equal(
+            times_of(dated(tmp_path / "a.csv", 5, 1, stamp), 5), begin + shift + 60 * np.arange(5)
+        )
+    assert times_of(tmp_path / "a.csv", 6) is None and times_of(tmp_path / "none.csv", 6) is None
+    assert times_of(dated(tmp_path / "a.csv", 50, -10), 50) is None
+    assert times_of(dated(tmp_path / "a.csv", 50, 10, "{:%d.%m.%Y}"), 50) is None
+    (tmp_path / "a.csv").write_text("when,a\n2026-03-01,1\nsoon,2\n")
+    assert times_of(tmp_path / "a.csv", 2) is None
+
+
+def test_ticks_of_times():
+    def ticks(seconds, rows=101):
+        begin = datetime(2025, 12, 30, 22, 7, tzinfo=UTC).timestamp()
+        return time_ticks(begin + np.linspace(0, seconds, rows), np.arange(rows))
+
+    assert [text for _, text in ticks(1000)] == ["12-30 22:10", "12-30 22:15", "12-30 22:20"]
+    days = ticks(5 * 86400)
+    assert [text for _, text in days] == ["2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+    assert days[0][0] == pytest.approx(100 * (113 * 60) / (5 * 86400))
+    assert [text for _, text in ticks(300 * 86400)] == ["2026-01", "2026-03", "2026-05", "2026-07", "2026-09"]
+    assert [text for _, text in ticks(8 * 365 * 86400)] == [f"{year}-01" for year in (2027, 2029, 2031, 2033)]
+
+
+def test_dates_stand_at_the_axis_and_beside_alarms(tmp_path):
+    rows = dated(tmp_path / "d.csv", 1300, 10)
+    spec = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "novelty": {"false_alarm_rate": 0.01}})
+    found = simulate(spec, rows, plot=tmp_path / "m.html")
+    page = whole(tmp_path / "m.html")
+    assert "2026-03-06" in page.texts and "time" in page.texts and found.report["alarms"]["count"]
+    first = found.report["alarms"]["listed"][0]["first_row"]
+    assert f"{datetime(2026, 3, 1) + timedelta(minutes=10 * first):%Y-%m-%d %H:%M:%S}" in page.texts
 
 
 def test_notebooks_show_specs_estimators_and_projects(tmp_path):
