@@ -388,9 +388,10 @@ def _windows(simulation: Simulation) -> int:
 
 
 def _warm(simulation: Monitoring) -> int:
-    """The number of samples before the first one that can be in alarm."""
-    spec = simulation.spec
-    return int(spec.novelty.warmup) if spec.has("novelty", "warmup") else 0
+    """The number of samples before the first one that can be in alarm; 0 of a model without alarms."""
+    if simulation.alarms is None or not simulation.spec.has("novelty", "warmup"):
+        return 0
+    return int(simulation.spec.novelty.warmup)
 
 
 def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:

@@ -251,10 +251,7 @@ def test_ticks_are_as_people_write_them():
 def dated(path: Path, rows: int, minutes: int, stamp="{:%Y-%m-%d %H:%M}") -> Path:
     values, begin = np.random.default_rng(3).normal(size=(rows, 2)), datetime(2026, 3, 1)
     values[1100:1130] += 9
-    lines = [
-        f"{stamp.format(begin + timedelta(minutes=minutes * i))},{a},{b}"
-        for i, (a, b) in enumerate(values)
-    ]
+    lines = [f"{stamp.format(begin + timedelta(minutes=minutes * i))},{a},{b}" for i, (a, b) in enumerate(values)]
     path.write_text("\n\n".join(["when,a,b", *lines]) + "\n", encoding="utf-8")
     return path
 
