@@ -42,8 +42,8 @@ COLUMNS = 200
 
 def _asked(given: Asked, *more: tuple[str, object]) -> Section:
     """What was asked: a command's arguments that were given."""
-    told = [(name.strip("_").replace("_", " "), _shown(value)) for name, value in given.items()]
-    return Section("What was asked", [facts([*told, *more])])
+    told: dict[str, object] = {name.strip("_").replace("_", " "): _shown(value) for name, value in given.items()}
+    return Section("What was asked", [facts((told | dict(more)).items())])
 
 
 def _shown(value: Any) -> str:
@@ -151,8 +151,8 @@ def simulated(
 ) -> Report:
     """A model on recorded data.  drawn: what ``workflows.simulate`` gathers for figures."""
     unit, name = unit_of(report), report["name"]
-    late = f"labels {report['delay']:,} {unit}s late" if report.get("delay") else ""
-    first = _asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("labels", late))
+    late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
+    first = _asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("delay", late))
     if "question" in report:
         found, said, good = _monitored(report, drawn)
     else:
@@ -371,7 +371,8 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
             ),
         ),
         ("assumed", "; ".join(report.get("assumed", ()))),
-        ("trials", f"{report['trials']:,}, seed {report['seed']}"),
+        ("trials", f"{report['trials']:,}"),
+        ("seed", str(report["seed"])),
     ]
     good = compared is None or compared["winner"] == "model"
     return Report(f"plan: {counted(report)}", said, [_asked(asked, *files), read, *rest, *inside(model)], good)

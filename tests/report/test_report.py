@@ -124,7 +124,7 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
         for kind in ("mae", "rmse"):
             for predictor, error in report[part][kind].items():
                 assert predictor in page.texts and number(error) in page.texts
-    assert "labels" in page.texts and "2 rows late" in page.text
+    assert "delay" in page.texts and "2 rows" in page.texts
     assert verdict(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
 
 
