@@ -22,7 +22,7 @@ from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
-from pykernel.tuning.faults import KINDS, Fault, Sensors, with_faults
+from pykernel.tuning.faults import KINDS, PROMISED, Fault, Sensors, with_faults
 from pykernel.tuning.stage import Stage, first_judged
 from pykernel.tuning.thresholded import Thresholded
 
@@ -146,7 +146,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
     if task.get("ram") is not None and ram > task["ram"]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
-    found = watch(spec, table, task.get("faults", 0)) if table.y is None else judge(spec, table)
+    found = watch(spec, table, task.get("promise", False)) if table.y is None else judge(spec, table)
     if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
         found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
@@ -408,6 +408,8 @@ GUARD = 20
 """Rows after a fault that count neither as faulty nor as others: levels are smoothed, and the sensor comes back at once."""
 TWICE = 2.0
 """A monitor keeps the false alarm rate if no more than so many times this part of the other rows is in alarm."""
+PROMISE = (1, PROMISED)
+"""Seed and number of the faults that a promise is of; those of seed 0 choose models, and flatter the one that is chosen."""
 SIMPLE_STATE = 8
 """Numbers of the adaptive threshold beside a simple distance."""
 
@@ -465,28 +467,29 @@ class Watched:
         return {"frozen": None, "learning": told, "diverged": 0, "missed": kinds}
 
 
-def watch(spec: Spec, table: Table, seed: int = 0) -> dict[str, Any]:
+def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
 
     It goes on learning, as on a device, through one repetition after the other.
+    promise: with more faults, and others than those that choose a model.
     """
     model, first = HostModel(spec), first_watched(spec, table)
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     model.update(table.x[:first])
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE if promise else ()):
         found.take(np.isin(model.update(rows), alarms), faults)
     return found.report()
 
 
-def watched_simply(spec: Spec, table: Table, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """What simple distances make of the same faults, by a threshold that adapts as the spec's does."""
+def watched_simply(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
+    """What simple distances make of the faults of a promise, by a threshold that adapts as the spec's does."""
     first, dim = first_watched(spec, table), table.x.shape[1]
     distances = Distances(dim, spec.completes)
     thresholds = {name: Thresholded(spec) for name in distances.names}
     found = {name: Watched(spec.novelty.false_alarm_rate) for name in thresholds}
     for name, level in zip(found, distances.step(table.x[:first]).T, strict=True):
         thresholds[name].take(level)
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE):
         for name, level in zip(found, distances.step(rows).T, strict=True):
             found[name].take(thresholds[name].take(level), faults)
     numbers = Distances.numbers(dim)

@@ -36,6 +36,7 @@ from pykernel.telling import (
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.costs import Limits, make_limits, parse_amount
 from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
+from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
@@ -43,8 +44,6 @@ from pykernel.workflows import search
 from pykernel.workflows.given import drawn, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
-FRESH = 1
-"""Seed of the faults by which what is written is judged; the trials have 0."""
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
 ENDING = 3.0
@@ -237,7 +236,7 @@ def concluded(
             specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     if course.table.y is None:
         promise(course, [winner, *([small] if small is not None else [])])
-        others = watched_simply(specs["planned"].inner, course.table, FRESH)
+        others = watched_simply(specs["planned"].inner, course.table)
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
         others = simple(make_spec(any_model), course.table)
@@ -256,8 +255,8 @@ def concluded(
 
 
 def promise(course: Search, trials: Sequence[Trial]) -> None:
-    """Judge monitors once more, by other faults: those that chose them flatter them."""
-    tasks = [trial.arm.task(trial, course.limits.ram) | {"faults": FRESH} for trial in trials]
+    """Judge monitors once more, by more and other faults: those that chose them flatter them."""
+    tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
         trial.found["promised"] = {key: found[key] for key in ("learning", "missed")}
 
@@ -341,9 +340,8 @@ class _Watch:
             return math.inf
         ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes judge two monitors once more
-            ending += ENDING + (clock.monotonic() - self.began) / len(course.trials) * (
-                jobs if isinstance(jobs, int) else 1
-            )
+            one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
+            ending += ENDING + PROMISED / COUNT * one
         return self.began + max(self.time / 2, self.time - ending)
 
 
