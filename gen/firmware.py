@@ -120,7 +120,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     def room(kind: Array) -> str:
         return "values" if _buffer(kind) is Real else "position"
 
-    which = orders.of_name
+    which, forecast = orders.of_name, program.forecasts(spec.config)
     calls = {
         which[f]: [f"{name}_{f}(&model);", "return 0u;"]
         if result == "void"
@@ -143,6 +143,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "asks": [(which[q], f"{name}_{q}(&model, x, {room(program.questions[q])})") for q in orders.questions],
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
+        "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,

@@ -60,9 +60,12 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
         "labelType": _type(y.dtype),
         "labelCount": int(np.prod(y.shape[1:], dtype=int)),
         "labelUnit": 2.0**-spec.label_shift if program.whole and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
-        "answer": "values" if program.questions[program.asks].scalar.value.name == "Real" else "position",
+        "answer": "values"
+        if program.questions[program.forecasts(spec.config)].scalar.value.name == "Real"
+        else "position",
         "rows": len(x),
         "fields": _fields(host),
+        "asStored": ", standardised" if spec.standardises else "",
         "bytes": project.figures["ram_bytes"],
         "codeBytes": len(code),
         "hash": f"{state_hash(spec, host.memory):08x}",

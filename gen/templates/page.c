@@ -54,7 +54,7 @@ void page_init(void)
 
 int32_t page_ask(void)
 {
-    return {{ main }};
+    return {{ forecast }};
 }
 
 int32_t page_learn(void)

@@ -381,7 +381,9 @@ def test_a_fault_never_becomes_normal_in_its_first_rows(dim: int) -> None:
     model.update(regime(rng, 20, dim))
     statuses = np.asarray(model.update(regime(rng, 100, dim, place=30.0)))
     assert Status.BORN not in statuses[: enough // 6 - 1]
-    assert not np.isin(statuses[-10:], [int(status) for status in GMM["none"].alarms]).any()  # what lasts becomes normal
+    assert not np.isin(
+        statuses[-10:], [int(status) for status in GMM["none"].alarms]
+    ).any()  # what lasts becomes normal
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

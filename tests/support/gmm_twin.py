@@ -103,9 +103,9 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
-        self.watched = self.unmet = self.met = self.settling = self.surprised = self.taught = self.below = self.episode = (
-            self.quiet
-        ) = 0
+        self.watched = self.unmet = self.met = self.settling = self.surprised = self.taught = self.below = (
+            self.episode
+        ) = self.quiet = 0
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0

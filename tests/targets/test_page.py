@@ -19,6 +19,7 @@ from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
+from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page
 from tests.support.interrupts import PATIENCE
@@ -71,13 +72,22 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     exports["page_init"](store)
     x, y = (base64.b64decode(content[key]) for key in ("x", "y"))
     wide, tall = len(x) // content["rows"], len(y) // content["rows"]
+    question = spec.program.forecasts(spec.config)
+    host = HostModel(spec, raw=True).prequential(*stream, question=question)[0]
+    kind_of = np.int32 if content["answer"] == "position" else host.dtype
+    told = []
     for t in range(content["rows"]):
         exports["memory"].write(store, x[t * wide : (t + 1) * wide], exports["page_x"](store))
         exports["page_ask"](store)
+        place = exports[f"page_{content['answer']}"](store)
+        told.append(np.frombuffer(exports["memory"].read(store, place, place + host[0].nbytes), kind_of))
         if tall:
             exports["memory"].write(store, y[t * tall : (t + 1) * tall], exports["page_label"](store))
         exports["page_learn"](store)
     assert f"{exports['page_hash'](store) & 0xFFFFFFFF:08x}" == content["hash"]
+    assert (
+        np.array(told).reshape(host.shape) == host
+    ).all()  # what the page shows is the forecast: of classes, the class
     row = Reference(build(spec), None, *stream, engine="llvm").compare(find_compilers()[0], "-O1")
     assert row["equal"] and row["state_hash"] == content["hash"]
 
@@ -107,8 +117,6 @@ def test_a_browser_shows_that_the_bytes_are_equal(kind: str, tmp_path: Path, run
     labelled = COLUMNS[kind] is not None
     assert ("the model</td>" in shown) == labelled and (">rows with an alarm</td>" in shown) == (not labelled)
     if kind == "number":
-        from pykernel.host.model import HostModel
-
         answers, _ = HostModel(spec).prequential(x, y)
         assert f"<td>{np.abs(answers.astype(float) - y).mean():.5g}</td>" in shown
 
@@ -118,7 +126,6 @@ def test_a_browser_shows_that_the_bytes_are_equal(kind: str, tmp_path: Path, run
 def test_a_readers_own_rows(tmp_path: Path) -> None:
     """A file that is given to the page: the hash is the host's on these rows; a file without a column is a sentence."""
     from pykernel.gen.project import build, state_hash
-    from pykernel.host.model import HostModel
 
     spec, x, y = made("number")
     rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0,5" for i in range(30))])
