@@ -121,6 +121,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         return "values" if _buffer(kind) is Real else "position"
 
     which, forecast = orders.of_name, program.forecasts(spec.config)
+    gathers = next((entry.name for entry in program.entries if entry.kind == "gather"), None)
     calls = {
         which[f]: [f"{name}_{f}(&model);", "return 0u;"]
         if result == "void"
@@ -144,6 +145,10 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
         "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
+        "push": f"{name}_{gathers}(&model, x)" if gathers and labelled else None,
+        "ready": f"{name.upper()}_READY",
+        "told": f"{name}_label(&model{label})" if gathers and labelled else takes.get(RUN, "0"),
+        "alarm": f"{name}_alarm(&model, values)" if program.raises_alarms(spec.config) else None,
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,
