@@ -33,7 +33,7 @@ MOST = 1024
 COMPARED = 2000
 """Widths and C are compared on at most so many samples."""
 COMPARED_L1 = 1000
-"""Those of linear programming machines, of numbers half of them: HiGHS's time grows faster than the variables."""
+"""Those of linear programming machines: HiGHS's time grows faster than the samples."""
 ROUGH_PRICE = 1.0
 """So far prices may be too high where folds are left out of a linear programming machine: the vectors are those of all samples,
 and some that enter."""
@@ -219,9 +219,7 @@ class _SupportVectorMachine(KernelMachine):
         self.candidates_: list[dict[str, float]] = []
         if len(widths) * len(each) == 1:
             return widths[0], each[0]
-        seed, compared = options["seed"], COMPARED
-        if sparse:
-            compared = COMPARED_L1 // (1 if targets.positions is not None else 2)
+        seed, compared = options["seed"], COMPARED_L1 if sparse else COMPARED
         at = np.arange(len(X))
         if len(X) > compared:
             # of each class its part

@@ -30,8 +30,8 @@ MOST, FEW = 256, 16
 MINUTE = 2**30
 """Without a limit, the functions times rows times squared vectors of svm are at most so many, which takes about a minute: 256 vectors of
 16,384 rows, 128 of 65,536."""
-MINUTE_LP = 2**18
-"""The rows times vectors of lp for numbers: 256 vectors of 1,024 rows, 32 of 8,192."""
+MINUTE_LP = 2**19
+"""The rows times vectors of lp for numbers: 256 vectors of 2,048 rows, 64 of 8,192."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
