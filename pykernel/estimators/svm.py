@@ -338,7 +338,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
             X, targets, counts, lambda c: svm.Dual.of_classes(positions, len(classes), c * each)
         )
         self.classes_, self.cv_predictions_ = classes, self._flat(_on_all(left_out, counts))
-        vars(self).pop("calibration_", None)
+        self.__dict__.pop("calibration_", None)
         self.cv_error_ = math.nan
         if not np.isnan(left_out).any():  # else Ctrl-C ended the folds
             self.cv_error_ = error_rate(targets, left_out)
