@@ -98,7 +98,7 @@ def test_many_rows_get_as_many_vectors_as_a_minute_allows(folder, fit, monkeypat
     assert 8 < few["vectors"] <= 16 and few["basis"] is not None
     assert "16 of 90 rows are vectors, so that this takes about a minute" in "; ".join(few["assumed"])
     assert re.search(r"this will take about .*; --n-max 64 takes about .*, --n-max 90, every row, about ", err)
-    same, err = fit(*given, "-n", "16", "--output", "same.toml")
+    _, err = fit(*given, "-n", "16", "--output", "same.toml")
     assert Path("same.toml").read_text() == Path("few.toml").read_text().replace('"few"', '"same"')
     assert "--n-max 64" not in err
     fit(*given, "-n", "90", "--output", "all.toml")
