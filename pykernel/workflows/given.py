@@ -135,7 +135,7 @@ def drawn(path: Path, draw: Callable[[Path], None]) -> dict[str, str | None]:
     return {"plot": str(path), "plot_note": None}
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a whole file, or nothing."""
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(content.encode() if isinstance(content, str) else content)

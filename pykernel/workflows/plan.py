@@ -43,6 +43,7 @@ from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import drawn, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.simulate import taught
 
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
@@ -59,6 +60,7 @@ class Planned:
     report: all results, as ``pykernel plan --json`` prints them.
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
     ``small`` (nearly as good with much less memory), ``leaner`` and ``better`` (for a model with a signal stage).
+    Beside the file of a spec that learns lies its state after all rows, which ``generate`` starts from.
     """
 
     report: dict[str, Any]
@@ -251,7 +253,9 @@ def concluded(
         },
         "signal": signal,
     }
-    return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
+    states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
+    report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
+    return write(report, specs, states, asked.output, told_in_spec(report, asked.data)), specs
 
 
 def promise(course: Search, trials: Sequence[Trial]) -> None:
@@ -425,12 +429,16 @@ def measure(course: Search) -> str:
     return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
 
 
-def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
-    """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
+def write(
+    report: dict[str, Any], specs: Mapping[str, Spec], states: Mapping[str, bytes], out: Path, comment: str
+) -> dict[str, Any]:
+    """Write specs, states, picture and report: all files or none.  Returns the report with the picture's path."""
     with all_or_none(out):
         report = report | drawn(out / "plan.png", partial(draw, report))
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+        for name, state in states.items():
+            write_file(out / f"{name}.bin", state)
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 

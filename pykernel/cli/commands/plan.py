@@ -109,6 +109,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
         ),
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
+        *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
         ("picture", report["plot"]),
         ("picture", report["plot_note"]),
     )
