@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.telling import root
+
 BLOCKS = 20
 """Blocks of rows whose spread tells how uncertain an error is."""
 T_BOTH, T_ONE = 2.093, 1.729
@@ -54,7 +56,7 @@ class Losses:
     @property
     def error(self) -> float:
         """The root of the mean square; for classes the part that is wrong."""
-        return self.mean if self.of_classes else math.sqrt(max(0.0, self.mean))
+        return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
         """By how much each block pulls the mean, (BLOCKS,); their sum is 0."""

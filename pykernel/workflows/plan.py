@@ -193,25 +193,31 @@ def plan(
     limits, wanted, is_assumed = limits_of(target, given, no_limits, **amounts)
     rules = search.tried("rule", rule) if rule else None
     techniques = search.tried("technique", technique) if technique else None
+    learners = [name for name in rules or () if name != "frozen"] if labels == "never" else []
+    refuse(
+        (
+            learners,
+            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
+        )
+    )
     if limits.target is not None:
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch)
-    if is_assumed:
-        others = ", ".join(option(name) for name in ("ram", "flash", "target"))
-        watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
-        )
     base, table, assumed = search.planned_data(asked, given, inputs, label)
     if table.y is None and labels is not None:
         raise UserError(
             f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
         )
+    if is_assumed:
+        others = ", ".join(option(name) for name in ("ram", "flash", "target"))
+        watch.tell(
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
+        )
     if assumed:
         watch.tell(f"assumed: {'; '.join(assumed)}")
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
-        without = "; of models that do not learn there is frozen" if labels == "never" else ""
-        raise UserError(f"none of these rules is for this data; leave {option('rule')} out{without}")
+        raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in tried)):
             first_watched(made, table)  # raises UserError, before the work
