@@ -70,8 +70,8 @@ def tick(value: float) -> str:
 
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """An error and its standard deviation; nothing if there is none."""
-    return "" if told is None else f"{number(told['error'])} ± {number(told['deviation'])}"
+    """An error and half of its interval of 95 %, or its standard deviation; nothing if there is none."""
+    return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
 def duration(seconds: float) -> str:

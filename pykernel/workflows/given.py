@@ -182,7 +182,7 @@ def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, 
     return found
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a whole file, or nothing."""
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(content.encode() if isinstance(content, str) else content)

@@ -16,10 +16,11 @@ from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
+from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
 from pykernel.telling import Watch, gaps_told, refuse, skipped
-from pykernel.tuning.combinations import monitors, rules, techniques
+from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.tables import infer
@@ -112,12 +113,18 @@ def planned_data(
         if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
+        elif stage is None and not spec.real.is_integer:
+            if content.get("input", {}).get("max_abs", INPUT_LIMIT) == INPUT_LIMIT:
+                content["input"] = content.get("input", {}) | {"max_abs": input_limit(x)}
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
-    make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
+    content = found.content
+    if found.column is not None:
+        content["input"]["max_abs"] = input_limit(found.x)
+    make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
-    return found.content, recent(watch, found.x, labels, options.delay), found.assumed
+    return content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
 def recent(

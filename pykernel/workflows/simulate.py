@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,16 @@ from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_not_data, open_data, whole_file
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
+from pykernel.host import snapshot
 from pykernel.host.advice import Trial
+from pykernel.host.model import HostModel
 from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, times_of, with_last_label
 from pykernel.host.scores import Envelope, Ranges
-from pykernel.host.signal import RawRows, delay_of, steps_of
+from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
-from pykernel.workflows.given import is_report, need_picture, stated
+from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ def simulate(
     train_every: int = 0,
     output: str | Path | None = None,
     plot: str | Path | None = None,
+    save: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Simulated:
     """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
@@ -122,6 +125,8 @@ def simulate(
         After so many rows the model is refreshed, after so many labels it is trained; 0 for never.
     output, plot : path, optional
         A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
+    save : path, optional
+        A file for the state after the last row, as the device saves it: for ``generate``, or for the device.
     watch : Watch
         Who is told how far the work is.
 
@@ -132,16 +137,17 @@ def simulate(
     """
     spec, _ = spec_and_memory(model)
     recording = Recorded(spec, data)
-    answers, picture = (None if path is None else Path(path) for path in (output, plot))
-    for path in (answers, picture):
+    files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
+    for path in files.values():
         if recording.path is not None:
             need_not_data(path, recording.path)
-    need_picture(picture)
-    need_different([answers, picture])
+    need_picture(files["plot"])
+    need_different(list(files.values()))
+    if files["save"] is not None:
+        snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     simulation = _begin(spec, delay, refresh_every, train_every)
     seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
-    gaps, raw = _run(spec, recording, simulation, answers, picture, watch, seen)
-    files = {"output": answers, "plot": picture}
+    gaps, raw, state = _run(spec, recording, simulation, files, watch, seen=seen)
     try:
         with watch.progress(None) as show:
             if isinstance(simulation, Monitoring):
@@ -152,10 +158,11 @@ def simulate(
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
     report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
+    report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
-    if is_report(picture):
-        _page(report, simulation, seen).write(picture)  # type: ignore[arg-type]
+    if files["plot"] is not None and is_report(files["plot"]):
+        _page(report, simulation, seen).write(files["plot"])
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])], seen)
 
 
@@ -166,8 +173,8 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     """
     if not spec.program.learns:
         raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
-    simulation = _begin(spec, 0, 0, 0)
-    _run(spec, Recorded(spec, data), simulation, None, None, watch)
+    simulation, stage = _begin(spec, 0, 0, 0), None if spec.signal is None else SignalStage(spec)
+    _run(spec, Recorded(spec, data), simulation, {}, watch, stage)
     taken = sum(count for status, count in simulation.statuses.items() if status >= 0)
     if not taken:
         raise UserError(
@@ -181,7 +188,35 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
             raise UserError(f"{spec.name} cannot be trained on the recording: train returned {status.name}")
     elif simulation.warning:
         watch.warn(simulation.warning)
-    return simulation.model.memory
+    return _whole(spec, simulation, stage)
+
+
+def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage | None) -> Memory:
+    """The device's memory after these rows: the model's, and that of the signal stage around it."""
+    memory = spec.memory()
+    for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
+        for slot in part.layout.slots:
+            memory.field(slot.name)[...] = part.field(slot.name)
+    return memory
+
+
+def _saved(spec: Spec, memory: Memory) -> bytes:
+    """A memory as a snapshot."""
+    model = HostModel(spec)
+    model.memory = memory
+    return snapshot.save(model)
+
+
+def taught(spec: Spec, data: str) -> bytes | None:
+    """The snapshot of a model that has learned a recording.
+
+    None if it does not learn or refuses all, if the rows cannot be read again, or after Ctrl-C.
+    """
+    if not spec.program.learns or not Path(data).is_file():
+        return None
+    with contextlib.suppress(UserError, KeyboardInterrupt):
+        return _saved(spec, learned(spec, data))
+    return None
 
 
 class Recorded:
@@ -421,15 +456,18 @@ def _run(
     spec: Spec,
     recording: Recorded,
     simulation: Simulation | Monitoring,
-    answers: Path | None,
-    picture: Path | None,
+    files: Mapping[str, Path | None],
     watch: Watch,
+    stage: SignalStage | None = None,
     seen: Seen | None = None,
-) -> tuple[int, RawRows | None]:
-    """Run all rows, and write the files, all of them or none.
+) -> tuple[int, RawRows | None, bytes]:
+    """Run all rows, and write the files (answers, plot, state), all of them or none.
 
-    Returns the number of rows with an empty input, and, for raw rows, their counts.
+    Returns the number of rows with an empty input; for raw rows their counts; and the snapshot, if it is written.
     """
+    answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
+    if save and spec.signal is not None:
+        stage = SignalStage(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
         rows, size = recording.batches(spec, stack)
         written = stack.enter_context(whole_file(answers)) if answers else None
@@ -438,7 +476,7 @@ def _run(
             written.write(host.prediction_header(spec.inner).encode())
         gaps, raw = 0, None if spec.signal is None else RawRows(spec)
         rows = rows if seen is None else seen.reading(rows)
-        for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
+        for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += batch.gaps
             answered = []
             for steps in simulation.run(batch.x, batch.y):
@@ -454,7 +492,10 @@ def _run(
             simulation.finish()
         if picture and not is_report(picture):
             _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
-    return gaps, raw
+        state = b""
+        if save:
+            write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
+    return gaps, raw, state
 
 
 def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:

@@ -61,7 +61,7 @@ from pykernel.workflows.asked import MANY_ROWS
         rare=True,
     ),
     n_max=option(
-        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="every row; 256 of svm, lp; 16 of trained"
+        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="as a minute allows; 16 of trained"
     ),
     basis=option("--basis", value="METHOD", text="How: efvs, sgma, … (docs/bases.md).", without="auto"),
     with_=WITH,

@@ -34,6 +34,7 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, ski
     ),
     output=option("--output", "-o", value="CSV", text="Write each row's answer.", kind=Path),
     plot=PLOT,
+    save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
@@ -180,6 +181,8 @@ def print_end(report: Mapping[str, Any]) -> None:
     for key in ("output", "plot"):
         if report[key]:
             show(f"{key}   {report[key]}")
+    if report["save"]:
+        show(f"state    {report['save']}, hash {report['state_hash']}, for pykernel generate --start")
 
 
 def print_answers(report: Mapping[str, Any]) -> None:
