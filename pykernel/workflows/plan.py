@@ -448,7 +448,8 @@ class _Watch:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
         if self.trials is not None:
             return math.inf
-        ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
+        named = 1 if len(course.kinds()) == 1 else 2  # models that are verified, or whose instructions are counted
+        ending, jobs = ENDING + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes judge two monitors once more
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
             ending += ENDING + PROMISED / COUNT * one
