@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from pykernel.errors import UserError, told_late
@@ -22,14 +24,19 @@ class Watch:
     bars = False
     """Whether long work may draw its own progress bars on standard error."""
 
-    def note(self, sentence: str) -> None:
-        """Report an assumption; it belongs to the result."""
+    def note(self, *lines: str) -> None:
+        """Report assumptions; they belong to the result."""
 
     def tell(self, sentence: str) -> None:
         """Report a step that starts, or something that has happened."""
 
     def warn(self, sentence: str) -> None:
         """Report something that the user probably did not intend."""
+
+    def data(self, data: Mapping[str, Any] | None) -> None:
+        """Report what was read from a table."""
+        for line in data_told(data):
+            self.tell(line)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """total: 1, or a number of bytes, or None if it is not known."""
@@ -101,10 +108,121 @@ def rate(part: float | None) -> str:
 STANDS_IN = '[input] missing = "mean" or "hold" keeps such rows'
 
 
-def skipped(gaps: int, may_stand_in: bool = False) -> str:
-    """A sentence that counts rows with an empty input, and says what happens with them, and what may instead."""
-    told = f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
-    return f"{told}; {STANDS_IN}" if may_stand_in else told
+WIDTH = 110
+"""Most characters of a line about a table, without the word before it."""
+THEN = {
+    "left out": "left out",
+    "skipped": "neither predicted nor learned",
+    "skipped, may stand in": f"neither predicted nor learned; {STANDS_IN}",
+    "completed": "something stands in for it, by [input] missing",
+}
+"""What becomes of rows with a missing input."""
+LEFT_OUT = {
+    "constant": "always the same",
+    "counts": "a count of time or rows",
+    "time": "dates or times",
+    "words": "words",
+    "notation": "numbers in another notation",
+    "empty": "empty",
+    "unused": "not an input",
+}
+"""Why columns are left out."""
+
+
+def data_told(data: Mapping[str, Any] | None) -> list[str]:
+    """Lines about what was read from a table.
+
+    data: as ``rows.columns.Columns.report`` makes it.  Nothing is told about a clean table whose columns were named.
+    """
+    if data is None:
+        return []
+    told = []
+    if data["chosen"]:
+        told.append(f"{data['rows']:,} rows; {_several(len(data['inputs']), 'input')}: {_named(data['inputs'])}")
+    for why, text in LEFT_OUT.items():
+        some = [each for each in data["left_out"] if each["why"] == why]
+        if some:
+            told.append(f"left out, {text}: {_named([_example(each) for each in some])}")
+    told += _some(
+        [
+            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} are no {each['kind']}, such as {each['such_as']!r} "
+            f"(line {each['line']:,}); treated as missing"
+            for each in data["no_numbers"]
+        ]
+    )
+    told += _some(
+        [
+            f"{_several(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
+            "such a row"
+            for each in data["infinite"]
+        ]
+    )
+    told += _some(
+        [
+            f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
+            f"to {_plain(each['others'][1])}): do they stand for missing values? They are read as numbers"
+            for each in data["sentinels"]
+        ]
+    )
+    if data["missing"]:
+        rows, then = data["missing"]["rows"], data["missing"]["then"]
+        told.append(f"{_several(rows, 'row')} with a missing input: {THEN[then]}")
+    if data["unlabelled"]:
+        told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
+    if offer := _offer(data):
+        told.append(offer)
+    lines = [line for each in told for line in _wrapped(each)]
+    return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
+
+
+def assumed_told(assumed: Sequence[str]) -> list[str]:
+    """Lines about what was assumed."""
+    return [f"{'assumed: ' if i == 0 else '  '}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))] if assumed else []
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _named(names: Sequence[str], most: int = 6) -> str:
+    """The first names, and how many others there are."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} others"
+
+
+def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
+    """The first sentences, and of how many other columns the same could be said."""
+    more = len(sentences) - most
+    return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
+
+
+def _example(column: Mapping[str, Any]) -> str:
+    if column["words"]:
+        return f"{column['column']} ({_named(column['words'], 4)})"
+    return column["column"] + (f" (such as {column['such_as']!r})" if column["such_as"] else "")
+
+
+def _plain(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.4g}"
+
+
+def _offer(data: Mapping[str, Any]) -> str:
+    """How columns of words and times, and sentinels, become something that a model can learn."""
+    words = any(each["words"] for each in data["left_out"])
+    times = any(each["why"] == "time" for each in data["left_out"])
+    parts = [
+        *(["an input of 0 and 1 for each word"] if words else []),
+        *(["phases of the day and of the week for times"] if times else []),
+        *(["empty cells for these numbers"] if data["sentinels"] else []),
+    ]
+    if not parts:
+        return ""
+    label = "" if data["label"] is None else f" --label {quote(data['label'])}"
+    return f"for {' and '.join(parts)}: pykernel convert {quote(data['file'])}{label} --output ready.csv"
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
@@ -119,7 +237,7 @@ def gaps_told(raw: Mapping[str, int], steps: int) -> str:
     """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
     steps.
     """
-    causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
+    causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
     return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""

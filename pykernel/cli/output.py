@@ -349,9 +349,9 @@ class Printing(Watch):
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars = as_json, not as_json
 
-    def note(self, sentence: str) -> None:
+    def note(self, *lines: str) -> None:
         if not self.as_json:
-            show(sentence, "")
+            show(*lines, "")
 
     def tell(self, sentence: str) -> None:
         tell(sentence)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.host.samples import BATCH, Batch
+from pykernel.host.samples import Batch
+from pykernel.rows.text import BATCH
 from pykernel.host.signal import steps_of
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import StandardisedInput

@@ -22,6 +22,7 @@ from pykernel.telling import (
     QUIET,
     Show,
     Watch,
+    assumed_told,
     byte_count,
     counted,
     duration,
@@ -171,8 +172,8 @@ def plan(
     asked = search.Asked(data, delay, jobs, results, output, watch)
     given = None if spec is None else spec_and_memory(spec)[0]
     base, table, assumed = search.planned_data(asked, given, inputs, label)
-    if assumed:
-        watch.tell(f"assumed: {'; '.join(assumed)}")
+    for line in assumed_told(assumed):
+        watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
@@ -180,7 +181,7 @@ def plan(
         for made in filter(None, (arm.made.spec for arm in tried)):
             first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "limits": vars(limits)}
+    report: dict[str, Any] = {"ok": False, "assumed": assumed, "data": asked.read, "limits": vars(limits)}
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every)
         tried_from = clock.monotonic()

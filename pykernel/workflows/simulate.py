@@ -14,9 +14,11 @@ from pykernel.errors import UNWRITTEN, Interrupted, UserError, need_matplotlib, 
 from pykernel.files import all_or_none, need_not_data, open_data, whole_file
 from pykernel.host import simulate as host
 from pykernel.host.advice import Trial
-from pykernel.host.samples import BATCH, Batch, require_columns, samples_of, with_last_label
+from pykernel.host.samples import Batch, missing_rows, require_columns, samples_of, with_last_label
 from pykernel.host.signal import RawRows, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation
+from pykernel.rows.columns import Columns
+from pykernel.rows.text import BATCH
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -124,7 +126,7 @@ def simulate(
     if picture is not None:
         need_matplotlib()
     simulation = _begin(spec, delay, refresh_every, train_every)
-    gaps, raw = _run(spec, recording, simulation, answers, picture, watch)
+    raw = _run(spec, recording, simulation, answers, picture, watch)
     files = {"output": answers, "plot": picture}
     try:
         with watch.progress(None) as show:
@@ -135,7 +137,7 @@ def simulate(
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
+    report |= {"data": recording.read} | {key: str(path) if path else None for key, path in files.items()}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
@@ -172,6 +174,8 @@ class Recorded:
     def __init__(self, spec: Spec, data: Recording) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
         self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
+        self.read: dict[str, Any] | None = None
+        """What was read from the file, as plain values."""
         if self.path is not None:
             require_columns(spec)
 
@@ -180,13 +184,18 @@ class Recorded:
         """Whether the rows can be read once more."""
         return self.path is None or Path(self.path).is_file()
 
-    def batches(self, spec: Spec, stack: contextlib.ExitStack) -> tuple[Iterable[Batch], float | None]:
-        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known."""
+    def batches(
+        self, spec: Spec, stack: contextlib.ExitStack, seen: Columns | None = None
+    ) -> tuple[Iterable[Batch], float | None]:
+        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
+
+        seen: what was found in the file's cells is counted there.
+        """
         if self.arrays is not None:
             return self._pieces(*self.arrays), len(self.arrays[0])
         assert self.path is not None
         name, file, size = open_data(self.path, stack)
-        return samples_of(spec, file, name), size
+        return samples_of(spec, file, name, seen=seen), size
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> Iterator[Batch]:
         for start in range(0, len(x), BATCH):
@@ -248,20 +257,20 @@ def _run(
     answers: Path | None,
     picture: Path | None,
     watch: Watch,
-) -> tuple[int, RawRows | None]:
-    """Run all rows, and write the files, all of them or none.
+) -> RawRows | None:
+    """Run all rows, write the files, all of them or none, and tell what was read.
 
-    Returns the number of rows with an empty input, and, for raw rows, their counts.
+    Returns the counts of raw rows, if there are any.
     """
+    seen, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
-        rows, size = recording.batches(spec, stack)
+        rows, size = recording.batches(spec, stack, seen)
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
             written.write(host.prediction_header(spec.inner).encode())
-        gaps, raw = 0, None if spec.signal is None else RawRows(spec)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
-            gaps += batch.gaps
+            gaps += int(np.isnan(batch.x).any(axis=1).sum())
             for steps in simulation.run(batch.x, batch.y):
                 if written:
                     written.write(host.prediction_lines(spec.inner, steps).encode())
@@ -272,7 +281,10 @@ def _run(
             simulation.finish()
         if picture:
             _draw(picture, simulation, "row" if raw is None else "step")
-    return gaps, raw
+    if recording.path is not None:
+        recording.read = seen.report(missing=missing_rows(spec, gaps))
+        watch.data(recording.read)
+    return raw
 
 
 def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:

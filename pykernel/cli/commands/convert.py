@@ -23,8 +23,8 @@ def convert(data: str, out: Path, columns: str | None, precision: str, force: bo
     """Write a table as .npy, so that any row can be read directly.
 
     Convert a large CSV file, or a Parquet file with large row groups, before pykernel basis. The table may be larger
-    than memory. The file is read once. Rows of a CSV file with an empty cell are left out and counted. Other files with
-    empty cells are refused.
+    than memory. The file is read once. Rows of a CSV file with a missing cell are left out and counted. Other files with
+    missing cells are refused.
 
         pykernel convert year.csv --output year.npy
 
@@ -42,14 +42,13 @@ def convert(data: str, out: Path, columns: str | None, precision: str, force: bo
 
     kind = np.dtype(precision)
     converting = convert_csv if data == "-" or Path(data).suffix.lower() in TEXTS else convert_table
-    names, rows, without = converting(data, out, words(columns), kind, as_json)
+    read, rows = converting(data, out, words(columns), kind, as_json)
+    names = read["inputs"]
     if as_json:
-        report = {"file": str(out), "rows": rows, "without": without, "columns": names}
-        output.print_json(report | {"precision": precision})
+        output.print_json({"file": str(out), "rows": rows, "columns": names, "precision": precision, "data": read})
         return
     size = rows * len(names) * kind.itemsize + 128
     output.show_facts(
-        ("left out", f"{without:,} rows with an empty cell" if without else ""),
         ("columns", ", ".join(f"{j}: {each}" for j, each in enumerate(names))),
         ("file", f"{out}, {rows:,} rows of {precision}, {size:,} bytes"),
     )

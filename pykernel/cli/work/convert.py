@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.host.samples import Cells, read_cells, read_numbers
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
+from pykernel.rows.columns import Column, Columns
+from pykernel.rows.text import Cells, read_cells
 from pykernel.workflows.given import opened
 
-Converted = tuple[list[str], int, int]
-"""Names of the columns written, rows written, and rows left out."""
+Converted = tuple[dict[str, Any], int]
+"""What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
@@ -29,7 +31,10 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     source = as_rows(path, list(names) if names else None)
     with output.Printing(as_json).progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
-    return names or [str(j) for j in range(source.dim)], len(source), 0
+    seen = Columns()
+    seen.begin(data, names or [str(j) for j in range(source.dim)])
+    seen.rows = len(source)
+    return seen.report(), len(source)
 
 
 def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
@@ -41,49 +46,39 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
         return header
 
     places: list[int] = []
-    names, rows, without = list(wanted), 0, 0
-    with opened(data, output.Printing(as_json)) as (source, file, show), whole_file(out) as target:
+    seen, without, watch = Columns(), 0, output.Printing(as_json)
+    with opened(data, watch) as (source, file, show), whole_file(out) as target:
         for cells in read_cells(file, source, choose, "a,b"):
             if not places:
-                places = [j for j in range(len(header)) if wanted or all(_is_number(row[j]) for row in cells.rows)]
-                names = [header[j] for j in places]
-                if not names:
+                places = [j for j in range(len(header)) if wanted or _holds_numbers(source, header[j], cells, j)]
+                if not places:
                     raise UserError(f"{source}: has no column with numbers; give a file that has some")
-                target.write(_header(kind, 0, len(names)))
-            numbers = _whole_rows(cells, places, names, source, kind)
-            target.write(numbers.tobytes())
-            rows += len(numbers)
-            without += len(cells.rows) - len(numbers)
+                seen.begin(source, [header[j] for j in places])
+                target.write(_header(kind, 0, len(places)))
+            numbers = seen.read([tuple(row[j] for j in places) for row in cells.rows], cells.lines)
+            whole = ~np.isnan(numbers).any(axis=1)
+            with np.errstate(over="ignore"):
+                narrow = numbers[whole].astype(kind)
+            finite(narrow, np.array(cells.lines)[whole], f"{source}, as {kind}, line of")
+            target.write(narrow.tobytes())
+            without += len(numbers) - len(narrow)
             show(cells.position, f"reading {source}")
+        seen.end()
+        rows = seen.rows - without
         if not rows:
             raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
         target.seek(0)
-        target.write(_header(kind, rows, len(names)))
-    return names, rows, without
+        target.write(_header(kind, rows, len(places)))
+    left = [{"column": each, "why": "words", "such_as": "", "words": []} for each in header if each not in seen.columns]
+    read = seen.report(left_out=left, missing={"rows": without, "then": "left out"} if without else None)
+    watch.data(read)
+    return read, rows
 
 
-def _whole_rows(cells: Cells, places: Sequence[int], names: Sequence[str], source: str, kind: np.dtype) -> np.ndarray:
-    """The numbers of the rows without empty cells."""
-    picked = (tuple(row[j] for j in places) for row in cells.rows)
-    kept = [(line, row) for line, row in zip(cells.lines, picked, strict=True) if all(map(str.strip, row))]
-    if not kept:
-        return np.empty((0, len(names)), kind)
-    lines, rows = map(list, zip(*kept, strict=True))
-    numbers = read_numbers(rows, lines, source, names, 0)
-    with np.errstate(over="ignore"):
-        narrow = numbers.astype(kind)
-    finite(narrow, np.array(lines), f"{source}, as {kind}, line of")
-    return narrow
-
-
-def _is_number(cell: str) -> bool:
-    if not cell.strip():
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _holds_numbers(source: str, name: str, cells: Cells, j: int) -> bool:
+    column = Column(source, name, named=False)
+    column.read([row[j] for row in cells.rows], cells.lines)
+    return column.holds_numbers
 
 
 def _header(kind: np.dtype, rows: int, width: int) -> bytes:

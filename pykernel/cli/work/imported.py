@@ -14,7 +14,6 @@ import numpy as np
 from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.gen.project import build
-from pykernel.host.samples import read_cells, read_numbers
 from pykernel.importers.importing import (
     compare,
     compare_smaller,
@@ -26,6 +25,8 @@ from pykernel.importers.importing import (
     told_of_file,
 )
 from pykernel.parallel import working
+from pykernel.rows.columns import Columns
+from pykernel.rows.text import read_cells
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET
@@ -143,8 +144,12 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int) -> np.ndarr
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
     with opened(data, QUIET) as (name, file, _):
-        cells = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows)))
-        return read_numbers(cells.rows, cells.lines, name, columns, 0)
+        cells, seen = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows))), Columns()
+        seen.begin(name, columns)
+        x = seen.read(cells.rows, cells.lines)
+        seen.end()
+    output.Printing(as_json=True).data(seen.report())
+    return x
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
