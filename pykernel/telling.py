@@ -6,6 +6,7 @@ import contextlib
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -160,7 +161,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
     told += _some(
         [
             f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
-            f"to {_plain(each['others'][1])}): do they stand for missing values? They are read as numbers"
+            f"to {_plain(each['others'][1])}); they are read as numbers: leave them empty if no value was measured there"
             for each in data["sentinels"]
         ]
     )
@@ -169,9 +170,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
         told.append(f"{_several(rows, 'row')} with a missing input: {THEN[then]}")
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
-    if offer := _offer(data):
-        told.append(offer)
-    lines = [line for each in told for line in _wrapped(each)]
+    lines = [line for each in told + _offer(data)[:1] for line in _wrapped(each)] + _offer(data)[1:]
     return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
 
 
@@ -210,19 +209,20 @@ def _plain(value: float) -> str:
     return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.4g}"
 
 
-def _offer(data: Mapping[str, Any]) -> str:
-    """How columns of words and times, and sentinels, become something that a model can learn."""
-    words = any(each["words"] for each in data["left_out"])
-    times = any(each["why"] == "time" for each in data["left_out"])
+def _offer(data: Mapping[str, Any]) -> list[str]:
+    """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
+    few = [each["column"] for each in data["left_out"] if each["words"]]
+    times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
+    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"])
     parts = [
-        *(["an input of 0 and 1 for each word"] if words else []),
-        *(["phases of the day and of the week for times"] if times else []),
-        *(["empty cells for these numbers"] if data["sentinels"] else []),
+        *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
+        *([f"phases of day and week for {_named(times)}"] if times else []),
+        *([f"empty cells for {_named(list(values))}"] if values else []),
     ]
-    if not parts:
-        return ""
+    if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
+        return []
     label = "" if data["label"] is None else f" --label {quote(data['label'])}"
-    return f"for {' and '.join(parts)}: pykernel convert {quote(data['file'])}{label} --output ready.csv"
+    return [f"a table with {'; '.join(parts)}:", f"  pykernel convert {quote(data['file'])}{label} --output ready.csv"]
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:

@@ -212,7 +212,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
         low, high = np.minimum(low, least), np.maximum(high, most)
         if show is not None:
             show((start + added) / len(rows), "looking at all rows")
-    samples.data["sentinels"] = seen.report()["sentinels"]
+    samples.data["sentinels"] = samples.data["sentinels"] or seen.report()["sentinels"]
     return Seen(mean, np.sqrt(squares / count), low, high)
 
 

@@ -374,10 +374,10 @@ class TextTable:
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
         left = [each for each in self.cells if each not in inputs and each != label] if chosen else []
         return used.report(
-            chosen=chosen, inputs=list(inputs), label=label, left_out=[self._left_out(each) for each in left]
+            chosen=chosen, inputs=list(inputs), label=label, left_out=[self.left_out(each) for each in left]
         )
 
-    def _left_out(self, name: str) -> dict[str, Any]:
+    def left_out(self, name: str) -> dict[str, Any]:
         """Why a column is no input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if values is None:

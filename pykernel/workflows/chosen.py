@@ -69,6 +69,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
         raise UserError(
             f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
         )
+    options.watch.data(table.data)
     options.watch.note(*assumed_told(table.assumed))
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:

@@ -188,7 +188,6 @@ def _read(given: FitAsked) -> LabelledTable:
         classes = classes or known
     with opened(given.data, given.watch) as (source, file, show):
         table = read_table(file, source, names, label, classes, given.model, show, signal)
-    given.watch.data(table.data)
     if table.stage is not None:
         return table
     make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, source)

@@ -47,6 +47,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     vectors = job.vectors()
     if table.classes is None:
         table.assumed.append(f"errors up to {TUBE:g} standard deviations of {table.column} cost nothing")
+    options.watch.data(table.data)
     options.watch.note(*assumed_told(table.assumed))
     made = job.run(vectors)
     with job.waiting("testing the spec"):

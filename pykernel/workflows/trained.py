@@ -47,6 +47,7 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     )
     job = TrainedJob.of(options, table)
     vectors = job.vectors()
+    options.watch.data(table.data)
     options.watch.note(*assumed_told(table.assumed))
     made = job.run(vectors)
     with job.waiting("testing the spec"):

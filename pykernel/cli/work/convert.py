@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
-from collections.abc import Sequence
+import itertools
+import math
+import re
+from collections.abc import Container, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +18,10 @@ from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
-from pykernel.rows.columns import Column, Columns
+from pykernel.rows.columns import NUMBERS, Column, Columns
 from pykernel.rows.text import Cells, read_cells
-from pykernel.workflows.given import opened
+from pykernel.tuning.tables import TextTable, few_words, is_word, read_columns
+from pykernel.workflows.given import need_known, opened, write_file
 
 Converted = tuple[dict[str, Any], int]
 """What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
@@ -87,3 +93,93 @@ def _header(kind: np.dtype, rows: int, width: int) -> bytes:
     described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(text, described)
     return text.getvalue()
+
+
+# ------------------------------------------------------------------------------------------------- a table of numbers
+
+Made = dict[str, list[str]]
+"""Columns of a table -> the columns that were made of each."""
+
+
+def prepare_table(data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool) -> tuple[dict[str, Any], Made]:
+    """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
+    of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
+
+    label: a column that is written as it is, as the last one.  Returns what was read, and what became of each column.
+    """
+    watch = output.Printing(as_json)
+    with opened(data, watch) as (source, file, show):
+        read = read_columns(file, source, show, (), label, labelled=label is not None)
+    for each in wanted:
+        need_known(each, list(read.cells), "columns", f" in {source}")
+    made: Made = {}
+    columns: dict[str, list[str]] = {}
+    left: list[dict[str, Any]] = []
+    names = [each for each in wanted or read.cells if each != label]
+    for name in names:
+        found = _inputs_of(read, name)
+        if not found:
+            left.append(read.left_out(name))
+        made[name] = [_free(each, columns) for each in found]
+        columns |= dict(zip(made[name], found.values(), strict=True))
+    if label is not None:
+        columns[label] = read.label_cells(label)
+    if not any(made.values()):
+        raise UserError(f"{source}: has no column from which a model could learn; give a file that has some")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_file(out, text.getvalue())
+    report = read.report(names, label, False) | {"left_out": left}
+    watch.data(report)
+    return report, {name: new for name, new in made.items() if new and new != [name]}
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, with a number if another column has it."""
+    numbered = (f"{name}_{n}" for n in itertools.count(2))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
+
+
+def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
+    """The columns of numbers that are made of a column, as text; none if there is nothing to learn from."""
+    cells, values = [cell.strip() for cell in read.cells[name]], read.numeric.get(name)
+    if values is not None:
+        gone = ~np.isfinite(values) | np.isin(values, list(read.columns[name].far()))
+        if np.ptp(values[~gone]) == 0:
+            return {}
+        return {name: ["" if each else cell for cell, each in zip(cells, gone, strict=True)]}
+    why = read.left_out(name)
+    if why["words"]:
+        words = few_words(cells) or []
+        return {
+            f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', word)}": [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
+            for word in words
+        }
+    if why["why"] != "time":
+        return {}
+    moments = [_moment(cell) for cell in cells]
+    if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, cells)):
+        return {}
+    found = {}
+    for which, period in (("day", 1.0), ("week", 7.0)):
+        for wave in ("sin", "cos"):
+            phases = [None if each is None else getattr(math, wave)(2 * math.pi * each / period) for each in moments]
+            texts = ["" if each is None else f"{each:.6f}" for each in phases]
+            if len({*texts} - {""}) > 1 and (which == "day" or any(each is not None and each >= 1 for each in moments)):
+                found[f"{name}_{which}_{wave}"] = texts
+    return found
+
+
+def _moment(cell: str) -> float | None:
+    """Days since a Monday, of a date or a time; None if it is in no format that tells day and month apart."""
+    text = cell.strip().removesuffix("Z")
+    for kind in ("", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%H:%M:%S", "%H:%M"):
+        try:
+            at = datetime.strptime(text, kind) if kind else datetime.fromisoformat(text)
+        except ValueError:
+            continue
+        days = at.toordinal() - 1 if "Y" in kind or not kind else 0  # day 1 of the calendar was a Monday
+        return days + (at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6) / 86400
+    return None
