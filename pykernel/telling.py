@@ -36,8 +36,8 @@ class Watch:
 
     def data(self, data: Mapping[str, Any] | None) -> None:
         """Report what was read from a table."""
-        for line in data_told(data):
-            self.tell(line)
+        if told := data_told(data):
+            self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """total: 1, or a number of bytes, or None if it is not known."""
@@ -118,6 +118,11 @@ THEN = {
     "completed": "something stands in for it, by [input] missing",
 }
 """What becomes of rows with a missing input."""
+SENTINEL = {
+    "read": "they are read as numbers: leave them empty if no value was measured there",
+    "emptied": "the new table has empty cells there",
+}
+"""What becomes of sentinels."""
 LEFT_OUT = {
     "constant": "always the same",
     "counts": "a count of time or rows",
@@ -161,7 +166,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
     told += _some(
         [
             f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
-            f"to {_plain(each['others'][1])}); they are read as numbers: leave them empty if no value was measured there"
+            f"to {_plain(each['others'][1])}); {SENTINEL[each['then']]}"
             for each in data["sentinels"]
         ]
     )
@@ -176,7 +181,11 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:
     """Lines about what was assumed."""
-    return [f"{'assumed: ' if i == 0 else '  '}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))] if assumed else []
+    return (
+        [f"{'assumed: ' if i == 0 else '  '}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
+        if assumed
+        else []
+    )
 
 
 def _wrapped(text: str) -> list[str]:
@@ -213,7 +222,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
-    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"])
+    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"] if each["then"] == "read")
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
         *([f"phases of day and week for {_named(times)}"] if times else []),

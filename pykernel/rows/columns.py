@@ -35,10 +35,8 @@ UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w
 NINES = [sign * float("9" * (n + more)) / 10**more for sign in (1, -1) for more in range(3) for n in range(2, 9)]
 POWERS = [sign * 10.0**n for sign in (1, -1) for n in range(10, 39)]
 LIMITS = [127, -127, -128, 255, 8190, 8191, 32767, -32767, -32768, 65535, 2**31 - 1, -(2**31), 2**32 - 1]
-SENTINELS = frozenset(
-    [*NINES, *POWERS, *map(float, LIMITS), *(float(np.float32(each)) for each in NINES), 7777.0, 8888.0, -7777.0, -8888.0]
-    + [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.float32, np.float64)]
-)
+LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.float32, np.float64)]
+SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
 """Numbers that loggers and databases write where there is no number."""
 FAR = 2.0
 """A sentinel lies further from all other numbers of its column than this many times their range."""
@@ -68,14 +66,14 @@ class Column:
     def read(self, cells: Sequence[str], lines: Sequence[int]) -> np.ndarray:
         """The next cells as numbers, NaN where they are missing.
 
-        A column that nobody named is given up where words are too many, even if all other cells were numbers.
+        An input that nobody named is given up where words are too many, even if all other cells were numbers.
         """
         try:
             values = np.array(list(map(float, cells)))
         except ValueError:
             values = None
         if values is None or np.isnan(values).any():
-            most = math.inf if self.named else (1 - NUMBERS) * len(cells)
+            most = math.inf if self.named or self.label else (1 - NUMBERS) * len(cells)
             values = np.full(len(cells), math.nan)
             for i, (cell, line) in enumerate(zip(cells, lines, strict=True)):
                 values[i] = self._value(cell, line)
@@ -150,9 +148,8 @@ class Column:
         count, of = self.words, self.words + self.numbers
         remedy = "correct the cell, or leave it empty"
         if count > 1:
-            remedy = (
-                f"{count:,} of {of:,} cells are words, and {100 * (1 - NUMBERS):.0f} % may be: correct them, or leave them empty"
-            )
+            allowed = f"at most {100 * (1 - NUMBERS):.0f} % may be"
+            remedy = f"{count:,} of {of:,} cells are words, {allowed}: correct them, or name another column"
         if self.label:
             remedy += f"; if these are classes, add classes = [{shown_cell(self.word[0])}, ...] to [label]"
         raise UserError(f"{self._told(*self.word)}; {remedy}")
@@ -191,9 +188,7 @@ class Columns:
         try:
             table = np.array(cells, np.float64)
         except ValueError:
-            return np.column_stack(
-                [column.read([row[j] for row in cells], lines) for j, column in enumerate(columns)]
-            )
+            return np.column_stack([column.read([row[j] for row in cells], lines) for j, column in enumerate(columns)])
         if not columns:
             return table
         lows, highs = table.min(axis=0).tolist(), table.max(axis=0).tolist()
@@ -237,7 +232,13 @@ class Columns:
             ],
             "infinite": [{"column": column.name, "cells": column.infinite} for column in every if column.infinite],
             "sentinels": [
-                {"column": column.name, "value": value, "cells": count, "others": [column.low, column.high]}
+                {
+                    "column": column.name,
+                    "value": value,
+                    "cells": count,
+                    "others": [column.low, column.high],
+                    "then": "read",
+                }
                 for column in every
                 for value, count in column.far().items()
             ],

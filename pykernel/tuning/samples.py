@@ -13,9 +13,9 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
+from pykernel.rows.columns import Columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import Show, refuse
-from pykernel.rows.columns import Columns
 from pykernel.tuning.tables import chosen_inputs, few_values, read_columns, read_table
 
 BLOCK = 2**16

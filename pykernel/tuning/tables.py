@@ -322,7 +322,7 @@ def read_columns(
         if show is not None:
             show(cells.position, f"reading {name}")
     columns = dict(zip(chosen, map(list, zip(*rows, strict=True)), strict=True))
-    return TextTable(name, header, columns, lines, inputs, label)
+    return TextTable(name, header, columns, lines, inputs, header[-1] if labelled and label is None else label)
 
 
 class TextTable:
@@ -350,14 +350,20 @@ class TextTable:
             if column.holds_numbers:
                 column.refuse_notation()
                 self.numeric[each] = values
-            elif each in inputs:
+            elif each in inputs and each != label:
                 column.need_numbers()
 
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
-        """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing."""
+        """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
+
+        Raises UserError for a label of many numbers and some words.
+        """
         cells = [cell.strip() for cell in self.cells[label]]
         if label in self.numeric:
             return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
+        if not classes and self.columns[label].numbers > self.columns[label].words and len(set(cells)) > FEW_VALUES:
+            self.columns[label].refuse_notation()
+            self.columns[label].need_numbers()
         gone = NO_CLASS - {each.lower() for each in classes}
         counted = self._classes = Column(self.name, label, label=True)
         counted.cells = len(cells)

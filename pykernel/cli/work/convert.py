@@ -101,7 +101,9 @@ Made = dict[str, list[str]]
 """Columns of a table -> the columns that were made of each."""
 
 
-def prepare_table(data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool) -> tuple[dict[str, Any], Made]:
+def prepare_table(
+    data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool
+) -> tuple[dict[str, Any], Made]:
     """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
 
@@ -132,6 +134,7 @@ def prepare_table(data: str, out: Path, wanted: Sequence[str], label: str | None
     writer.writerows(zip(*columns.values(), strict=True))
     write_file(out, text.getvalue())
     report = read.report(names, label, False) | {"left_out": left}
+    report["sentinels"] = [each | {"then": "emptied"} for each in report["sentinels"]]
     watch.data(report)
     return report, {name: new for name, new in made.items() if new and new != [name]}
 
@@ -152,30 +155,36 @@ def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
         return {name: ["" if each else cell for cell, each in zip(cells, gone, strict=True)]}
     why = read.left_out(name)
     if why["words"]:
-        words = few_words(cells) or []
-        return {
-            f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', word)}": [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
-            for word in words
-        }
+        found = {}
+        for word in few_words(cells) or ():
+            short = re.sub(r"[^0-9A-Za-z]+", "_", word)
+            found[_free(f"{name}_{short}", found)] = [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
+        return found
     if why["why"] != "time":
         return {}
     moments = [_moment(cell) for cell in cells]
     if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, cells)):
         return {}
     found = {}
+    latest = max(filter(None, moments), default=0.0)
     for which, period in (("day", 1.0), ("week", 7.0)):
         for wave in ("sin", "cos"):
             phases = [None if each is None else getattr(math, wave)(2 * math.pi * each / period) for each in moments]
             texts = ["" if each is None else f"{each:.6f}" for each in phases]
-            if len({*texts} - {""}) > 1 and (which == "day" or any(each is not None and each >= 1 for each in moments)):
+            if len({*texts} - {""}) > 1 and (which == "day" or latest >= 1):
                 found[f"{name}_{which}_{wave}"] = texts
     return found
 
 
+DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
+MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
+"""Formats of dates and times that tell day and month apart; first that of ISO."""
+
+
 def _moment(cell: str) -> float | None:
-    """Days since a Monday, of a date or a time; None if it is in no format that tells day and month apart."""
+    """Days since a Monday, of a date or a time; None if it is in no known format."""
     text = cell.strip().removesuffix("Z")
-    for kind in ("", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%H:%M:%S", "%H:%M"):
+    for kind in MOMENTS:
         try:
             at = datetime.strptime(text, kind) if kind else datetime.fromisoformat(text)
         except ValueError:
