@@ -128,9 +128,10 @@ LEFT_OUT = {
     "counts": "a count of time or rows",
     "time": "dates or times",
     "words": "words",
-    "notation": "numbers in another notation",
+    "notation": "numbers with a unit or in another notation, to be written alone",
     "empty": "empty",
     "unused": "not an input",
+    "other": "no numbers",
 }
 """Why columns are left out."""
 
@@ -171,8 +172,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
         ]
     )
     if data["missing"]:
-        rows, then = data["missing"]["rows"], data["missing"]["then"]
-        told.append(f"{_several(rows, 'row')} with a missing input: {THEN[then]}")
+        told.append(skipped(**data["missing"]))
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     lines = [line for each in told + _offer(data)[:1] for line in _wrapped(each)] + _offer(data)[1:]
@@ -190,6 +190,11 @@ def assumed_told(assumed: Sequence[str]) -> list[str]:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def skipped(rows: int, then: str = "skipped") -> str:
+    """A sentence that counts rows with a missing input, and says what becomes of them, a key of ``THEN``."""
+    return f"{_several(rows, 'row')} with a missing input: {THEN[then]}"
 
 
 def _several(count: int, what: str) -> str:

@@ -81,7 +81,7 @@ def read(
     seen = Columns()
     seen.begin(data, names or [str(j) for j in wanted or range(rows.dim)])
     seen.rows = len(rows)
-    left_out = [{"column": each, "why": "words", "such_as": "", "words": []} for each in left]
+    left_out = [{"column": each, "why": "other", "such_as": "", "words": []} for each in left]
     table.data = seen.report(chosen=names is not None and not inputs, label=label, left_out=left_out)
     if of_label is not None:
         y = np.concatenate([block[:, 0] for _, block in as_rows(path, [of_label]).blocks(BLOCK)])

@@ -448,6 +448,8 @@ def chosen_inputs(read: TextTable, inputs: Sequence[str], label: str | None) -> 
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
     chosen = list(inputs) or likely_inputs(read.numeric, label)
     if not chosen:
+        for column in read.columns.values():
+            column.refuse_notation()
         beside = "" if label is None else f" beside the label {label!r}"
         raise UserError(f"{read.name}: has no column of different numbers{beside}; give {option('inputs')}")
     return chosen

@@ -126,7 +126,7 @@ def simulate(
     if picture is not None:
         need_matplotlib()
     simulation = _begin(spec, delay, refresh_every, train_every)
-    raw = _run(spec, recording, simulation, answers, picture, watch)
+    gaps, raw = _run(spec, recording, simulation, answers, picture, watch)
     files = {"output": answers, "plot": picture}
     try:
         with watch.progress(None) as show:
@@ -137,7 +137,9 @@ def simulate(
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {"data": recording.read} | {key: str(path) if path else None for key, path in files.items()}
+    report |= {"empty_inputs": gaps, "data": recording.read} | {
+        key: str(path) if path else None for key, path in files.items()
+    }
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
     return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
@@ -257,10 +259,10 @@ def _run(
     answers: Path | None,
     picture: Path | None,
     watch: Watch,
-) -> RawRows | None:
+) -> tuple[int, RawRows | None]:
     """Run all rows, write the files, all of them or none, and tell what was read.
 
-    Returns the counts of raw rows, if there are any.
+    Returns the number of rows with a missing input, and, for raw rows, their counts.
     """
     seen, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
@@ -284,7 +286,7 @@ def _run(
     if recording.path is not None:
         recording.read = seen.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)
-    return raw
+    return gaps, raw
 
 
 def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:

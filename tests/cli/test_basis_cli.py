@@ -688,7 +688,8 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     code, out, _ = run("convert", "holes.csv", "--output", "x.npy")
     assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
     assert (
-        "left out, words: word\n         2 rows with a missing input: left out" in out and "columns   0: a, 1: b" in out
+        "left out, no numbers: word\n         2 rows with a missing input: left out" in out
+        and "columns   0: a, 1: b" in out
     )
     code, out, _ = run("convert", "holes.csv", "--columns", "a", "--output", "y.npy")
     assert code == 0 and np.array_equal(np.load("y.npy"), [[1], [3], [5]])

@@ -75,7 +75,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
             raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
         target.seek(0)
         target.write(_header(kind, rows, len(places)))
-    left = [{"column": each, "why": "words", "such_as": "", "words": []} for each in header if each not in seen.columns]
+    left = [{"column": each, "why": "other", "such_as": "", "words": []} for each in header if each not in seen.columns]
     read = seen.report(left_out=left, missing={"rows": without, "then": "left out"} if without else None)
     watch.data(read)
     return read, rows
@@ -155,7 +155,7 @@ def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
         return {name: ["" if each else cell for cell, each in zip(cells, gone, strict=True)]}
     why = read.left_out(name)
     if why["words"]:
-        found = {}
+        found: dict[str, list[str]] = {}
         for word in few_words(cells) or ():
             short = re.sub(r"[^0-9A-Za-z]+", "_", word)
             found[_free(f"{name}_{short}", found)] = [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
