@@ -152,8 +152,8 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
             told.append(f"left out, {text}: {_named([_example(each) for each in some])}")
     told += _some(
         [
-            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} are no {each['kind']}, such as {each['such_as']!r} "
-            f"(line {each['line']:,}); treated as missing"
+            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])}, such as "
+            f"{each['such_as']!r} (line {each['line']:,}); treated as missing"
             for each in data["no_numbers"]
         ]
     )
@@ -182,7 +182,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 def assumed_told(assumed: Sequence[str]) -> list[str]:
     """Lines about what was assumed."""
     return (
-        [f"{'assumed: ' if i == 0 else '  '}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
+        [f"{'assumed: ' if i == 0 else ''}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
         if assumed
         else []
     )
@@ -190,6 +190,10 @@ def assumed_told(assumed: Sequence[str]) -> list[str]:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _are_no(cells: int, kind: str) -> str:
+    return f"is no {kind}" if cells == 1 else f"are no {kind}{'es' if kind == 'class' else 's'}"
 
 
 def skipped(rows: int, then: str = "skipped") -> str:

@@ -236,7 +236,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
     assert told["fit"]["no_numbers"] == [
-        {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "numbers"}
+        {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]
     lines = data_told(told["fit"])
     assert all(len(line) < 120 for line in lines)

@@ -225,7 +225,7 @@ class Columns:
                     "of": column.cells,
                     "such_as": column.first[0][:40],
                     "line": column.first[1],
-                    "kind": "class" if column is self.classes else "numbers",
+                    "kind": "class" if column is self.classes else "number",
                 }
                 for column in every
                 if column.first is not None
