@@ -147,14 +147,15 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
             show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
-    watch.data(options.read)
     if raw is None:
+        watch.data(options.read)
         return x, y, delay, None
     stage = Stage.of(spec, x, y, raw.report())
     with watch.progress() as show:
         show(0, "making steps of the rows")
         x, y = stage.steps()
     raw.need_steps(options.data, len(x))
+    watch.data(options.read)
     if told := gaps_told(stage.raw_rows, len(x)):
         watch.tell(f"gaps     {told}")
     for warning in raw.warnings(len(x)):

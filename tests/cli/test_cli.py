@@ -266,7 +266,10 @@ def test_simulate_for_machines_from_a_file_and_from_a_pipe(run, folder, monkeypa
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "data.csv").read_bytes())))
     code, out, _ = run("simulate", "spec.toml", "-", "--delay", "3", "--json")
-    assert code == 0 and json.loads(out) == report | {"output": None}
+    assert code == 0 and json.loads(out) == report | {
+        "output": None,
+        "data": report["data"] | {"file": "standard input"},
+    }
 
 
 def test_numbers_that_do_not_exist_are_null(run, folder):
@@ -321,7 +324,10 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
         f"{left} of 58 steps are left: the device refuses 19 of 240 raw rows, because a is 2 and [signal] max_abs is 1.5 "
         "(the largest is b with 1e+300); raise that limit or scale the column"
     )
-    assert told["warning"].startswith(f"{cause}\nthe device refuses 1 of 240 raw rows, because b is infinite; correct")
+    assert told["warning"].startswith(
+        f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 without a gap\n"
+        "the device refuses 1 of 240 raw rows, because b is infinite; correct"
+    )
     code, out, err = run("simulate", "raw.toml", "raw.csv")
     assert code == 0 and err.startswith(f"warning: {cause}\n") and f"raw (nlms): {left} steps of 240 raw rows" in out
     assert (

@@ -23,11 +23,11 @@ from pykernel.workflows.given import words
 def convert(
     data: str, out: Path, columns: str | None, label: str | None, precision: str, force: bool, as_json: bool
 ) -> None:
-    """Write a table as .npy, so that any row can be read directly; or as a .csv table of numbers alone.
+    """Write a table as .npy, or as a .csv table of numbers alone.
 
-    Convert a large CSV file, or a Parquet file with large row groups, before pykernel basis. The table may be larger
-    than memory. The file is read once. Rows of a CSV file with a missing cell are left out and counted. Other files with
-    missing cells are refused.
+    Of .npy any row can be read directly: convert a large CSV file, or a Parquet file with large row groups, before pykernel
+    basis. The table may be larger than memory. The file is read once. Rows of a CSV file with a missing cell are left out
+    and counted. Other files with missing cells are refused.
 
         pykernel convert year.csv --output year.npy
         pykernel convert year.csv --label flow --output ready.csv
