@@ -220,7 +220,9 @@ def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
 def _example(column: Mapping[str, Any]) -> str:
     if column["words"]:
         return f"{column['column']} ({_named(column['words'], 4)})"
-    return column["column"] + (f" (such as {column['such_as']!r})" if column["such_as"] else "")
+    return column["column"] + (
+        f" (such as {column['such_as']!r})" if column["such_as"] and column["why"] != "constant" else ""
+    )
 
 
 def _plain(value: float) -> str:

@@ -15,7 +15,7 @@ from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
 from pykernel.spec.model import make_spec
 from pykernel.telling import data_told
-from pykernel.tuning.samples import read
+from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import infer, read_table
 
 SPEC = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}})
@@ -86,6 +86,17 @@ def test_sentinels_are_named_and_numbers_that_may_be_honest_are_not(values, told
         table = seen.read(list(some), list(range(len(some))))
         assert np.isfinite(table).all()  # told, and not changed
     assert {each["value"]: each["cells"] for each in seen.report()["sentinels"]} == told
+
+
+def test_sentinels_in_an_array_are_named_too(tmp_path):
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    x[::50, 1] = -9999
+    np.save(tmp_path / "x.npy", x)
+    samples = read(str(tmp_path / "x.npy"), (), None, (), False)
+    look(samples)
+    (found,) = samples.data["sentinels"]
+    assert (found["column"], found["value"], found["cells"]) == ("1", -9999, 10)
+    assert (samples.rows.take(np.arange(500)) == x).all()
 
 
 def all_readings(text):
@@ -242,7 +253,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     assert all(len(line) < 120 for line in lines)
     text = " ".join(" ".join(line.removeprefix("data").strip() for line in lines).split())
     for sentence in (
-        "200 rows; 2 inputs: flow, heat left out, always the same: site (such as 'B12')",
+        "200 rows; 2 inputs: flow, heat left out, always the same: site",
         "left out, dates or times: time (such as '2024-01-01 00:00')",
         "left out, words: valve (closed, half, open)",
         "2 of 200 cells of flow are no numbers, such as 'n/a' (line 9); treated as missing",

@@ -93,10 +93,11 @@ def planned_data(
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     options.read = found.data
-    watch.data(options.read)
     make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
-    return found.content, recent(watch, found.x, labels, options.delay), found.assumed
+    table = recent(watch, found.x, labels, options.delay)
+    watch.data(options.read)
+    return found.content, table, found.assumed
 
 
 def recent(

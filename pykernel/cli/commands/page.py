@@ -46,6 +46,6 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
         text = make_page(spec, x, y)
     write_file(out, text)
     if as_json:
-        output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode())})
+        output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode()), "data": watch.read})
     else:
         output.show(f"{out}: {len(x):,} rows, {len(text.encode()):,} bytes; open it in a browser")
