@@ -419,6 +419,13 @@ RESULTS: dict[str, Result] = {
         ("default", "kernels", "whole"),
         ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
     ),
+    "plan-promises": Result(
+        "-m benchmarks.host.plan_promises",
+        ("plan-promises.csv",),
+        "minutes",
+        FITTED,
+        tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "promises", "trials")),
+    ),
     "plan-streams": Result(
         "-m benchmarks.host.plan_streams",
         ("plan-streams.csv",),

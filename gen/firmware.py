@@ -120,7 +120,8 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     def room(kind: Array) -> str:
         return "values" if _buffer(kind) is Real else "position"
 
-    which = orders.of_name
+    which, forecast = orders.of_name, program.forecasts(spec.config)
+    gathers = next((entry.name for entry in program.entries if entry.kind == "gather"), None)
     calls = {
         which[f]: [f"{name}_{f}(&model);", "return 0u;"]
         if result == "void"
@@ -143,6 +144,11 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "asks": [(which[q], f"{name}_{q}(&model, x, {room(program.questions[q])})") for q in orders.questions],
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
+        "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
+        "push": f"{name}_{gathers}(&model, x)" if gathers and labelled else None,
+        "ready": f"{name.upper()}_READY",
+        "told": f"{name}_label(&model{label})" if gathers and labelled else takes.get(RUN, "0"),
+        "alarm": f"{name}_alarm(&model, values)" if program.raises_alarms(spec.config) else None,
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,

@@ -23,7 +23,7 @@ from pykernel.errors import UserError, told_late
 from pykernel.gen import rehearsal
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
-from pykernel.gen.model import ModelCode, bare, model_code
+from pykernel.gen.model import ModelCode, bare, identity, model_code
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import primitive, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
@@ -32,6 +32,7 @@ from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
+from pykernel.report import sections
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import SignalSection
@@ -92,6 +93,10 @@ class Generated:
         parts = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
         sizes = ", ".join(f"{self.figures[key]:,} bytes of {part}" for part, key in parts.items())
         return f"{self.figures['name']} in {self.folder}: {len(self.files)} files; {sizes}"
+
+    def _repr_html_(self) -> str:
+        files = [str(path.relative_to(self.folder)) for path in self.files]
+        return sections.generated(str(self.folder), files, self.figures)._repr_html_()
 
 
 def generate(
@@ -250,6 +255,30 @@ def state_hash(spec: Spec, memory: Memory) -> int:
     Where a state's hash is listed beside a number of samples, each of these samples was asked and then learned before.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
+
+
+def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
+    """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
+
+    parts: name, bytes, and what it holds.  told: after what the model has this state.
+    """
+    from pykernel.host.simple import simple_bytes
+
+    whose = identity(spec)
+    there = spec.memory(whose.drop)
+    docs = {struct.__name__: (struct.__doc__ or "").strip().splitlines()[0] for struct in spec.program.structs}
+    parts, before = [], 0
+    for name, end in there.layout.ends.items():
+        if end > before:
+            parts.append((name, end - before, docs[name]))
+        before = max(before, end)
+    state = spec.program.state_bytes(there.layout)
+    found = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
+    found |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
+    if memory is not None:
+        there.copy_from(memory)
+        found |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": told}
+    return found
 
 
 def _filled(functions: Functions) -> list[str]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
     from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.host.model import HostModel as HostModel
+    from pykernel.importers.importing import from_gpytorch as from_gpytorch
+    from pykernel.importers.importing import from_sklearn as from_sklearn
+    from pykernel.importers.importing import load_model as load_model
     from pykernel.spec.model import Spec as Spec
     from pykernel.spec.model import load_spec as load_spec
     from pykernel.workflows.basis import basis as basis

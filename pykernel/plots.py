@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from pykernel.errors import MissingExtra
 from pykernel.files import whole_file
+from pykernel.telling import tick
 
 # Okabe and Ito's palette: told apart by colour-blind readers, and by lightness in print
 COLOURS = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#999999")
@@ -31,6 +34,54 @@ def png(path: Path, width: float, height: float) -> Iterator[Any]:
     yield figure
     with whole_file(path) as file:
         figure.savefig(file, format="png")
+
+
+def _plain_ticks(axes: Any) -> None:
+    """Ticks as people write them: 1,000, not 1e3."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter
+
+    class Plain(LogFormatter):
+        """Numbers at those places that matplotlib finds far enough apart."""
+
+        def __call__(self, value: float, at: int | None = None) -> str:
+            return tick(value) if super().__call__(value, at) else ""
+
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(Plain())
+            axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
+        else:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+
+
+SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+DAYS = (1, 2, 5, 10)
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
+DAY = 86_400
+
+
+def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
+    """Rows at round times, and the times as text.  times: seconds since 1970, which never fall, of these rows."""
+    first, last = float(times[0]), float(times[-1])
+    rough = (last - first) / most
+    step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
+    if step is not None:
+        count = math.floor(last / step) - math.ceil(first / step) + 1
+        at = [float(step * (math.ceil(first / step) + k)) for k in range(count)]
+        start, end = (0, 10) if step >= DAY else (5, 16) if step >= 60 else (11, 19)
+    else:
+        start, end = 0, 7
+        months = next((each for each in MONTHS if each * 28 * DAY >= rough), MONTHS[-1])
+        year = datetime.fromtimestamp(first, UTC).year
+        dates = (datetime(year + k // 12, 1 + k % 12, 1, tzinfo=UTC) for k in range(0, 12 * MONTHS[-1], months))
+        at = [date.timestamp() for date in itertools.takewhile(lambda date: date.timestamp() <= last, dates)]
+        at = [each for each in at if each >= first]
+    return [(float(np.interp(each, times, rows)), time_text(each)[start:end]) for each in at]
+
+
+def time_text(seconds: float) -> str:
+    """A time as text, in UTC."""
+    return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def heading(axes: Any, title: str, pad: float | None = None) -> None:
@@ -65,11 +116,12 @@ def error_figure(
     xlabel: str,
     excerpt: tuple[np.ndarray, Mapping[str, np.ndarray], str, str] | None = None,
     band: Band | None = None,
+    times: np.ndarray | None = None,
 ) -> None:
     """Error over time as PNG, one line for each predictor, the model's first and boldest.
 
     excerpt: (positions, {"predicted": ..., "true": ...}, x label, y label) of a second panel below.  band: what that panel shows in its
-    place.
+    place.  times: of each row, in seconds since 1970.
     Raises MissingExtra without matplotlib.
     """
     below = excerpt or band
@@ -81,9 +133,22 @@ def error_figure(
         if excerpt:
             positions, lines, under, beside = excerpt
             _lines(axes[1], positions, lines, (COLOURS[0], TRUTH))
-            axes[1].set(xlabel=under, ylabel=beside, ylim=(0, None))
+            axes[1].set(xlabel=under, ylabel=beside)
+            if all(np.nanmin(line) >= 0 for line in lines.values()):
+                axes[1].set_ylim(0, None)
         if band:
             _draw_band(axes[1], band, xlabel)
+        _show_times(axes[: 1 if excerpt else None], times)
+
+
+def _show_times(every: Sequence[Any], times: np.ndarray | None) -> None:
+    """Write times at the axes of rows."""
+    for axes in every if times is not None else ():
+        low, high = (min(max(0, round(end)), len(times) - 1) for end in axes.get_xlim())  # type: ignore[arg-type]
+        marks = time_ticks(times[low : high + 1], np.arange(low, high + 1)) if high > low else []  # type: ignore[index]
+        if marks:
+            axes.set_xticks([row for row, _ in marks], [text for _, text in marks])
+            axes.set_xlabel("time")
 
 
 def _draw_band(axes: Any, band: Band, xlabel: str) -> None:
@@ -93,6 +158,7 @@ def _draw_band(axes: Any, band: Band, xlabel: str) -> None:
         axes.plot(band.positions[chosen], band.errors[chosen], ".", color=colour, markersize=4)
     axes.set(xlabel=xlabel, ylabel=band.ylabel, xlim=(band.positions[0], band.positions[-1]))
     open_frame(axes)
+    _plain_ticks(axes)
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:
@@ -102,6 +168,7 @@ def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: 
     _label_ends(axes, float(x[-1]), ends, list(curves), colours)
     axes.set_xlim(x[0], x[-1])
     open_frame(axes)
+    _plain_ticks(axes)
 
 
 def _label_ends(axes: Any, x: float, heights: Sequence[float], names: Sequence[str], colours: Sequence[str]) -> None:
@@ -178,6 +245,11 @@ def pareto_figure(path: Path, title: str, ylabel: str, panels: Sequence[Panel]) 
             front = max((point[1] for panel in panels for point in panel.points if point[4]), default=0.0)
             top = max(1.6 * front, 2.2 * float(np.median(errors)))
             every[0].set_ylim(0.7 * min(errors), min(1.6 * max(errors), top))
+        for axes in every:
+            _plain_ticks(axes)
+        low, high = every[0].get_ylim()
+        seen = {point[2] for panel in panels for point in panel.points if low <= point[1] <= high}
+        groups = [group for group in groups if group in seen]
         handles = [every[0].plot([], [], linestyle="none", label=group, **styles[group])[0] for group in groups]
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(len(groups), 3 * len(panels)), frameon=False
@@ -195,7 +267,7 @@ def _label_front(axes: Any, front: Sequence[tuple[float, float, str]]) -> None:
     for i in dict.fromkeys(order):
         cost, error, label = front[i]
         at = math.log(cost / front[0][0]) / span
-        if all(abs(at - other) > 0.045 for other in taken):
+        if all(abs(at - other) > 0.1 for other in taken):
             taken.append(at)
             axes.annotate(
                 label, (cost, error), xytext=(2, 5), textcoords="offset points", fontsize=7, color=TRUTH, rotation=40
@@ -314,6 +386,7 @@ def course_figure(
     ylabel: str,
     xlabel: str,
     blamed: Sequence[tuple[str, float]] = (),
+    times: np.ndarray | None = None,
 ) -> None:
     """A model's answers over time as PNG: the mean and the largest answer of each window.  For a model that raises
     alarms: the mean level, the highest level, the threshold, and the times of the alarms.
@@ -340,6 +413,7 @@ def course_figure(
             _alarms(axes, name[:30], at, 1.02 + 0.045 * number)
         heading(axes, title, pad=14 + 10 * max(0, len(lanes) - 1))
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(min(0.0, axes.get_ylim()[0]), None))
+        _show_times([axes], times)
 
 
 def _alarms(axes: Any, name: str, rows: np.ndarray, height: float) -> None:

@@ -70,9 +70,16 @@ def number(value: float | None) -> str:
     )
 
 
+def tick(value: float) -> str:
+    """A number at an axis, as people write it: 1,000 and 0.25."""
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
+
+
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """An error and its standard deviation; nothing if there is none."""
-    return "" if told is None else f"{number(told['error'])} ± {number(told['deviation'])}"
+    """An error and half of its interval of 95 %, or its standard deviation; nothing if there is none."""
+    return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
 def duration(seconds: float) -> str:
@@ -137,7 +144,16 @@ LEFT_OUT = {
 
 
 def data_told(data: Mapping[str, Any] | None) -> list[str]:
-    """Lines about what was read from a table.
+    """Lines about what was read from a table, and the command that makes inputs of what was left out."""
+    if data is None:
+        return []
+    offer = _offer(data)
+    lines = [line for each in data_sentences(data) + offer[:1] for line in _wrapped(each)] + offer[1:]
+    return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
+
+
+def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
+    """Sentences about what was read from a table.
 
     data: as ``rows.columns.Columns.report`` makes it.  Nothing is told about a clean table whose columns were named.
     """
@@ -175,8 +191,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
         told.append(skipped(**data["missing"]))
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
-    lines = [line for each in told + _offer(data)[:1] for line in _wrapped(each)] + _offer(data)[1:]
-    return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
+    return told
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:

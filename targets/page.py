@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
 from pykernel.gen.project import build, page_source, state_hash
 from pykernel.host.model import HostModel
@@ -24,7 +25,7 @@ from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
 """Most bytes of the rows in a page; as text they take a third more."""
-ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "hash")
+ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 
 def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str] | None = None) -> str:
@@ -42,6 +43,9 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
     if x.nbytes + y.nbytes > MOST_BYTES:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
+    if spec.forecasts:
+        raise UserError(f"{spec.name} forecasts its own signal, which a page does not take yet; pykernel simulate does")
+    inputs = list(spec.input.columns or [f"x{j}" for j in range(spec.dim)])
     project = build(spec)
     files = model_files(project)[0] | {"page.c": page_source(project)}
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
@@ -51,7 +55,10 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
     content = {
         "name": spec.name,
         "kind": program.label_kind,
-        "inputs": list(spec.input.columns or [f"x{j}" for j in range(spec.dim)]),
+        "columns": list(spec.signal.channels) if spec.signal is not None else inputs,
+        "inputs": inputs,
+        "between": [SignalStatus.GATHERING, SignalStatus.NO_WINDOW] if program.reads else [],  # the steps of a signal
+        "raises": program.raises_alarms(spec.config),
         "labels": list(spec.label_columns or ["y"]) if program.label_kind != "none" else [],
         "classes": list(spec.label.classes or ()),
         "statuses": {int(status): status.name for status in program.status},
@@ -60,9 +67,12 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
         "labelType": _type(y.dtype),
         "labelCount": int(np.prod(y.shape[1:], dtype=int)),
         "labelUnit": 2.0**-spec.label_shift if program.whole and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
-        "answer": "values" if program.questions[program.asks].scalar.value.name == "Real" else "position",
+        "answer": "values"
+        if program.written(program.forecasts(spec.config)).scalar.value.name == "Real"
+        else "position",
         "rows": len(x),
         "fields": _fields(host),
+        "asStored": ", standardised" if spec.standardises else "",
         "bytes": project.figures["ram_bytes"],
         "codeBytes": len(code),
         "hash": f"{state_hash(spec, host.memory):08x}",

@@ -8,6 +8,7 @@ import logging
 import posixpath
 import re
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ WIDE = """
 """
 """Of the tables of papers, which have six columns: long names break, so that all columns are seen."""
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^][`])*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    config.copyright = f'pykernel {version("pykernel-mcu")}: <a href="changelog.html">what is new</a>'
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -7,7 +7,6 @@ Some minutes on two cores.  With --results, finished runs are kept there, and an
 
 import argparse
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ COMMANDS = {
 
 LEFT_OUT = "[the best model of each rule and technique; what cannot be used, and why]\n\n"
 LONG = re.MULTILINE | re.DOTALL
-PICTURES = {"sweep": ("pykernel-sweep/pareto.png", "choosing.png"), "plan": ("pykernel-plan/plan.png", "plan.png")}
+PICTURES = {"sweep": "choosing.png", "plan": "plan.png"}
 
 
 def main() -> None:
@@ -52,8 +51,10 @@ def main() -> None:
             # how long it took differs each time; what sweep.csv has, too, is long
             shown = re.sub(r"^ +\d+ s  .*\n", "", run.stdout, flags=re.MULTILINE)
             insert(name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, shown, flags=LONG))
-            made, kept = PICTURES[name]
-            shutil.copy(folder / made, DATA / kept)
+            # once more, for the picture: all runs are there
+            subprocess.run(
+                [*command, "--plot", str(DATA / PICTURES[name])], cwd=folder, check=True, stdout=subprocess.DEVNULL
+            )
 
 
 def with_last_label(path: Path) -> None:

@@ -5,7 +5,7 @@
 #include "{{ name }}.h"
 
 static {{ name }}_t model;
-static {{ real }} x[{{ macro }}_DIM];
+static {{ real }} x[{{ macro }}_{{ sample }}];
 {%- if label %}
 static {{ label.type }} label[{{ label.count }}];
 {%- endif %}
@@ -20,6 +20,7 @@ void *page_position(void);
 void page_init(void);
 int32_t page_ask(void);
 int32_t page_learn(void);
+int32_t page_alarm(void);
 uint32_t page_hash(void);
 
 void *page_model(void)
@@ -52,14 +53,27 @@ void page_init(void)
     {{ name }}_init(&model);
 }
 
+/* The forecast of the row, before it is learned.  Of a signal, when a step is ready: else what push returned. */
 int32_t page_ask(void)
 {
-    return {{ main }};
+{%- if push %}
+    const int32_t status = {{ push }};
+    if (status != {{ ready }}) {
+        return status;
+    }
+{%- endif %}
+    return {{ forecast }};
 }
 
 int32_t page_learn(void)
 {
-    return {{ learn }};
+    return {{ told }};
+}
+
+/* The alarm's level and threshold, and the rows since it began. */
+int32_t page_alarm(void)
+{
+    return {{ alarm or "0" }};
 }
 
 uint32_t page_hash(void)

@@ -96,13 +96,16 @@ def plain_spec(spec_file: Path) -> Spec:
         ) from None
 
 
-def need_no_signal(spec: Spec, command: str) -> None:
-    """Raises UserError for a spec with a [signal], if a command cannot take raw samples."""
-    if spec.signal is not None:
-        raise UserError(f"{spec.name} has a [signal], which {command} does not take yet; pykernel simulate does")
-
-
 JSON = option("--json", text="Print only one JSON object.", kind=bool, default=False)
+PLOT = option("--plot", value="FILE", text="A report, FILE.html, or a picture, FILE.png.", kind=Path)
+FOLDER_PLOT = option(
+    "--plot",
+    value="FILE",
+    text="A report, FILE.html, or a picture, FILE.png.",
+    kind=Path,
+    without="FOLDER/report.html",
+    rare=True,
+)
 SPEC = argument("SPEC", "The model, a TOML file.", Path)
 CSV = argument("DATA", "A CSV file; - reads standard input.")
 TRUST_CODE = option(

@@ -263,7 +263,8 @@ class Program:
         question.
         """
         names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
-        return next((n for n in names if n in self.questions and self.questions[n] == Index[1]), self.asks)
+        asked = self.questions | self.readings
+        return next((n for n in names if asked.get(n) == Index[1]), self.asks)
 
     @property
     def sample_size(self) -> str:

@@ -6,7 +6,9 @@ They train on the host in float64: the former by an interior-point method whose 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -121,11 +123,12 @@ ATTRIBUTES = {
         The functions at each sample, of models trained without its fold, on the same basis (with ``penalty="l1"``, on those
         vectors and others that enter); NaN where a sample's weight is 0.""",
     "cv_error_": """float
-        {error} there.""",
+        {error} there; NaN if Ctrl-C ended the training without folds.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model is then that of the last basis that was finished.""",
+        Whether Ctrl-C ended the training; the model is then that of the last basis that was finished. In the folds Ctrl-C
+        takes only what comes of them: the error and the probabilities.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
@@ -171,22 +174,29 @@ class _SupportVectorMachine(KernelMachine):
             }
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             found: svm.Trained | lp.Trained
+            without: Callable[[], np.ndarray]
             if self.penalty == "l1":
                 found = lp.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
                 self.reduced_, self.basis_ = None, found.model.vectors
                 limits["tolerance"] = max(limits["tolerance"], ROUGH_PRICE)
-                left_out = lp.left_out(taught, self._mercer_kernel, X, folds, start=found.start, tell=tell, **limits)
+                without = partial(lp.left_out, taught, self._mercer_kernel, X, folds, start=found.start, **limits)
             else:
                 found = svm.train(X, self._mercer_kernel, taught, tell=tell, **limits, **options)
                 self.reduced_, self.basis_ = found.model, found.model.basis.vectors.copy()
-                left_out = svm.left_out(taught, found.model.basis, X, folds)
+                without = partial(svm.left_out, taught, found.model.basis, X, folds)
+            self.reached_, self.interrupted_ = found.reached, found.interrupted
+            try:
+                left_out = without(tell=tell)
+            except KeyboardInterrupt:
+                left_out = np.full((len(X), len(taught)), np.nan)
+                self.reached_ += "; the folds were interrupted, so that the error left out is not known"
+                self.interrupted_ = True
             self._solved(found.model, X, some, None)
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
         self.dual_coef_[counts] = found.beta
         self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
         self.rounds_ = [vars(each).copy() for each in found.rounds]
-        self.reached_, self.interrupted_ = found.reached, found.interrupted
-        if not (found.good or found.interrupted or (given is not None and found.rounds[-1].gap <= svm.ENOUGH)):
+        if not (found.good or self.interrupted_ or (given is not None and found.rounds[-1].gap <= svm.ENOUGH)):
             warn(f"{self._where}: {found.reached}")
         return left_out
 
@@ -328,8 +338,11 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
             X, targets, counts, lambda c: svm.Dual.of_classes(positions, len(classes), c * each)
         )
         self.classes_, self.cv_predictions_ = classes, self._flat(_on_all(left_out, counts))
-        self.cv_error_ = error_rate(targets, left_out)
-        self.calibration_ = fit_calibration(left_out, positions, len(classes), weights=weights)
+        self.__dict__.pop("calibration_", None)
+        self.cv_error_ = math.nan
+        if not np.isnan(left_out).any():  # else Ctrl-C ended the folds
+            self.cv_error_ = error_rate(targets, left_out)
+            self.calibration_ = fit_calibration(left_out, positions, len(classes), weights=weights)
         return self
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,6 +17,9 @@ from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
 from pykernel.rows.text import BATCH, read_cells, shown_cell
 from pykernel.spec.model import Spec
+
+DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
+"""The beginning of a cell with a date, and perhaps a time."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,50 @@ def _classes(
             f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
         )
     return np.array(found, np.int32)
+
+
+def times_of(path: str | Path, rows: int) -> np.ndarray | None:
+    """The time of each row, in seconds since 1970, (rows,), from the first column of dates: as in ISO 8601, in UTC if they
+    have an offset.
+
+    None if there is no such column, if a cell holds no date, if times fall, or if there are other than so many rows.
+    """
+    seconds: list[float] = []
+    try:
+        with contextlib.ExitStack() as stack:
+            name, file, _ = open_data(str(path), stack)
+            columns: list[str] = []
+
+            def choose(header: list[str]) -> Sequence[str]:
+                columns.extend(each for each in header if each.strip() and header.count(each) == 1)
+                return columns
+
+            first = next(iter(read_cells(file, name, choose, "", 1, columns))).rows[0]
+            dated = next(
+                (column for column, cell in zip(columns, first, strict=True) if _seconds(cell) is not None), None
+            )
+            if dated is None:
+                return None
+            _, file, _ = open_data(str(path), stack)
+            for cells in read_cells(file, name, lambda _: [dated], "", BATCH, [dated]):
+                found = [_seconds(cell) for (cell,) in cells.rows]
+                if None in found:
+                    return None
+                seconds.extend(found)  # type: ignore[arg-type]
+    except (UserError, OSError, StopIteration):
+        return None
+    times = np.array(seconds)
+    return times if len(times) == rows and bool((np.diff(times) >= 0).all()) and times[-1] > times[0] else None
+
+
+def _seconds(cell: str) -> float | None:
+    if not DATED.match(cell):
+        return None
+    try:
+        found = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 # -------------------------------------------------------------------------------------------------------- samples

@@ -230,12 +230,15 @@ class Course:
             "in_alarm": float(alarmed / rows) if rows else None,
         }
 
-    def curves(self, windows: int = 400) -> dict[str, np.ndarray]:
-        """Curves over up to ``windows`` windows: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
+    def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
+        """Curves over up to ``windows`` windows from row ``first`` on, if there are any: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
         (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
         was no answer.
         """
         where, table = self.kept.longer(windows)
+        late = where[:, 0] >= first
+        if late.any():
+            where, table = where[late], table[late]
         k, answered = len(self.names), table[:, :1]
         return {
             "row": where[:, 0] + (where[:, 1] - 1) / 2,
@@ -245,3 +248,76 @@ class Course:
             "mean": np.where(answered > 0, table[:, 2 : 2 + k] / np.maximum(answered, 1), np.nan),
             "largest": np.where(answered > 0, table[:, 2 + k : 2 + 2 * k], np.nan),
         }
+
+
+class Envelope:
+    """The least and the largest of some numbers over a stream of any length: of each row, or of windows of rows."""
+
+    def __init__(self, names: Sequence[str], most: int = 10_000) -> None:
+        self.names = tuple(names)
+        self.kept = Windows(0, 2 * len(self.names), 0, most)
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the next rows, (rows, numbers), NaN where there is none."""
+        there = np.where(np.isfinite(values), values, np.nan)
+        self.kept.add(np.column_stack([there, -there]))
+
+    def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows, and the largest and the least values, (windows, numbers); None for the least ones if a window is one row."""
+        k, spacing = len(self.names), self.kept.spacing
+        high, low = self.kept.table[:, :k], -self.kept.table[:, k:]
+        return np.arange(len(high)) * float(spacing), high, None if spacing == 1 else low
+
+
+class Ranges:
+    """What the columns of a table hold, over a stream of any length."""
+
+    def __init__(self, names: Sequence[str], most: int = 120) -> None:
+        self.names, self.rows = tuple(names), 0
+        k = len(self.names)
+        self.kept = Windows(2 * k, 2 * k, 0, most)  # numbers there, and their sums; largest, and least
+        self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
+
+    def add(self, values: np.ndarray) -> None:
+        """Add the next rows, (rows, columns); NaN where a cell is empty."""
+        there = np.isfinite(values)
+        some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
+        self.rows += len(values)
+        count = there.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest, nothing is told
+            self.kept.add(np.column_stack([there, held, some, -some]))
+            mean = held.sum(axis=0) / np.maximum(count, 1)
+            squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
+            total = self._count + count
+            part = count / np.maximum(total, 1)
+            self._squares += squares + (mean - self._mean) ** 2 * self._count * part
+            self._mean += (mean - self._mean) * part
+        self._count = total
+
+    def report(self) -> list[dict[str, Any]]:
+        """For each column: the least and the largest number, mean, deviation, the number of gaps, and the drift: the mean
+        of the last third of the rows minus that of the first third, in deviations; None where there is none.
+        """
+        k, table = len(self.names), self.kept.table
+        third = len(table) // 3
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            deviation = np.sqrt(self._squares / self._count)
+            early, late = (part[:, : 2 * k].sum(axis=0) for part in (table[:third], table[len(table) - third :]))
+            drift = (late[k:] / late[:k] - early[k:] / early[:k]) / deviation
+        told = {
+            "least": [-np.nanmax(each) if np.isfinite(each).any() else np.nan for each in table[:, 3 * k :].T],
+            "largest": [np.nanmax(each) if np.isfinite(each).any() else np.nan for each in table[:, 2 * k : 3 * k].T],
+            "mean": np.where(self._count > 0, self._mean, np.nan),
+            "deviation": deviation,
+            "drift": drift,
+        }
+        return [
+            {"name": name, "gaps": self.rows - int(self._count[i])}
+            | {key: float(values[i]) if np.isfinite(values[i]) else None for key, values in told.items()}
+            for i, name in enumerate(self.names)
+        ]
+
+    def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each column: the least and the largest numbers of windows of rows."""
+        k, table = len(self.names), self.kept.table
+        return [(-table[:, 3 * k + i], table[:, 2 * k + i]) for i in range(k)]

@@ -203,9 +203,9 @@ def delay_of(spec: Spec, delay: int) -> int:
     return spec.signal.ahead - 1
 
 
-def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
+def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = None) -> Iterator[Batch]:
     """The samples that a model learns from recorded rows.  For raw rows: one row of features, and a label, for each
-    step.
+    step.  stage: takes the raw rows.
 
     The label of a forecast is the measure ``ahead`` steps later; NaN if the recording ends before, or if a row in
     between is missing.  The label of a step from the firmware is the label of the step's last raw row.
@@ -213,7 +213,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch]) -> Iterator[Batch]:
     if spec.signal is None:
         yield from batches
         return
-    stage = SignalStage(spec)
+    stage = stage or SignalStage(spec)
     if not spec.forecasts:
         for batch in batches:
             pieces = stage.recorded(batch.x)

@@ -22,6 +22,7 @@ from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precis
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS
 from pykernel.errors import UserError
+from pykernel.report import sections
 from pykernel.spec import expert, interval, missing
 from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
@@ -103,6 +104,9 @@ class Spec(Section):
     _custom: Kernel | None = PrivateAttr(None)
     models: ClassVar[Family]
     """The family, if it is the only one of a class of specs."""
+
+    def _repr_html_(self) -> str:
+        return sections.spec_keys(self.name, self.learning.rule, self.given_keys())._repr_html_()
 
     @field_validator("name")
     @classmethod

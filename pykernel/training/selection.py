@@ -330,11 +330,20 @@ class Selection:
         """The surface as PNG; raises MissingExtra without matplotlib."""
         from pykernel.plots import error_surface
 
-        ylabel = width_name(self.kernel) or ""
+        error_surface(Path(path), title or self._heading, *self.surface_told())
+
+    @property
+    def _measure(self) -> str:
+        return "error rate" if self.by == "error" else "mean squared error"
+
+    @property
+    def _heading(self) -> str:
         left_out = f"{self.cv} folds" if isinstance(self.cv, int) else "leave-one-out"
-        measure = "error rate" if self.by == "error" else "mean squared error"
-        heading = title or f"{self.model}, {self.kernel} kernel: {measure}, {left_out}"
-        error_surface(Path(path), heading, self.widths, self.ridges, self.surface, self.taken, measure, ylabel)
+        return f"{self.model}, {self.kernel} kernel: {self._measure}, {left_out}"
+
+    def surface_told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int], str, str]:
+        """What a figure shows: widths, ridges, values (W, R), the cell that is taken, what is measured, the width's name."""
+        return self.widths, self.ridges, self.surface, self.taken, self._measure, width_name(self.kernel) or ""
 
     def cell(self, i: int, j: int) -> dict[str, float | None]:
         """Width, ridge, error (None in regression) and press of a row and a column."""

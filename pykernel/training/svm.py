@@ -547,7 +547,13 @@ def _trained(
     )
 
 
-def left_out(duals: Sequence[Dual], basis: Basis, x: Any, folds: np.ndarray) -> np.ndarray:
+def left_out(
+    duals: Sequence[Dual],
+    basis: Basis,
+    x: Any,
+    folds: np.ndarray,
+    tell: Callable[[float, str], None] = lambda part, text: None,
+) -> np.ndarray:
     """(l, o): the functions at each row, trained on the rows of other folds.  The basis, which knows no targets, stays.
 
     folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
@@ -555,7 +561,9 @@ def left_out(duals: Sequence[Dual], basis: Basis, x: Any, folds: np.ndarray) -> 
     rows = as_rows(x)
     values = np.empty((len(rows), len(duals)))
     with one_thread:
-        for fold in np.unique(folds):
+        each_fold = np.unique(folds)
+        for k, fold in enumerate(each_fold):
+            tell(k / len(each_fold), f"leaving out fold {k + 1} of {len(each_fold)}")
             asked, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
             features, there = FeatureRows(basis, rows.take(others), keep=KEPT), basis.features(rows.take(asked))
             for o, dual in enumerate(duals):

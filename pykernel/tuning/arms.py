@@ -30,6 +30,7 @@ from pykernel.tuning.combinations import (
     trained_at_once,
     whole_combinations,
 )
+from pykernel.tuning.promises import Losses
 from pykernel.tuning.trials import Table
 
 MOST = 128
@@ -49,6 +50,7 @@ class Trial:
     values: dict[str, float]
     found: dict[str, Any] = field(default_factory=dict)
     fits: bool | None = None  # None: not measured
+    _losses: Losses | None = field(default=None, repr=False)
 
     @property
     def content(self) -> Content:
@@ -74,6 +76,20 @@ class Trial:
     @property
     def bytes(self) -> int:
         return int(self.found.get("ram_bytes", 0) + self.found.get("table_bytes", 0))
+
+    @property
+    def learns(self) -> bool:
+        """Whether the model learns on the device."""
+        return self.found.get("learning") is not None
+
+    @property
+    def losses(self) -> Losses:
+        """What is known of its errors on the judged rows."""
+        told = self.told
+        assert told is not None
+        if self._losses is None:
+            self._losses = Losses.from_report(told, "classes" in self.arm.made.content["label"])
+        return self._losses
 
     def key(self) -> tuple[Any, ...]:
         return (self.arm.name, self.size, *sorted(self.values.items()))
@@ -136,16 +152,17 @@ def arms(
     chosen: Sequence[str] | None,
     techniques: Sequence[str] | None,
     target: str | None = None,
+    labels: str | None = None,
 ) -> list[Arm]:
     """The arms of all chosen rules for this data; the rules that work best on most data come first.
 
     Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
-    integers, where possible.
+    integers, where possible.  labels: "never" for a device that gets none: then only models that do not learn there.
     """
     if "label" not in base:
         return _monitors(base, chosen)
     known = Known.of(table.x[: table.split], table.labels[: table.split])
-    every = [*rules()] if chosen is None else [rule for rule in rules() if rule in chosen]
+    every = [rule for rule in rules() if (chosen is None or rule in chosen) and (labels != "never" or rule == "frozen")]
     found: list[Combination] = []
     stored = {} if "reduction" in base else {"reduction": {"n_max": DEFAULT_BUDGET}}
     for recipe in (completed(base), completed(base | {"target": {"ram": 1}}), completed(base | stored)):

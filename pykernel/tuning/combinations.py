@@ -32,6 +32,8 @@ techniques.
 NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
+MARGIN = 10.0
+"""[input] max_abs of a planned spec is so many times the largest recorded input, as a plant may run hotter than recorded."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
@@ -332,7 +334,8 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
     if given.get("standardise"):
-        inputs.append(bare | scaled_input(known))
+        own = {"max_abs": bare["max_abs"]} if bare.get("max_abs", INPUT_LIMIT) != INPUT_LIMIT else {}
+        inputs.append(bare | scaled_input(known) | own)
     elif given.get("center") is not None or given.get("scale") is not None:
         inputs.append(bare | {"standardise": True})
     plain = {key: value for key, value in label.items() if key not in _LABEL_STAGES}
@@ -345,6 +348,13 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
     for input, around, part in itertools.product(inputs, labels, parts):
         yield {**rest, **part, "input": input, "label": around}
+
+
+def input_limit(x: np.ndarray) -> float:
+    """[input] max_abs of recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10."""
+    wanted = MARGIN * max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
+    unit = 10.0 ** math.floor(math.log10(wanted))
+    return float(f"{next(step for step in (1, 2, 5, 10) if step * unit >= wanted * (1 - 1e-12)) * unit:.0e}")
 
 
 def scaled_input(known: Known) -> Content:
@@ -421,7 +431,7 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
             "[label] classes is missing; kfd tells classes apart, so they must be given",
         ),
     )
-    input = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
+    input = {key: content["input"][key] for key in ("columns", "dim", "max_abs") if key in content["input"]}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
     return Combination(rule, method, {**rest, "input": input, "label": label}, None, ("", "n"))

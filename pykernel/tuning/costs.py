@@ -35,6 +35,8 @@ NAMELESS = {"name": "model"}
 HEADROOM = 0.96
 """Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
 worst case at the end finds slightly more instructions."""
+CODE = 24 * 1024
+"""Flash without constants of a model that was not measured: with an FPU, few models take more."""
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
 """The functions for which the limit of instructions holds."""
@@ -192,7 +194,7 @@ def generator_digest() -> str:
 class Limits:
     """Limits for a model on a target: bytes of RAM (struct and stack) and of flash (everything that is linked), and
     instructions and cycles of a single call (the proved bound, else the worst case that was found).  Without a target,
-    only the bytes of the struct are limited.
+    the bytes of the struct are limited, and those of the constants together with CODE.
     """
 
     target: str | None = None
@@ -208,6 +210,11 @@ class Limits:
             for name, used in taken.items()
             if used is not None and (limit := getattr(self, name)) is not None
         }
+
+
+def flash_of(found: Mapping[str, Any]) -> int:
+    """About the flash of a model that was not measured."""
+    return int(found.get("table_bytes", 0)) + CODE
 
 
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:

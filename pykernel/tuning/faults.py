@@ -26,7 +26,9 @@ ROOM = 6500
 APART = 200
 """Rows without a fault before each fault, at least."""
 COUNT = 128
-"""Least number of faults, in as many repetitions of the rows as that takes."""
+"""Least number of faults with which a trial is judged, in as many repetitions of the rows as that takes."""
+PROMISED = 256
+"""The same for what a plan promises."""
 SHOWS = 0.5
 """A fault changes its sensor by at least so many units, in root mean square; one that does not is drawn again."""
 TRIES = 30
@@ -295,8 +297,10 @@ def places(rng: np.random.Generator, rows: int) -> list[tuple[int, int]]:
     return found
 
 
-def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """The rows again and again, each time with other faults, until there are COUNT faults; kinds come in turn.
+def with_faults(
+    x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
+) -> Iterator[tuple[np.ndarray, list[Fault]]]:
+    """The rows again and again, each time with other faults, until there are ``least`` faults; kinds come in turn.
 
     x: (rows, D); fewer than ROOM rows come several times in a repetition.  Nothing if no sensor moves, or if no fault shows.
     """
@@ -305,7 +309,7 @@ def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np
     rng, moving = np.random.default_rng(seed), np.flatnonzero(sensors.own > 0)
     queue: list[str] = []
     count = 0
-    for _ in range(2 * COUNT if len(moving) else 0):
+    for _ in range(2 * least if len(moving) else 0):
         changed, faults = x.copy(), []
         for first, last in places(rng, len(x)):
             queue = queue or [str(kind) for kind in rng.permutation([*KINDS])]
@@ -316,7 +320,7 @@ def with_faults(x: np.ndarray, sensors: Sensors, seed: int) -> Iterator[tuple[np
         if faults:
             yield changed, faults
         count += len(faults)
-        if count >= COUNT:
+        if count >= least:
             return
 
 

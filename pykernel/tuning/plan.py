@@ -20,10 +20,11 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
 from pykernel.tuning.combinations import TRAINED, Content, Known, combine
-from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, taken
+from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, flash_of, taken
 from pykernel.tuning.faults import COUNT
+from pykernel.tuning.promises import NEAR, Losses, chosen, deviation_of, nested
 from pykernel.tuning.stage import dump
-from pykernel.tuning.trials import Table, deviation_of, stand_in
+from pykernel.tuning.trials import Table, stand_in
 
 LEAST, START = 4, 32
 """Sizes: the least, and the first that a plan tries."""
@@ -31,9 +32,6 @@ BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
 """Trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
 FEW_ROWS = 100
 """With fewer rows, a plan warns."""
-NEAR = 1.01
-"""Models with an error up to this factor above the smallest one (for classes: up to one more wrong row) count as
-equally good; the one with the fewest bytes is chosen."""
 SMALLER = 1.05
 """A model with an error up to this factor above the planned model's error is reported as well, if it needs at most half
 of the bytes."""
@@ -50,6 +48,8 @@ From them, the largest number of vectors within the limits follows.
 """
 LEADERS = 6
 """How many of the best arms are changed."""
+BEHIND = 3
+"""Where it is not known whether the device gets labels, every so many changes are of the kind of model that is behind."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
 """Factors of the initial width with which each kernel is tried as well."""
 RULES_WITH_TECHNIQUES = 3
@@ -94,6 +94,8 @@ class Search:
     limits: Limits
     seed: int = 0
     every_technique: Sequence[str] = ()
+    labels: str | None = None
+    """Whether the device gets labels: "always", "never"; None: not known."""
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
     """Whether the trials are the first of the series."""
@@ -146,6 +148,10 @@ class Search:
             arm.began_with(found["training"])
         trial.arm.trials.append(trial)
         self.trials.append(trial)
+        if self.limits.target is None and self.limits.flash is not None and flash_of(found) > self.limits.flash:
+            trial.fits = False
+            if trial.size is not None:
+                trial.arm.most = min(trial.arm.most, max(LEAST, trial.size * 3 // 4))
         if trial.size is not None and ram is not None and found.get("ram_bytes", 0) > ram:
             trial.arm.most = min(
                 trial.arm.most, trial.size - 1, max(LEAST, _smaller(trial.size, found["ram_bytes"] / ram))
@@ -157,14 +163,27 @@ class Search:
         fine = [trial for trial in self.trials if math.isfinite(trial.score)]
         return sorted(fine, key=lambda trial: (trial.score, trial.bytes))
 
-    def winner(self, learning: bool = False) -> Trial | None:
-        """Among the trials that are as good as the best one, the one with the fewest bytes.
+    def candidates(self, learning: bool | None = None) -> list[Trial]:
+        """All trials that may be chosen, the smallest error first; only those that learn on the device, or only the others."""
+        return [trial for trial in self.ranking() if learning is None or trial.learns == learning]
 
-        learning: only trials whose model learns on the device.
-        """
-        ranking = [trial for trial in self.ranking() if not learning or trial.found["learning"] is not None]
-        near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0].score)]
-        return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
+    def winner(self, learning: bool | None = None) -> Trial | None:
+        """Among the candidates that are as good as the best one, the one with the fewest bytes."""
+        found = self.candidates(learning)
+        if not found or self.table.y is not None:
+            losses, sizes = [trial.losses for trial in found], [trial.bytes for trial in found]
+            return found[chosen(losses, sizes)] if found else None
+        near = [trial for trial in found if trial.score <= self.as_good_as(found[0].score)]
+        return min(near, key=lambda trial: (trial.bytes, trial.score))
+
+    def honest(self, learning: bool | None = None) -> Losses:
+        """The losses of the winner on rows that did not choose it."""
+        found = self.candidates(learning)
+        return nested([trial.losses for trial in found], [trial.bytes for trial in found])
+
+    def kinds(self) -> tuple[bool | None, ...]:
+        """Whose winners are wanted: of all candidates; and of both kinds, where nobody said how the device lives."""
+        return (None,) if self.labels is not None or self.table.y is None else (None, False, True)
 
     def smaller(self, winner: Trial) -> Trial | None:
         """The trial with the fewest bytes whose error is within SMALLER of the winner's, with at most half of its
@@ -175,13 +194,12 @@ class Search:
         """
         if self.limits.target is not None:
             return None
-        learns = winner.found["learning"] is not None
         near = [
             trial
             for trial in self.ranking()
             if trial.score <= (SMALLER * winner.score if self.table.y is not None else winner.score + WORSE)
             and 2 * trial.bytes <= winner.bytes
-            and (trial.found["learning"] is not None) == learns
+            and trial.learns == winner.learns
         ]
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
@@ -199,9 +217,10 @@ class Search:
         if self.limits.target is None:
             return
         for _ in range(FEW_AT_ONCE):
-            trial = self.winner()
-            if trial is None or trial.fits is not None:
+            open_ones = [won for won in map(self.winner, self.kinds()) if won is not None and won.fits is None]
+            if not open_ones:
                 return
+            trial = open_ones[0]
             trial.found |= self.measured(dump(self.table.whole(trial.content)))
             trial.fits = fits(trial.found["uses"])
             if not trial.fits and trial.size is not None:
@@ -215,6 +234,12 @@ class Search:
         self.measuring = max(self.measuring, time.monotonic() - began)
         amounts, uses = taken(costs, self.limits, HEADROOM)
         return {"amounts": amounts, "uses": uses, "costs": costs}
+
+    def finish(self, trial: Trial) -> None:
+        """Train a frozen model once more, on the judged rows, too: what is known of the plant should not end with them."""
+        if trial.arm.made.rule == "frozen" and "final" not in trial.found:
+            (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
+            trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
     def _bound_trained(self) -> None:
         """Estimate how many trained vectors keep all limits.
@@ -291,12 +316,17 @@ class Search:
         similar.
         """
         ranked = [arm for arm, _ in self._best_arms()]
+        learners = [arm for arm in ranked if arm.best is not None and arm.best.learns]
+        others = [arm for arm in ranked if arm not in learners]
         of_rules: dict[str, Arm] = {}
         for arm in ranked:
             of_rules.setdefault(arm.made.rule, arm)
         for number in range(4 * BATCH if ranked else 0):
             by_rule = number % 2 and self.table.y is not None  # monitors of other rules take much longer
-            leaders = (list(of_rules.values()) if by_rule else ranked)[:LEADERS]
+            leaders = list(of_rules.values()) if by_rule else ranked
+            if self.labels is None and number % BEHIND == 0 and self.table.y is not None:
+                leaders = (others if ranked[0] in learners else learners) or leaders
+            leaders = leaders[:LEADERS]
             chances = 1 / np.arange(1.0, len(leaders) + 1)
             yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
 
@@ -359,18 +389,21 @@ def _smaller(size: int, used: float) -> int:
 # ----------------------------------------------------------------------------------------------------------- the plan
 
 
-def verified(search: Search, say: Callable[[str], None]) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
-    """The winner; on a target also the row of its check, which compares byte for byte, and the used fraction of each
+def verified(
+    search: Search, say: Callable[[str], None], learning: bool | None = None
+) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
+    """The winner, trained on all rows if it is trained here; on a target also the row of its check, which compares byte for byte, and the used fraction of each
     limit.
 
     Raises NothingFits, which names the closest model, if no model fits.
     """
     for _ in range(VERIFIED):
-        trial = search.winner()
+        trial = search.winner(learning)
         if trial is None:
             break
+        search.finish(trial)
         if search.limits.target is None:
-            return trial, None, search.limits.uses(ram=trial.found["ram_bytes"])
+            return trial, None, search.limits.uses(ram=trial.found["ram_bytes"], flash=flash_of(trial.found))
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
         amounts, uses = taken(row, search.limits)
@@ -438,6 +471,8 @@ def nearest_miss(search: Search) -> str:
     missed = []
     for trial in search.trials:
         uses = trial.found.get("uses") or limits.uses(ram=trial.found.get("ram_bytes"))
+        if limits.target is None:
+            uses |= limits.uses(flash=flash_of(trial.found))
         if uses and max(uses.values()) > 1:
             missed.append((max(uses.values()), trial, uses))
     if not missed:
@@ -448,7 +483,7 @@ def nearest_miss(search: Search) -> str:
             else f"no model was tried; give more {option('time')}"
         )
     _, trial, uses = min(missed, key=lambda each: each[0])
-    amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"]}
+    amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"], "flash": flash_of(trial.found)}
     takes = ", ".join(f"{amounts[key]:,} {units[key]}" for key in units if key in amounts)
     # the limit with which a plan would accept this model
     enough = {key: _round_up(uses[key] * given[key]) for key in ("instructions", "cycles") if key in uses}

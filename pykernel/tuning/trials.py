@@ -8,21 +8,21 @@ an alarm.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simple import Distances, Simple, simple_bytes
+from pykernel.host.simple import Distances, LastAndMajority, LastAndMean, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
-from pykernel.tuning.faults import KINDS, Fault, Sensors, with_faults
+from pykernel.tuning.faults import KINDS, PROMISED, Fault, Sensors, with_faults
+from pykernel.tuning.promises import Losses, deviation_of
 from pykernel.tuning.stage import Stage, first_judged
 from pykernel.tuning.thresholded import Thresholded
 
@@ -34,8 +34,6 @@ MOST_ROWS = 50_000
 """Most rows: of a longer table, only the last MOST_ROWS rows are used."""
 FEWEST = 20
 """Fewest rows; a shorter table is refused."""
-BLOCKS = 20
-"""Blocks of rows whose spread tells how uncertain an error is."""
 ANSWERED = 0.95
 """A model that answers a smaller fraction of the rows is not compared."""
 TRAINED_ROWS = 4000
@@ -62,11 +60,12 @@ class Table:
     delay: int = 0
     stage: Stage | None = None
     completes: bool = False  # whether models are also compared on rows of which an input is missing
+    final: bool = False  # whether models that are trained here learn from all rows, and none are judged
 
     @property
     def split(self) -> int:
         """The first row that is judged."""
-        return first_judged(len(self.x))
+        return len(self.x) if self.final else first_judged(len(self.x))
 
     @property
     def raw_rows(self) -> dict[str, Any]:
@@ -141,12 +140,14 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     if "signal" in task:
         table = table.with_signal(task["signal"], task["delay"])
     training: Content = {}
+    if task.get("final"):
+        return {"spec": content_of(task, replace(table, final=True))}
     content = content_of(task, table, training)
     whole = table.whole(content)
     spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
     if task.get("ram") is not None and ram > task["ram"]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
-    found = watch(spec, table, task.get("faults", 0)) if table.y is None else judge(spec, table)
+    found = watch(spec, table, task.get("promise", False)) if table.y is None else judge(spec, table)
     if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
         found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
@@ -172,7 +173,7 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     """Errors of a model on the last rows: root mean square, or for classes the fraction of wrong ones.
 
     frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
-    scored rows.
+    scored rows, and the losses of each block.
     diverged: updates that were refused because the model would leave its range.
     """
     split, y = table.split, table.labels
@@ -212,8 +213,8 @@ def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
     return np.concatenate(answers)
 
 
-def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | None:
-    """Error, deviation and scored rows; None if too few rows got an answer."""
+def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
+    """Error, deviation and scored rows, and what ``promises`` knows of them; None if too few rows got an answer."""
     rows = slice(table.split, None)
     known, y = table.compared(rows), table.labels[rows]
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -221,49 +222,49 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, float] | 
     answered = np.asarray(answered.reshape(len(y), -1).all(axis=1))
     if answered[known].sum() < ANSWERED * known.sum():
         return None
-    known &= answered
-    if spec.label.classes:
-        losses = (answers != y)[known].astype(float)
-        error, spread = _mean_and_deviation(losses)
-        # blocks without any error show no spread
-        return {"error": error, "deviation": max(spread, deviation_of(error, len(losses))), "scored": len(losses)}
-    losses = np.square(answers - y).reshape(len(y), -1).mean(axis=1)[known]
-    mean, spread = _mean_and_deviation(losses)
-    slope = 1 / (2 * math.sqrt(mean)) if mean > 0 else 0.0  # of the root
-    return {"error": math.sqrt(mean), "deviation": spread * slope, "scored": len(losses)}
+    of_classes = bool(spec.label.classes)
+    losses = (answers != y).astype(float) if of_classes else np.square(answers - y).reshape(len(y), -1).mean(axis=1)
+    return Losses.of(losses, known & answered, of_classes).report()
 
 
-def deviation_of(part: float, count: int) -> float:
-    """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
-    part = (part * count + 1) / (count + 2)
-    return math.sqrt(part * (1 - part) / (count + 2))
+def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
+    """Error, deviation and bytes of each simple predictor, on the same rows; those that live with labels as ``labels`` says.
 
-
-def _mean_and_deviation(losses: np.ndarray) -> tuple[float, float]:
-    """The mean loss, and its standard deviation from blocks of rows."""
-    mean = float(losses.mean()) if len(losses) else math.nan
-    blocks = np.array([float(part.mean()) for part in np.array_split(losses, min(BLOCKS, max(1, len(losses))))])
-    return mean, float(blocks.std(ddof=1)) / math.sqrt(len(blocks)) if len(blocks) > 1 else math.nan
-
-
-def simple(spec: Spec, table: Table) -> dict[str, dict[str, float]]:
-    """Error, deviation and bytes of each simple predictor, on the same rows."""
+    frozen: the same of a predictor that learned the first rows only; the last label is none.
+    """
     if table.y is None:
         return {}
+    learning, frozen, sizes = _simple_learning(spec, table), _simple_frozen(spec, table), simple_bytes(spec)
+    if labels == "never":
+        numbers = {name: spec.outputs * (1 if name not in linear_specs(spec) else spec.dim + 1) for name in frozen}
+        return {name: told | {"frozen": told, "bytes": 4 * numbers[name]} for name, told in frozen.items()}
+    return {name: told | {"frozen": frozen.get(name), "bytes": sizes.get(name, 0)} for name, told in learning.items()}
+
+
+def _simple_learning(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
     late, y = table.delay, table.labels
     released = np.roll(y, late, axis=0).reshape(len(y), -1)
     released[:late] = -1 if spec.label.classes else np.nan
     known = released if spec.label.classes else released.astype(np.float64)
     predictors = Simple(spec, late)
-    answers = predictors.step(table.x, y, 0, known)
-    rows = slice(table.split, None)
-    sizes = simple_bytes(spec)
-    found = {}
-    for i, name in enumerate(predictors.names):
-        told = _error(np.nan_to_num(answers[rows, i].reshape(y[rows].shape)), table, spec)
-        if told is not None:
-            found[name] = told | {"bytes": sizes.get(name, 0)}
-    return found
+    answers = predictors.step(table.x, y, 0, known)[table.split :]
+    found = {name: _error(np.nan_to_num(answers[:, i]), table, spec) for i, name in enumerate(predictors.names)}
+    return {name: told for name, told in found.items() if told is not None}
+
+
+def _simple_frozen(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
+    """The mean or the most frequent class of the first rows, and linear models that learned these."""
+    split, first, classes = table.split, table.split - table.delay, spec.label.classes
+    y = table.labels[:first][table.labelled[:first]]
+    always = np.bincount(y, minlength=len(classes)).argmax() if classes else y.astype(np.float64).mean(axis=0)
+    name = (LastAndMajority if classes else LastAndMean).names[1]
+    answers = {name: np.broadcast_to(always, table.labels[split:].shape)}
+    for name, linear in linear_specs(spec).items():
+        model = HostModel(linear)
+        model.update(table.x[:first], table.labels[:first])
+        answers[name] = np.nan_to_num(model.ask("classify" if classes else "predict", table.x[split:])[0])
+    found = {name: _error(each, table, spec) for name, each in answers.items()}
+    return {name: told for name, told in found.items() if told is not None}
 
 
 # ------------------------------------------------------------------------------------- with vectors chosen from the data
@@ -324,7 +325,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     if fisher:
         given = {"columns": base["input"].get("columns"), "label": base["label"], "center": center, "scale": scale}
         largest, precision = np.abs(x).max(axis=0), base.get("precision", "float32")
-        made = nystrom_content(basis, base["name"], precision, largest, **given)
+        made = nystrom_content(basis, base["name"], precision, largest, max_abs=base["input"].get("max_abs"), **given)
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
     machine = Machine(
@@ -398,7 +399,8 @@ def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
     from pykernel.training.trained import content
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
-    made = content(machine, base["name"], precision, None, columns, classes, seen=x)
+    max_abs = None if precision == "int16" else base["input"].get("max_abs")  # int16 has ranges of its own
+    made = content(machine, base["name"], precision, max_abs, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 
@@ -408,6 +410,8 @@ GUARD = 20
 """Rows after a fault that count neither as faulty nor as others: levels are smoothed, and the sensor comes back at once."""
 TWICE = 2.0
 """A monitor keeps the false alarm rate if no more than so many times this part of the other rows is in alarm."""
+PROMISE = (1, PROMISED)
+"""Seed and number of the faults that a promise is of; those of seed 0 choose models, and flatter the one that is chosen."""
 SIMPLE_STATE = 8
 """Numbers of the adaptive threshold beside a simple distance."""
 
@@ -465,28 +469,29 @@ class Watched:
         return {"frozen": None, "learning": told, "diverged": 0, "missed": kinds}
 
 
-def watch(spec: Spec, table: Table, seed: int = 0) -> dict[str, Any]:
+def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
 
     It goes on learning, as on a device, through one repetition after the other.
+    promise: with more faults, and others than those that choose a model.
     """
     model, first = HostModel(spec), first_watched(spec, table)
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     model.update(table.x[:first])
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE if promise else ()):
         found.take(np.isin(model.update(rows), alarms), faults)
     return found.report()
 
 
-def watched_simply(spec: Spec, table: Table, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """What simple distances make of the same faults, by a threshold that adapts as the spec's does."""
+def watched_simply(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
+    """What simple distances make of the faults of a promise, by a threshold that adapts as the spec's does."""
     first, dim = first_watched(spec, table), table.x.shape[1]
     distances = Distances(dim, spec.completes)
     thresholds = {name: Thresholded(spec) for name in distances.names}
     found = {name: Watched(spec.novelty.false_alarm_rate) for name in thresholds}
     for name, level in zip(found, distances.step(table.x[:first]).T, strict=True):
         thresholds[name].take(level)
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), seed):
+    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE):
         for name, level in zip(found, distances.step(rows).T, strict=True):
             found[name].take(thresholds[name].take(level), faults)
     numbers = Distances.numbers(dim)

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import Interrupted, UserError, need_matplotlib, option
+from pykernel.errors import Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
-from pykernel.workflows.given import Numbers, write_file
+from pykernel.workflows.given import Numbers, is_report, need_picture, stated, write_file
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
+    from pykernel.report.page import Report
     from pykernel.workflows.basis_job import Job
 
 
@@ -30,6 +31,11 @@ class BasisFound:
     basis: Basis
     spec: Spec | None
     report: dict[str, Any]
+    page: Report
+    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def left_out(self) -> list[float]:
@@ -103,7 +109,7 @@ def basis(
     n_max : int
         Most vectors.
     output, save, plot : path, optional
-        Files for the spec, the basis (``Basis.load`` reads it) and a picture.  With ``save`` alone no spec is made.
+        Files for the spec, the basis (``Basis.load`` reads it) and a report (.html) or a picture (.png).  With ``save`` alone no spec is made.
     method, with_ : str, dict
         How vectors are chosen, and options of that method.
     inputs : list of str, optional
@@ -141,7 +147,7 @@ def basis(
     UserError
         One sentence says what is wrong with the data or an argument.  No file is written then.
     """
-    given = asked(BasisAsked, locals())
+    given, arguments = asked(BasisAsked, locals()), stated(locals(), basis)
     _need_possible(given)
     from pykernel.workflows import basis_job as work
 
@@ -157,8 +163,8 @@ def basis(
             raise Interrupted from None
         kept = f"; {given.checkpoint} contains the finished part: run the same command to continue"
         raise Interrupted(kept) from None
-    _write(report, job, chosen.basis, spec)
-    return BasisFound(chosen.basis, spec, report)
+    page = _write(report, job, chosen.basis, spec, arguments)
+    return BasisFound(chosen.basis, spec, report, page)
 
 
 def _need_possible(given: BasisAsked) -> None:
@@ -169,6 +175,7 @@ def _need_possible(given: BasisAsked) -> None:
         need_free(path, given.data, given.force)
     need_free(given.checkpoint, given.data, True)  # a checkpoint may exist: the work goes on from there
     need_different([given.output, given.save, given.plot, given.checkpoint])
+    need_picture(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
     label, learn, kfd, output = option("label"), option("learn"), option("kfd"), option("output")
@@ -222,8 +229,6 @@ def _need_possible(given: BasisAsked) -> None:
     )
     content = {"name": given.called, "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel basis")
-    if given.plot:
-        need_matplotlib()
 
 
 def _need_trained(given: BasisAsked) -> None:
@@ -235,20 +240,26 @@ def _need_trained(given: BasisAsked) -> None:
     given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
 
 
-def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None) -> None:
-    """The spec, the basis and the plot; all of them, or none."""
+def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
+    """The spec, the basis, and the report or the plot; all of them, or none.  Returns the report for people."""
+    from pykernel.gen.project import inside
     from pykernel.plots import basis_figure
+    from pykernel.report import sections
 
     given = job.options
+    for key, path in (("spec", given.output), ("basis", given.save), ("plot", given.plot)):
+        report[key] = str(path) if path else None
+    page = sections.based(report, arguments, inside(spec) if spec is not None else {})
     with all_or_none():
         if spec is not None and given.output is not None:
             write_file(given.output, spec.to_toml())
         if given.save is not None:
             basis.save(given.save)
-        if given.plot is not None:
+        if is_report(given.plot):
+            page.write(given.plot)  # type: ignore[arg-type]
+        elif given.plot is not None:
             title = f"{job.samples.name}: {basis.method}"
             basis_figure(given.plot, title, basis.trace, basis.exact, report["limit"])
     if given.checkpoint is not None and given.shards > 1:
         given.checkpoint.unlink(missing_ok=True)
-    for key, path in (("spec", given.output), ("basis", given.save), ("plot", given.plot)):
-        report[key] = str(path) if path else None
+    return page

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import UserError, option
 from pykernel.files import need_not_data, whole_file
 from pykernel.telling import QUIET, Watch, refuse
+from pykernel.workflows.given import need_picture, stated
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykernel.dialect import Memory
     from pykernel.gen.check import Report
+    from pykernel.report.page import Report as ReportPage
     from pykernel.spec.model import Spec
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
@@ -51,6 +53,22 @@ class Checked:
     loads: list[dict[str, Any]]
     statuses: dict[str, int]
     calls: dict[str, dict[str, int]]
+    spec: Spec
+    asked: dict[str, Any]
+
+    @property
+    def page(self) -> ReportPage:
+        """The result for people: ``page.write("report.html")``; a notebook shows it."""
+        from pykernel.gen.project import inside
+        from pykernel.report import sections
+
+        hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
+        told = "after the samples, each predicted and then learned: what NAME_hash returns"
+        hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
+        return sections.checked(self.name, self.report, self.asked, inside(self.spec) | hashes)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def equal(self) -> bool:
@@ -139,6 +157,7 @@ def check(
     current: float | str | None = None,
     log: str | Path | None = None,
     record: str | Path | None = None,
+    plot: str | Path | None = None,
     watch: Watch = QUIET,
     **how: Any,
 ) -> Checked:
@@ -170,6 +189,8 @@ def check(
         Where the answers of a board go, for ``pykernel replay``.
     record : path, optional
         A generated project, in whose VALIDITY.md the results are written.
+    plot : path, optional
+        A report, FILE.html.
     watch : Watch
         Who is told how far the work is.
     **how
@@ -190,7 +211,12 @@ def check(
     from pykernel.host.simple import simple_bytes
     from pykernel.targets.check import exceeded
 
+    arguments = stated(locals(), check)
     spec, learned = spec_and_memory(model)
+    page = None if plot is None else Path(plot)
+    need_picture(page, png=False)
+    if page is not None and data is not None:
+        need_not_data(page, str(data))
     asked = Asked(
         memory=learned if memory is None else memory,
         target=[target] if isinstance(target, str) else target,
@@ -219,7 +245,7 @@ def check(
         validity.record(Path(record), spec, report)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
-    return Checked(
+    found = Checked(
         name=spec.name,
         rows=report.rows,
         on_target=on_target,
@@ -231,7 +257,12 @@ def check(
         loads=_loads_of(spec, asked, report.rows),
         statuses=report.statuses,
         calls=report.calls,
+        spec=spec,
+        asked=arguments,
     )
+    if page is not None:
+        found.page.write(page)
+    return found
 
 
 def _need_possible(asked: Asked) -> None:

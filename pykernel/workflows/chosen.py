@@ -42,6 +42,18 @@ LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 TELL_SECONDS = 2.0
 """If the work is expected to take longer, the command says so before."""
+EVERY = 13 * 2**33
+"""Up to so many widths times rows cubed, every row may be a vector: 2,048 rows with the default's 13 widths."""
+MINUTE = 13 * 2**21
+"""Without a limit, there are as many vectors as give at most so many widths times rows times vectors: 256 of 8,192 rows.  Both numbers
+are constant, and not measured when they are needed, so that a spec does not depend on the machine.
+"""
+PAIRS = 2048
+"""Of more rows, no vectors are chosen by comparing all pairs of them: the errors are the same, and it takes three times longer."""
+FEW, MANY = 16, 1024
+"""The least and the most of them."""
+FOURFOLD = 6.0
+"""How many times longer four times as many vectors take."""
 MEASURED_ROWS = 400
 """Number of rows on which one width is timed, to estimate the time for all widths and all rows."""
 SPAWNED = 2.0
@@ -73,7 +85,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     options.watch.note(*assumed_told(table.assumed))
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:
-        options.watch.tell(f"this will take about {duration(seconds)}: {job.work(machine, vectors)}")
+        more = job.longer(machine, vectors, seconds)
+        options.watch.tell(f"this will take about {duration(seconds)}: {job.work(machine, vectors)}{more}")
     made = job.run(vectors)
     with job.waiting("testing the spec"):
         report = job.report(made)
@@ -161,7 +174,9 @@ class ChosenJob(Job):
         A vector that float32 can hardly distinguish from the span of the vectors before it is not chosen.
         """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
-        method = self.options.basis or "auto"
+        rows, method = len(self.train), self.options.basis or "auto"
+        if method == "auto" and rows > PAIRS and choose_method(rows, self.options.n_max or MANY)[0] == "exhaustive":
+            method = "sgma"
         return {"method": method, "epsilon": epsilon} | method_options(self.options.with_, method)
 
     @cached_property
@@ -191,19 +206,37 @@ class ChosenJob(Job):
             number = f"; for {method} vectors give {option('n_max')} {method}" if method.isdigit() else ""
             raise UserError(f"{option('basis')} {method} is not known; there are: {', '.join(METHODS)}{number}")
         self.need_vectors()
-        every = options.n_max is None and limit is None
+        wanted = options.n_max or self.in_a_minute
+        if wanted == len(self.train) and options.basis is None:
+            wanted = None
+        every = wanted is None and limit is None
         how = f"every row is a vector; give {option('n_max')} or {option('flash')}, too"
         refuse(
             (options.basis is not None and every, f"{option('basis')} says how vectors are chosen, but {how}"),
             (options.with_ is not None and every, f"{option('with')} says how vectors are chosen, but {how}"),
         )
         self._basis_parameters()  # raises UserError for invalid options
-        if limit is None:
-            return options.n_max
-        fits = self.fitting(limit)
-        if fits >= (options.n_max or len(self.train)) or options.kernel == "linear":
-            return options.n_max
-        return self.fewer(fits, limit)
+        fits = None if limit is None else self.fitting(limit)
+        if limit is not None and fits is not None and fits < (wanted or len(self.train)) and options.kernel != "linear":
+            return self.fewer(fits, limit)
+        if options.n_max is None and wanted is not None:
+            self.table.assumed.append(
+                f"{wanted:,} of {len(self.train):,} rows are vectors, so that this takes about a minute; {option('n_max')} gives another number"
+            )
+        return wanted
+
+    @cached_property
+    def in_a_minute(self) -> int | None:
+        """As many vectors as about a minute allows; None for every row."""
+        if self.options.kernel == "sigmoid":  # has no basis
+            return None
+        rows, widths = len(self.train), len(self.grid(self.machine(None))[0])
+        if widths * rows**3 <= EVERY:
+            return None
+        n = FEW
+        while n < MANY and widths * rows * 2 * n <= MINUTE:
+            n *= 2
+        return n
 
     # ---- the work
 
@@ -244,6 +277,15 @@ class ChosenJob(Job):
         rounds = 0 if len(widths) * len(ridges) == 1 else math.ceil(len(widths) / jobs)
         return rounds * (once + len(ridges) * each) + (SPAWNED if jobs > 1 and rounds else 0.0) + once + each
 
+    def longer(self, machine: Any, vectors: int | None, seconds: float) -> str:
+        """How long more vectors would take, if their number was chosen here."""
+        rows, n_max = len(self.train), option("n_max")
+        if vectors is None or self.options.n_max is not None or self.limit is not None:
+            return ""
+        some = f"{n_max} {4 * vectors} takes about {duration(FOURFOLD * seconds)}, " if 4 * vectors < rows else ""
+        every = duration(self.seconds(machine, None))
+        return f"; {some}{n_max} {rows}, every row, about {every}"
+
     def _timed(self, machine: Any, vectors: int | None, width: float, ridges: Sequence[float]) -> tuple[float, float]:
         """Expected seconds of a width, and of each of its ridges."""
         rows = len(self.train)
@@ -253,7 +295,7 @@ class ChosenJob(Job):
         folds = None if isinstance(machine.cv, str) else stratified_folds(targets, min(machine.cv, len(some)))
         solved: Any
         with one_thread, contextlib.suppress(UserError):  # an error is reported later, by the actual work
-            start = time.perf_counter()
+            start = time.process_time()  # of this thread alone: other programs do not count
             if vectors is None:
                 chosen, powers = start, (1, 3, 2 if folds is None else 3)
                 solved = problem(model, kernel.gram(x, x), targets)  # type: ignore[arg-type]
@@ -262,11 +304,15 @@ class ChosenJob(Job):
                 method = parameters.pop("method")
                 method = choose_method(rows, vectors)[0] if method == "auto" else method
                 basis = select_basis(x, kernel, vectors, method, **parameters)
-                chosen, powers = time.perf_counter(), (2 if method in ("exhaustive", "fvs") else 1, 1, 1)
+                chosen, powers = time.process_time(), (2 if method in ("exhaustive", "fvs") else 1, 1, 1)
                 solved = ReducedProblem(model, basis, x, targets)  # type: ignore[arg-type]
-            middle = time.perf_counter()
-            solved.leave_one_out(ridge) if folds is None else solved.leave_fold_out(ridge, folds)
-            each = (time.perf_counter() - middle) * times ** powers[2]
+            middle, count = time.process_time(), 1
+            if vectors is not None:  # one pass for all ridges
+                count = len(ridges)
+                solved.leave_one_out_path(ridges) if folds is None else solved.leave_fold_out_path(ridges, folds)
+            else:
+                solved.leave_one_out(ridge) if folds is None else solved.leave_fold_out(ridge, folds)
+            each = (time.process_time() - middle) * times ** powers[2] / count
             return (chosen - start) * times ** powers[0] + (middle - chosen) * times ** powers[1], each
         return 0.0, 0.0
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import Interrupted, UserError, need_matplotlib, need_package, option
+import numpy as np
+
+from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
+from pykernel.gen.project import inside
+from pykernel.host.scores import Ranges
+from pykernel.report import sections
+from pykernel.report.page import Report, Section
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.asked import FitAsked, asked
-from pykernel.workflows.given import Numbers, need_known, opened, words, write_file
+from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
@@ -32,6 +38,11 @@ class FittedTable:
     spec: Spec
     report: dict[str, Any]
     selection: Selection | None
+    page: Report
+    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def error(self) -> float:
@@ -126,7 +137,7 @@ def fit(
     name : str, optional
         The prefix in C; by default as ``output`` is called, or "model".
     plot : path, optional
-        A picture of the errors over widths and ridges.
+        A report, FILE.html, or a picture of the errors over widths and ridges, FILE.png.
     force : bool
         Whether files are overwritten.
     watch : Watch
@@ -137,7 +148,7 @@ def fit(
     UserError
         One sentence says what is wrong with the data or an argument.  No file is written then.
     """
-    given = asked(FitAsked, locals())
+    given, arguments = asked(FitAsked, locals()), stated(locals(), fit)
     _need_possible(given)
     table = _read(given)
     need_package("sklearn", "pykernel fit", "sklearn")
@@ -152,12 +163,13 @@ def fit(
         else:
             from pykernel.workflows.chosen import fit as train
 
+    # every model has a report; a picture only those whose widths and ridges are a grid
+    drawing = replace(given, plot=None) if is_report(given.plot) else given
     try:
-        found = train(given, table)
+        found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
-    _write(found, given)
-    return FittedTable(found.spec, found.report, found.selection)
+    return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
 
 
 def _need_possible(given: FitAsked) -> None:
@@ -168,6 +180,7 @@ def _need_possible(given: FitAsked) -> None:
         need_free(path, given.data, given.force)
     if given.plot and given.output and given.plot.absolute() == given.output.absolute():
         raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
+    need_picture(given.plot)
     content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
@@ -176,8 +189,6 @@ def _need_possible(given: FitAsked) -> None:
         content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
     make_spec(content | {"kernel": kernel}, "pykernel fit")
-    if given.plot:
-        need_matplotlib()
 
 
 def _read(given: FitAsked) -> LabelledTable:
@@ -213,13 +224,28 @@ def _of_signal(given: FitAsked) -> tuple[list[str], str, list[str], dict[str, An
     return list(spec.signal.channels), label, classes, {"precision": given.precision, "signal": content}
 
 
-def _write(found: Found, given: FitAsked) -> None:
-    """The spec and the plot, both or none."""
-    with all_or_none():
-        if given.output is not None:
-            write_file(given.output, found.spec.to_toml())
-        if given.plot and found.selection is not None:
-            found.selection.figure(given.plot)
+def _page(table: LabelledTable) -> Section:
+    """The table as it was read, for a report."""
+    labels = [] if table.classes else [table.y.astype(np.float64)]
+    ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
+    ranges.add(np.column_stack([table.x, *labels]))
+    shares = ", ".join(f"{name} {rate(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
+    told = f"Rows of each class of {table.column}: {shares}." if shares else ""
+    return sections.table_read(ranges.report(), ranges.courses(), ranges.rows, told)
+
+
+def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Report:
+    """The spec, and the report or the plot: all of them, or none.  Returns the report for people."""
     found.report.update(
         spec=None if given.output is None else str(given.output), plot=str(given.plot) if given.plot else None
     )
+    drawn = None if found.selection is None else found.selection.surface_told()
+    page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
+    with all_or_none():
+        if given.output is not None:
+            write_file(given.output, found.spec.to_toml())
+        if is_report(given.plot):
+            page.write(given.plot)  # type: ignore[arg-type]
+        elif given.plot and found.selection is not None:
+            found.selection.figure(given.plot)
+    return page

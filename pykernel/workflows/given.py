@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pykernel.errors import MissingExtra, UserError, did_you_mean, option
+from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.spec.renamed import word_meant
 from pykernel.telling import Show, Watch, refuse
@@ -126,16 +127,62 @@ def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
         yield name, file, stack.enter_context(watch.progress(size))
 
 
-def drawn(path: Path, draw: Callable[[Path], None]) -> dict[str, str | None]:
-    """Draw a figure.  Returns its path; or why there is none, if a package for figures is missing."""
-    try:
-        draw(path)
-    except MissingExtra as missing:
-        return {"plot": None, "plot_note": str(missing)}
-    return {"plot": str(path), "plot_note": None}
+PICTURES = (".html", ".png")
 
 
-def write_file(path: Path, text: str) -> None:
+def need_picture(path: Path | None, png: bool = True) -> None:
+    """Raises UserError unless a report (.html) or a picture (.png) can be written to the file.
+
+    png: whether the command draws pictures.
+    """
+    if path is None:
+        return
+    ending = path.suffix.lower()
+    if ending not in PICTURES[: 1 + png]:
+        what = (
+            "give FILE.html, a report, or FILE.png, a picture"
+            if png
+            else "give FILE.html, a report; there is no picture"
+        )
+        raise UserError(f"{option('plot')} {path}: the ending says what is written; {what}")
+    if not is_report(path):
+        need_matplotlib()
+
+
+def is_report(path: Path | None) -> bool:
+    """Whether a file for ``plot`` gets a report, not a picture."""
+    return path is not None and path.suffix.lower() == PICTURES[0]
+
+
+PLAIN = (str, int, float, Path)
+
+
+def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """For a report: the arguments that were given, without those that have their defaults.  Models have their names."""
+    known = inspect.signature(function).parameters
+    found: dict[str, Any] = {}
+    for name, parameter in known.items():
+        value = given.get(name)
+        if (
+            name in ("watch", "plot")
+            or value is None
+            or value is parameter.default
+            or parameter.kind is parameter.VAR_KEYWORD
+        ):
+            continue
+        if isinstance(value, (*PLAIN, list, tuple)):
+            if isinstance(value, (list, tuple)) and not all(isinstance(each, PLAIN) for each in value):
+                value = "arrays"
+            if value != parameter.default:
+                found[name] = value
+        elif isinstance(value, Mapping):
+            found[name] = ", ".join(f"{key}={each}" for key, each in value.items())
+        else:
+            found[name] = getattr(value, "name", None) or type(value).__name__
+    return found
+
+
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a whole file, or nothing."""
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(content.encode() if isinstance(content, str) else content)

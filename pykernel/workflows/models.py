@@ -22,6 +22,12 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     """The spec, with another name if one is given, and the learned state, if there is one."""
     from pykernel.spec.model import Spec, make_spec
 
+    if type(model).__module__.startswith("sklearn.model_selection."):  # a search: the model that it found
+        if not hasattr(model, "best_estimator_"):
+            raise UserError(
+                f"the {type(model).__name__} has found no model; call its fit first, with refit=True, which is the default"
+            )
+        return spec_and_memory(model.best_estimator_, name)
     try:
         found = model if isinstance(model, Spec) else model.spec_
     except AttributeError as error:

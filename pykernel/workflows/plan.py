@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
+from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
+from pykernel.report import sections
+from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
-from pykernel.targets.check import choose
+from pykernel.targets import check
 from pykernel.telling import (
     QUIET,
     Show,
@@ -35,23 +38,31 @@ from pykernel.telling import (
     unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.costs import Limits, make_limits, parse_amount
-from pykernel.tuning.earned import Earned, lean_variants, rich_variants, window_variants
+from pykernel.tuning.combinations import MARGIN, input_limit
+from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
+from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
+from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
+from pykernel.tuning.promises import Losses, ratio
+from pykernel.tuning.promises import promise as promised
+from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import drawn, write_file
+from pykernel.workflows.given import is_report, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.simulate import taught
 
-FRESH = 1
-"""Seed of the faults by which what is written is judged; the trials have 0."""
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
 ENDING = 3.0
 """Seconds for what follows the trials: the picture, and errors of simple models."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
+RAM, FLASH = 16 * 1024, 64 * 1024
+"""Limits of a plan that is given none, nor a target: a common small part."""
+LABELS = ("always", "never")
+"""How a device lives: after each answer it gets the true value (late by a delay), or it never does."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,11 +71,18 @@ class Planned:
 
     report: all results, as ``pykernel plan --json`` prints them.
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
+    ``frozen`` (the best that does not, if the planned one learns and it is not known whether the device gets labels),
     ``small`` (nearly as good with much less memory), ``leaner`` and ``better`` (for a model with a signal stage).
+    Beside the file of a spec that learns lies its state after all rows, which ``generate`` starts from.
     """
 
     report: dict[str, Any]
     specs: dict[str, Spec]
+    page: Report
+    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def spec(self) -> Spec:
@@ -79,10 +97,10 @@ class Planned:
     def __repr__(self) -> str:
         winner, measure = self.report["winner"], self.report["measure"]
         lines = [f"plan for {counted(self.report)}, {self.report['trials']:,} trials; {measure} over the last 30 %"]
-        rows = {"planned": winner, "learning": self.report["learner"], "smaller": self.report["small"]}
-        for name, row in rows.items():
+        rows = {"planned": winner, "learning": self.report["learner"], "frozen": self.report["frozen"]}
+        for name, row in (rows | {"smaller": self.report["small"]}).items():
             if row is not None:
-                told = error_and_deviation(row["learning"] or row["frozen"])
+                told = error_and_deviation(row["promise"])
                 lines.append(f"  {name:8}  {row['model']}: {told}, {row['bytes']:,} bytes")
         simple = self.report["simple"].items()
         lines += [f"  instead   {name}: {number(row['error'])}, {row['bytes']:,} bytes" for name, row in simple]
@@ -95,12 +113,14 @@ def plan(
     label: str | None = None,
     inputs: str | Sequence[str] | None = None,
     spec: Spec | Fitted | None = None,
+    labels: str | None = None,
     delay: int = 0,
     ram: str | int | None = None,
     flash: str | int | None = None,
     instructions: str | int | None = None,
     cycles: str | int | None = None,
     target: str | None = None,
+    no_limits: bool = False,
     rule: str | Sequence[str] | None = None,
     technique: str | Sequence[str] | None = None,
     time: float = 120.0,
@@ -109,11 +129,13 @@ def plan(
     jobs: int | str | None = None,
     results: str | Path | None = None,
     output: str | Path = "pykernel-plan",
+    plot: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Planned:
     """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
 
-    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows.
+    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows;
+    what the planned model promises is corrected for its choice.
 
     Parameters
     ----------
@@ -125,14 +147,18 @@ def plan(
         The input columns; by default, all with numbers but the label and times.
     spec : Spec, optional
         Names the columns in place of ``label`` and ``inputs``.
+    labels : str, optional
+        How the device lives: "always", it gets the label after each answer; "never", it gets none.  Without: both are planned.
     delay : int
         Labels arrive so many rows late.
     ram, flash : int or str, optional
-        Limits in bytes, such as 4096 or "4k".
+        Limits in bytes, such as 4096 or "4k".  Without any limit or target: 16 kB of RAM, 64 kB of flash.
     instructions, cycles : int or str, optional
         Limits for one call, in the worst case.
     target : str, optional
         The CPU, emulated.
+    no_limits : bool
+        Whether models may have any size.
     rule, technique : str or list of str, optional
         Only these.
     time, trials : float, int
@@ -144,7 +170,9 @@ def plan(
     results : path, optional
         Where finished trials are kept; by default, in ``output``.
     output : path
-        The folder for the specs, the picture and plan.json.
+        The folder for the specs, the report and plan.json.
+    plot : path, optional
+        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
     watch : Watch
         Who is told how far the work is.
 
@@ -155,7 +183,7 @@ def plan(
     NothingFits
         No model keeps the limits; the sentence names the closest one.
     """
-    began = clock.monotonic()
+    began, arguments = clock.monotonic(), stated(locals(), plan)
     refuse(
         (
             trials is not None and not 1 <= trials <= 1_000_000,
@@ -163,36 +191,68 @@ def plan(
         ),
         (not 1 <= time <= 10_000_000, f"{option('time')} is {time:g}; it must be 1 second or more"),
         (seed < 0, f"{option('seed')} is {seed}; it must be 0 or more"),
+        (
+            labels not in (None, *LABELS),
+            f"{option('labels')} is {labels!r}; it must be {' or '.join(LABELS)}; for late ones give {option('delay')}",
+        ),
+        (
+            labels == "never" and delay,
+            f"{option('delay')} is {delay}, but {option('labels')} says that there are none; give one",
+        ),
     )
-    limits, wanted = limits_of(target, ram=ram, flash=flash, instructions=instructions, cycles=cycles)
+    given = None if spec is None else spec_and_memory(spec)[0]
+    amounts = {"ram": ram, "flash": flash, "instructions": instructions, "cycles": cycles}
+    limits, wanted, is_assumed = limits_of(target, given, no_limits, **amounts)
     rules = search.tried("rule", rule) if rule else None
     techniques = search.tried("technique", technique) if technique else None
+    learners = [name for name in rules or () if name != "frozen"] if labels == "never" else []
+    refuse(
+        (
+            learners,
+            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
+        )
+    )
     if limits.target is not None:
-        choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
-    asked = search.Asked(data, delay, jobs, results, output, watch)
-    given = None if spec is None else spec_and_memory(spec)[0]
+        check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
+    asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
     base, table, assumed = search.planned_data(asked, given, inputs, label)
+    if table.y is None and labels is not None:
+        raise UserError(
+            f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
+        )
+    if is_assumed:
+        others = ", ".join(option(name) for name in ("ram", "flash", "target"))
+        watch.tell(
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
+        )
     for line in assumed_told(assumed):
         watch.tell(line)
-    tried = possible(arms(base, table, rules, techniques, limits.target), watch)
+    tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in tried)):
             first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "data": asked.read, "limits": vars(limits)}
+    report: dict[str, Any] = {
+        "ok": False,
+        "assumed": assumed,
+        "data": asked.read,
+        "labels": labels,
+        "limits": vars(limits),
+    }
+    report["limits_assumed"] = is_assumed
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
-        course = Search(tried, table, workers, limits, seed, every)
+        course = Search(tried, table, workers, limits, seed, every, labels)
         tried_from = clock.monotonic()
         report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
-            found, specs = concluded(course, base, wanted, asked, None if report["interrupted"] else each)
+            found, specs, page = concluded(course, base, wanted, asked, None if report["interrupted"] else each, report)
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
-    return Planned(report | found, specs)
+    return Planned(report | found, specs, page)
 
 
 def possible(tried: list[Arm], watch: Watch) -> list[Arm]:
@@ -221,15 +281,22 @@ def _run(course: Search, told: _Watch) -> bool:
 
 
 def concluded(
-    course: Search, base: Mapping[str, Any], target: Mapping[str, Any], asked: search.Asked, each: float | None
-) -> tuple[dict[str, Any], dict[str, Spec]]:
-    """Verify the winner; returns the report and the specs.  Raises NothingFits.
+    course: Search,
+    base: Mapping[str, Any],
+    target: Mapping[str, Any],
+    asked: search.Asked,
+    each: float | None,
+    known: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Spec], Report]:
+    """Verify the winner; returns the report, the specs and the report for people.  Raises NothingFits.
 
-    each: seconds of a trial; None if there is no time for further trials.
+    each: seconds of a trial; None if there is no time for further trials.  known: what was known before the trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
-    learner, small = course.winner(learning=True), course.smaller(winner)
-    best = {"planned": winner, "learning": None if winner.found["learning"] else learner, "small": small}
+    learner, frozen, small = beside(course, winner, asked.watch)
+    best = {"planned": winner, "learning": None if winner.learns else learner, "frozen": frozen, "small": small}
+    if course.table.y is not None:
+        count(course, [trial for trial in (winner, learner, frozen) if trial is not None])
     specs = {name: planned(trial, course.table, target) for name, trial in best.items() if trial is not None}
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
     for name in ("leaner", "better"):
@@ -238,27 +305,56 @@ def concluded(
             specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     if course.table.y is None:
         promise(course, [winner, *([small] if small is not None else [])])
-        others = watched_simply(specs["planned"].inner, course.table, FRESH)
+        others = watched_simply(specs["planned"].inner, course.table)
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
-        others = simple(make_spec(any_model), course.table)
-    report = findings(course, winner, learner, small, others) | {
+        others = simple(make_spec(any_model), course.table, course.labels)
+    report = findings(course, winner, learner, small, others, frozen) | {
         "ok": True,
         "uses": uses,
         "verified": row,
         "spec": str(asked.output / "planned.toml"),
         **{
             f"{name}_spec": str(asked.output / f"{name}.toml") if name in specs else None
-            for name in ("learning", "small", "leaner", "better")
+            for name in ("learning", "frozen", "small", "leaner", "better")
         },
+        "undecided": frozen is not None,
         "signal": signal,
     }
-    return write(report, specs, asked.output, told_in_spec(report, asked.data)), specs
+    states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
+    report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
+    panel, read = front_of(report), search.table_read(course.table, base)
+    page = sections.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]))
+    return write(report, specs, states, asked, told_in_spec(report, asked.data), page, panel), specs, page
+
+
+def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
+    """The best model that learns; the best frozen one, where it would matter; and a smaller one.  What is written is finished."""
+    learner, frozen = course.winner(learning=True), None
+    if course.labels is None and course.table.y is not None:
+        with contextlib.suppress(NothingFits):
+            other, _, _ = verified(course, watch.tell, not winner.learns)
+            learner, frozen = (winner, other) if winner.learns else (other, None)
+    small = course.smaller(winner)
+    if small is not None:
+        course.finish(small)
+    return learner, frozen, small
+
+
+def count(course: Search, trials: Sequence[Trial]) -> None:
+    """Without a target: instructions and flash on TARGET, if its emulator is installed.  They are no limit, but told."""
+    if course.limits.target is not None:
+        return
+    with contextlib.suppress(UserError):
+        check.choose([TARGET], None, "unicorn")
+        tasks = [cost_task(dump(course.table.whole(trial.content)), TARGET) for trial in trials]
+        for trial, costs in zip(trials, course.workers.run(tasks), strict=True):
+            trial.found["amounts"] = taken(costs, Limits(TARGET))[0]
 
 
 def promise(course: Search, trials: Sequence[Trial]) -> None:
-    """Judge monitors once more, by other faults: those that chose them flatter them."""
-    tasks = [trial.arm.task(trial, course.limits.ram) | {"faults": FRESH} for trial in trials]
+    """Judge monitors once more, by more and other faults: those that chose them flatter them."""
+    tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
         trial.found["promised"] = {key: found[key] for key in ("learning", "missed")}
 
@@ -294,14 +390,33 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
     instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
-    told = winner["learning"] or winner["frozen"]
+    told = winner["promise"]
     alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
     lines = [
         f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
+        *told_of_life(report),
         *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
+
+
+def told_of_life(report: Mapping[str, Any]) -> list[str]:
+    """Under which conditions the promise holds."""
+    winner = report["winner"]
+    if "other_rows" in winner["promise"]:
+        return []
+    lives = (
+        "It learns on the device: it needs the label of each row"
+        if winner["learning"]
+        else "It does not learn on the device"
+    )
+    told = [f"{lives}; ± is half of an interval of 95 % for rows to come."]
+    if report["max_abs"] is not None:
+        told.append(
+            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up: the device refuses what is beyond."
+        )
+    return told
 
 
 class _Watch:
@@ -342,14 +457,24 @@ class _Watch:
             return math.inf
         ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes judge two monitors once more
-            ending += ENDING + (clock.monotonic() - self.began) / len(course.trials) * (
-                jobs if isinstance(jobs, int) else 1
-            )
+            one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
+            ending += ENDING + PROMISED / COUNT * one
         return self.began + max(self.time / 2, self.time - ending)
 
 
-def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, dict[str, Any]]:
-    """The limits, and the [target] for the spec, which has the limits that the user gave."""
+def limits_of(
+    target: str | None, spec: Spec | None, no_limits: bool, **amounts: str | int | None
+) -> tuple[Limits, dict[str, Any], bool]:
+    """The limits; the [target] for the spec, which has the limits that the user gave; and whether the limits are assumed."""
+    asked = [name for name, value in {"target": target, **amounts}.items() if value]
+    if no_limits:
+        refuse((asked, f"{option('no_limits')} and {' '.join(map(option, asked[:1]))} contradict each other; give one"))
+        return Limits(), {}, False
+    own = {} if spec is None or spec.target is None else spec.target.model_dump(exclude_none=True)
+    target = target or own.get("name")
+    amounts = {name: value or own.get(name) for name, value in amounts.items()}
+    if target is None and not any(amounts.values()):
+        return Limits(None, RAM, FLASH), {}, True
     thousands = {"ram": 1024, "flash": 1024, "instructions": 1000, "cycles": 1000}
     given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
     default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
@@ -359,25 +484,47 @@ def limits_of(target: str | None, **amounts: str | int | None) -> tuple[Limits, 
         raise UserError(f"{option('target')} none cannot be planned for; see pykernel targets")
     limits = make_limits(place, **given)
     named = {"name": place} if place is not None else {}
-    return limits, named | {key: value for key, value in given.items() if value is not None}
+    return limits, named | {key: value for key, value in given.items() if value is not None}, False
 
 
 def findings(
-    course: Search, winner: Trial, learner: Trial | None, small: Trial | None, others: Mapping[str, Any]
+    course: Search,
+    winner: Trial,
+    learner: Trial | None,
+    small: Trial | None,
+    others: Mapping[str, Any],
+    frozen: Trial | None,
 ) -> dict[str, Any]:
-    def row(trial: Trial | None, promised: bool = True) -> dict[str, Any] | None:
+    def row(trial: Trial | None, chosen: bool = True) -> dict[str, Any] | None:
         if trial is None:
             return None
-        told = trial.found | (trial.found.get("promised", {}) if promised else {})
-        parts = {key: told.get(key) for key in ("frozen", "learning", "ram_bytes", "table_bytes", "missed")}
+        told = trial.found | (trial.found.get("promised", {}) if chosen else {})
+        parts: dict[str, Any] = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed")}
+        for key in ("frozen", "learning"):
+            parts[key] = told[key] and {
+                name: value for name, value in told[key].items() if name not in ("sums", "rows")
+            }
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
-        return named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
+        found = named | {"size": trial.size, "values": values, "bytes": trial.bytes} | parts
+        if course.table.y is None:
+            return found | ({"promise": told["learning"]} if chosen else {})
+        found["beside"] = beside_simple(course, trial.losses, others)
+        if not chosen:
+            return found
+        losses = trial.losses if trial is small else course.honest(None if trial is winner else trial.learns)
+        amounts = trial.found.get("amounts", {})
+        costs = {"flash_bytes": amounts.get("flash"), "instructions": amounts.get("instructions")}
+        which = beside_simple(course, losses, others, trial is frozen)
+        return found | costs | {"promise": promised(losses), "beside": which}
 
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}
     ranked = sorted(best.values(), key=lambda trial: trial.score)
+    made = winner.content.get("input", {}).get("max_abs")
+    told = row(winner)
+    assert told is not None
     return {
         "measure": measure(course),
         "rows": len(course.table.x),
@@ -386,26 +533,55 @@ def findings(
         "trials": len(course.trials),
         "seed": course.seed,
         "repeatable": course.repeatable,
-        "winner": row(winner),
-        "table": [row(trial, promised=False) for trial in ranked],
+        "winner": told,
+        "table": [row(trial, chosen=False) for trial in ranked],
         "learner": row(learner),
+        "frozen": row(frozen),
         "small": row(small),
+        "counted_on": course.limits.target or TARGET,
+        "max_abs": made if made == input_limit(course.table.x) else None,
         "points": [
             [trial.bytes, (trial.told or {})["error"], kinds[trial.arm.name], model_name(trial)]
             for trial in course.ranking()
         ],
-        "simple": dict(others),
-        "verdict": against_simple(course, winner, others),
+        "simple": {name: _without_blocks(each) for name, each in others.items()},
+        "verdict": told["beside"] if course.table.y is not None else against_simple(course, winner, others),
     }
 
 
+def _without_blocks(told: Any) -> Any:
+    """What is told of an error, without its blocks."""
+    if not isinstance(told, Mapping):
+        return told
+    return {key: _without_blocks(value) for key, value in told.items() if key not in ("sums", "rows")}
+
+
+def beside_simple(
+    course: Search, model: Losses, others: Mapping[str, Any], frozen: bool = False
+) -> dict[str, Any] | None:
+    """A model's error over that of the best simple predictor, by the same blocks of rows.
+
+    winner: "model", the predictor's name, or None if the interval of 95 % (low, high) has 1 in it.  frozen: whether the
+    predictors are those that learned the first rows only.
+    """
+    told = {name: each["frozen"] if frozen else each for name, each in others.items()}
+    told = {name: each for name, each in told.items() if each is not None}
+    if not told:
+        return None
+    name = min(told, key=lambda each: told[each]["error"])
+    found: dict[str, Any] = {"simple": name, "error": told[name]["error"], "model": model.error}
+    part = ratio(model, Losses.from_report(told[name], course.table.of_classes))
+    if part is None:
+        less = {True: "model", False: None if model.error == told[name]["error"] else name}
+        return found | {"winner": less[model.error < told[name]["error"]], "ratio": None, "low": None, "high": None}
+    return found | {"winner": "model" if part["high"] < 1 else name if part["low"] > 1 else None} | part
+
+
 def against_simple(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the winner compares with what is simple: see ``verdict``.
+    """How a monitor compares with what is simple: see ``verdict``.
 
     A simple monitor is as good if it sees as many faults but for chance, with about as many other rows in alarm.
     """
-    if course.table.y is not None:
-        return verdict(winner.score, {name: told["error"] for name, told in others.items()})
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
     if found is None:
@@ -428,18 +604,33 @@ def measure(course: Search) -> str:
     return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
 
 
-def write(report: dict[str, Any], specs: Mapping[str, Spec], out: Path, comment: str) -> dict[str, Any]:
-    """Write the specs, the picture and the report: all files or none.  Returns the report with the picture's path."""
+def write(
+    report: dict[str, Any],
+    specs: Mapping[str, Spec],
+    states: Mapping[str, bytes],
+    asked: search.Asked,
+    comment: str,
+    page: Report,
+    panel: Panel,
+) -> dict[str, Any]:
+    """Write specs, states, and both reports or the picture: all files or none.  Returns the report with the path for people."""
+    out, report = asked.output, report | {"plot": str(asked.plot)}
     with all_or_none(out):
-        report = report | drawn(out / "plan.png", partial(draw, report))
+        if is_report(asked.plot):
+            page.write(asked.plot)
+        else:
+            ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
+            pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+        for name, state in states.items():
+            write_file(out / f"{name}.bin", state)
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
 
 
-def draw(report: Mapping[str, Any], path: Path) -> None:
-    """Draw error over bytes, with the simple predictors."""
+def front_of(report: Mapping[str, Any]) -> Panel:
+    """Error over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))
@@ -450,6 +641,4 @@ def draw(report: Mapping[str, Any], path: Path) -> None:
         for name, row in picked.items()
         if row is not None
     }
-    panel = Panel("bytes of RAM and tables", marked, chosen)
-    ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
-    pareto_figure(path, "plan: error against bytes", ylabel, [panel])
+    return Panel("bytes of RAM and tables", marked, chosen)

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.files import need_not_data
 from pykernel.host.samples import missing_rows, samples_of
+from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
 from pykernel.rows.columns import Columns
+from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
 from pykernel.telling import Watch, gaps_told, refuse
-from pykernel.tuning.combinations import monitors, rules, techniques
+from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
-from pykernel.workflows.given import need_known, opened, words
+from pykernel.workflows.given import need_known, need_picture, opened, words
+
+if TYPE_CHECKING:
+    from pykernel.report.page import Section
 
 
 class Asked:
-    """The arguments that a sweep and a plan share.  results: the file of finished runs."""
+    """The arguments that a sweep and a plan share.
+
+    results: the file of finished runs.  plot: the report, or a picture.  stated: all arguments that were given.
+    """
 
     def __init__(
         self,
@@ -38,11 +47,29 @@ class Asked:
         results: str | Path | None,
         output: str | Path,
         watch: Watch,
+        plot: str | Path | None = None,
+        stated: Mapping[str, Any] | None = None,
     ) -> None:
         self.data, self.delay, self.jobs, self.output, self.watch = str(data), delay, jobs, Path(output), watch
         self.results = self.output / "results.jsonl" if results is None else Path(results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
+        self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
+        need_picture(self.plot)
+        need_not_data(self.plot, self.data)
+
+
+def table_read(table: Table, base: Mapping[str, Any]) -> Section:
+    """The table as it was read, for a report.  base: a spec's content, which names the columns."""
+    from pykernel.report.sections import table_read as told
+
+    labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
+    named, label = base["input"].get("columns"), base.get("label", {})
+    columns = list(named or [f"input {j}" for j in range(table.x.shape[1])])
+    wanted = label.get("columns") or [label.get("column") or "label"]
+    ranges = Ranges([*columns, *(wanted if labels is not None else [])])
+    ranges.add(table.x if labels is None else np.column_stack([table.x, labels]))
+    return told(ranges.report(), ranges.courses(), ranges.rows)
 
 
 def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
@@ -89,15 +116,21 @@ def planned_data(
         if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
+        elif stage is None and not spec.real.is_integer:
+            if content.get("input", {}).get("max_abs", INPUT_LIMIT) == INPUT_LIMIT:
+                content["input"] = content.get("input", {}) | {"max_abs": input_limit(x)}
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
-    options.read = found.data
-    make_spec(found.content, name)  # raises UserError, before the work, for names that no spec can contain
+    content = found.content
+    if found.column is not None:
+        content["input"]["max_abs"] = input_limit(found.x)
+    make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
     table = recent(watch, found.x, labels, options.delay)
+    options.read = found.data
     watch.data(options.read)
-    return found.content, table, found.assumed
+    return content, table, found.assumed
 
 
 def recent(

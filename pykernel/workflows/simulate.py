@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, need_matplotlib, option
-from pykernel.files import all_or_none, need_not_data, open_data, whole_file
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.files import all_or_none, need_different, need_not_data, open_data, whole_file
+from pykernel.gen.project import inside
 from pykernel.host import simulate as host
+from pykernel.host import snapshot
 from pykernel.host.advice import Trial
-from pykernel.host.samples import Batch, missing_rows, require_columns, samples_of, with_last_label
-from pykernel.host.signal import RawRows, delay_of, steps_of
-from pykernel.host.simulate import Monitoring, Simulation
+from pykernel.host.model import HostModel
+from pykernel.host.samples import (
+    Batch,
+    as_table,
+    missing_rows,
+    require_columns,
+    samples_of,
+    times_of,
+    with_last_label,
+)
+from pykernel.host.scores import Envelope, Ranges
+from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
+from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.rows.columns import Columns
 from pykernel.rows.text import BATCH
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
+from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
+    from pykernel.report.page import Report
 
     Recording = str | Path | tuple[ArrayLike, ArrayLike]
 
@@ -42,6 +58,15 @@ class Simulated:
     report: dict[str, Any]
     simulation: Simulation | Monitoring
     warnings: list[str]
+    seen: Seen
+
+    @property
+    def page(self) -> Report:
+        """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
+        return _page(self.report, self.simulation, self.seen)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def measure(self) -> str:
@@ -90,6 +115,7 @@ def simulate(
     train_every: int = 0,
     output: str | Path | None = None,
     plot: str | Path | None = None,
+    save: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Simulated:
     """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
@@ -108,7 +134,9 @@ def simulate(
     refresh_every, train_every : int
         After so many rows the model is refreshed, after so many labels it is trained; 0 for never.
     output, plot : path, optional
-        A CSV file of each row's answer, and a picture of the errors over time.
+        A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
+    save : path, optional
+        A file for the state after the last row, as the device saves it: for ``generate``, or for the device.
     watch : Watch
         Who is told how far the work is.
 
@@ -119,15 +147,17 @@ def simulate(
     """
     spec, _ = spec_and_memory(model)
     recording = Recorded(spec, data)
-    answers, picture = (None if path is None else Path(path) for path in (output, plot))
-    for path in (answers, picture):
+    files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
+    for path in files.values():
         if recording.path is not None:
             need_not_data(path, recording.path)
-    if picture is not None:
-        need_matplotlib()
+    need_picture(files["plot"])
+    need_different(list(files.values()))
+    if files["save"] is not None:
+        snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     simulation = _begin(spec, delay, refresh_every, train_every)
-    gaps, raw = _run(spec, recording, simulation, answers, picture, watch)
-    files = {"output": answers, "plot": picture}
+    seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
+    gaps, raw, state = _run(spec, recording, simulation, files, watch, seen=seen)
     try:
         with watch.progress(None) as show:
             if isinstance(simulation, Monitoring):
@@ -140,9 +170,12 @@ def simulate(
     report |= {"empty_inputs": gaps, "data": recording.read} | {
         key: str(path) if path else None for key, path in files.items()
     }
+    report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
-    return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])])
+    if files["plot"] is not None and is_report(files["plot"]):
+        _page(report, simulation, seen).write(files["plot"])
+    return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])], seen)
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
@@ -152,8 +185,8 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     """
     if not spec.program.learns:
         raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
-    simulation = _begin(spec, 0, 0, 0)
-    _run(spec, Recorded(spec, data), simulation, None, None, watch)
+    simulation, stage = _begin(spec, 0, 0, 0), None if spec.signal is None else SignalStage(spec)
+    _run(spec, Recorded(spec, data), simulation, {}, watch, stage)
     taken = sum(count for status, count in simulation.statuses.items() if status >= 0)
     if not taken:
         raise UserError(
@@ -167,7 +200,35 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
             raise UserError(f"{spec.name} cannot be trained on the recording: train returned {status.name}")
     elif simulation.warning:
         watch.warn(simulation.warning)
-    return simulation.model.memory
+    return _whole(spec, simulation, stage)
+
+
+def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage | None) -> Memory:
+    """The device's memory after these rows: the model's, and that of the signal stage around it."""
+    memory = spec.memory()
+    for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
+        for slot in part.layout.slots:
+            memory.field(slot.name)[...] = part.field(slot.name)
+    return memory
+
+
+def _saved(spec: Spec, memory: Memory) -> bytes:
+    """A memory as a snapshot."""
+    model = HostModel(spec)
+    model.memory = memory
+    return snapshot.save(model)
+
+
+def taught(spec: Spec, data: str) -> bytes | None:
+    """The snapshot of a model that has learned a recording.
+
+    None if it does not learn or refuses all, if the rows cannot be read again, or after Ctrl-C.
+    """
+    if not spec.program.learns or not Path(data).is_file():
+        return None
+    with contextlib.suppress(UserError, KeyboardInterrupt):
+        return _saved(spec, learned(spec, data))
+    return None
 
 
 class Recorded:
@@ -242,6 +303,164 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)
 
 
+DRAWN = 20_000
+"""About how many numbers the figure of forecasts has, together."""
+LATEST = 200
+"""How many windows the second figure of forecasts has."""
+LABELS = 6
+"""Most labels whose forecasts are drawn."""
+
+
+class Seen:
+    """What a report shows of a recording's rows: the table as it was read, forecasts and truth.
+
+    asked: the arguments that were given.
+    """
+
+    def __init__(
+        self, spec: Spec, simulation: Simulation | Monitoring, asked: dict[str, Any], path: str | None
+    ) -> None:
+        self.spec, self.asked, self.path = spec, asked, path
+        numbers = isinstance(simulation, Simulation) and not simulation.classes
+        labels = list(simulation.labels) if numbers and not spec.forecasts else []  # type: ignore[union-attr]
+        columns = spec.sample_columns or [f"input {j}" for j in range(spec.dim)]
+        self.table, self._labelled = Ranges([*columns, *labels]), bool(labels)
+        self.shown = list(simulation.labels)[:LABELS] if numbers else []  # type: ignore[union-attr]
+        names = [f"{what} {label}" for label in self.shown for what in ("truth", "forecast")]
+        self.forecasts = Envelope(names, DRAWN // max(1, len(names)))
+
+    @functools.cached_property
+    def times(self) -> np.ndarray | None:
+        """The time of each row, if the recording is a file with a column of dates."""
+        if self.path is None or self.spec.signal is not None or not Path(self.path).is_file():
+            return None
+        return times_of(self.path, self.table.rows)
+
+    def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The same batches, of which the columns are noted."""
+        for batch in batches:
+            self.table.add(np.column_stack([batch.x, *([batch.y] if self._labelled else [])]).astype(np.float64))
+            yield batch
+
+    def answer(self, steps: list[Steps]) -> None:
+        """Note answers and labels of the next rows."""
+        if not self.shown or not steps:
+            return
+        truth, said = (
+            np.concatenate([as_table(part)[:, : len(self.shown)] for part in parts])
+            for parts in ([step.labels for step in steps], [step.predictions for step in steps])
+        )
+        self.forecasts.add(np.stack([truth, said], axis=2).reshape(len(truth), -1).astype(np.float64))
+
+
+def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Report:
+    """The report for people."""
+    from pykernel.report import sections
+    from pykernel.report.figures import Lane, Line, Plot, Span
+
+    spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
+    drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times}
+    if isinstance(simulation, Monitoring):
+        warm = _warm(simulation)
+        there = simulation.course.curves(first=warm)
+        alarms, blamed = _alarms(simulation)
+        at, names = there["row"], simulation.course.names
+        lines = [
+            Line(f"{name}, mean", at, there["mean"][:, i], "c6" if blamed else f"c{i % 9}")
+            for i, name in enumerate(names)
+        ]
+        if np.isfinite(there["threshold"]).any():
+            lines += [
+                Line("threshold", at, there["threshold"], "c1"),
+                Line("level, highest", at, there["level"], "model"),
+            ]
+        else:
+            lines += [
+                Line(f"{name}, largest", at, there["largest"][:, i], f"c{(i + len(names)) % 9}")
+                for i, name in enumerate(names)
+            ]
+        lanes = [Lane(name, rows) for name, rows in blamed.items()]
+        note = f"after the warm-up of {warm:,} {unit}s" if warm else ""
+        drawn["course"] = [
+            Plot(
+                "Level, threshold and alarms" if alarms else "Answers",
+                unit,
+                spec.program.asks,
+                lines,
+                lanes=lanes,
+                zero=True,
+                note=note,
+                times=seen.times,
+            )
+        ]
+    else:
+        at, errors = simulation.errors.curve(_windows(simulation))
+        drawn["errors"] = at, dict(zip(simulation.errors.names, errors.T, strict=True))
+        rows, high, low = seen.forecasts.lines()
+        drawn["forecasts"] = []
+        for i, label in enumerate(seen.shown):
+            lines = [
+                Line(name, rows, high[:, 2 * i + k], kind, None if low is None else low[:, 2 * i + k])
+                for k, (name, kind) in enumerate((("truth", "truth"), ("forecast", "model thin")))
+            ]
+            drawn["forecasts"].append(Plot(f"{label}: all {unit}s", unit, label, lines, times=seen.times))
+            if len(rows) > 2 * LATEST:
+                latest = [each.latest(LATEST) for each in lines]
+                drawn["forecasts"].append(Plot(f"{label}: the end", unit, label, latest, times=seen.times))
+        if simulation.coverage is not None and len(ends := simulation.coverage.latest):
+            answers, truth, lower, upper = ends.T
+            places = np.arange(simulation.rows - len(ends), simulation.rows, dtype=float)
+            error, within = truth - answers, (truth >= lower) & (truth <= upper)
+            dots = [
+                Line("label, inside", places[within], error[within], "truth dot"),
+                Line(
+                    "label, outside",
+                    places[~within & np.isfinite(error)],
+                    error[~within & np.isfinite(error)],
+                    "c1 dot",
+                ),
+            ]
+            told = f"label - forecast ({simulation.labels[0]})"
+            drawn["band"] = Plot(
+                f"The latest {len(ends)} {unit}s",
+                unit,
+                told,
+                spans=[Span("interval", places, lower - answers, upper - answers)],
+                dots=[each for each in dots if len(each.x)],
+                times=seen.times,
+            )
+    read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
+    told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
+    same = spec.signal is None and not report.get("delay")
+    model = inside(spec, simulation.model.memory if same else None, told)
+    return sections.simulated(report, seen.asked, read, drawn, model)
+
+
+def _windows(simulation: Simulation) -> int:
+    """How many windows the errors over time have: of few rows fewer, so that each is a mean of some."""
+    return max(4, min(60, simulation.rows // 20))
+
+
+def _warm(simulation: Monitoring) -> int:
+    """The number of samples before the first one that can be in alarm; 0 of a model without alarms."""
+    if simulation.alarms is None or not simulation.spec.has("novelty", "warmup"):
+        return 0
+    return int(simulation.spec.novelty.warmup)
+
+
+def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
+    """Whether the model raises alarms, and their rows; of all, and of each of the most blamed inputs."""
+    if simulation.alarms is None:
+        return False, {}
+    listed = simulation.alarms.listed
+    rows = np.array([(alarm["first_row"] + alarm["last_row"]) / 2 for alarm in listed])
+    lanes = {"alarms": rows}
+    inputs = [alarm.get("input") for alarm in listed]
+    for name, _ in Counter(name for name in inputs if name is not None).most_common(LABELS):
+        lanes[name] = np.array([row for row, each in zip(rows, inputs, strict=True) if each == name])
+    return True, lanes
+
+
 def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
@@ -256,37 +475,49 @@ def _run(
     spec: Spec,
     recording: Recorded,
     simulation: Simulation | Monitoring,
-    answers: Path | None,
-    picture: Path | None,
+    files: Mapping[str, Path | None],
     watch: Watch,
-) -> tuple[int, RawRows | None]:
-    """Run all rows, write the files, all of them or none, and tell what was read.
+    stage: SignalStage | None = None,
+    seen: Seen | None = None,
+) -> tuple[int, RawRows | None, bytes]:
+    """Run all rows, write the files (answers, plot, state), all of them or none, and tell what was read.
 
-    Returns the number of rows with a missing input, and, for raw rows, their counts.
+    Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
-    seen, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
+    answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
+    if save and spec.signal is not None:
+        stage = SignalStage(spec)
+    columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
-        rows, size = recording.batches(spec, stack, seen)
+        rows, size = recording.batches(spec, stack, columns)
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
             written.write(host.prediction_header(spec.inner).encode())
-        for batch in steps_of(spec, rows if raw is None else raw.counted(rows)):
+        rows = rows if seen is None else seen.reading(rows)
+        for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
+            answered = []
             for steps in simulation.run(batch.x, batch.y):
                 if written:
                     written.write(host.prediction_lines(spec.inner, steps).encode())
+                answered.append(steps)
+            if seen is not None:
+                seen.answer(answered)
             show(batch.position, f"running {spec.name}")
         if simulation.visits and simulation.train_every and recording.again:
             simulation.finish(steps_of(spec, recording.batches(spec, stack)[0]))
         else:
             simulation.finish()
-        if picture:
-            _draw(picture, simulation, "row" if raw is None else "step")
+        if picture and not is_report(picture):
+            _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
+        state = b""
+        if save:
+            write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
     if recording.path is not None:
-        recording.read = seen.report(missing=missing_rows(spec, gaps))
+        recording.read = columns.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)
-    return gaps, raw
+    return gaps, raw, state
 
 
 def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:
@@ -308,7 +539,7 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
     return error
 
 
-def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
+def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.ndarray | None) -> None:
     from pykernel.plots import Band, course_figure, error_figure
 
     name = simulation.spec.name
@@ -319,9 +550,18 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
         blamed = [
             (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
         ]
-        course_figure(path, f"{name}: {asked} over time", course.curves(), course.names, asked, unit, blamed)
+        course_figure(
+            path,
+            f"{name}: {asked} over time",
+            course.curves(first=_warm(simulation)),
+            course.names,
+            asked,
+            unit,
+            blamed,
+            times,
+        )
         return
-    rows, errors = simulation.errors.curve()
+    rows, errors = simulation.errors.curve(_windows(simulation))
     curves = dict(zip(simulation.errors.names, errors.T, strict=True))
     ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
     if simulation.classes:
@@ -332,4 +572,4 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str) -> None:
         places = np.arange(simulation.rows - len(latest), simulation.rows)
         told = f"label - prediction ({simulation.labels[0]})"[:80]
         band = Band(places, truth - answers, lower - answers, upper - answers, told)
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band)
+    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)

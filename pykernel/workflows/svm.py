@@ -4,6 +4,7 @@ that of all rows.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +25,13 @@ from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.given import method_options, need_known
 
-MOST = 256
-"""Most vectors without a limit."""
+MOST, FEW = 256, 16
+"""Most vectors without a limit, and the least that many rows leave of them."""
+MINUTE = 2**30
+"""Without a limit, the functions times rows times squared vectors of svm are at most so many, which takes about a minute: 256 vectors of
+16,384 rows, 128 of 65,536."""
+MINUTE_LP = 2**19
+"""The rows times vectors of lp for numbers: 256 vectors of 2,048 rows, 64 of 8,192."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
@@ -60,11 +66,28 @@ class SvmJob(Job):
 
     def vectors(self) -> int:
         self.need_vectors()
-        given, limit = self.options.n_max or min(MOST, len(self.train)), self.limit
-        if limit is None or self.options.kernel == "linear":
-            return given
-        fits = self.fitting(limit)
-        return given if fits >= given else self.fewer(fits, limit)
+        given, limit = self.options.n_max or self.in_a_minute, self.limit
+        if limit is not None and self.options.kernel != "linear" and (fits := self.fitting(limit)) < given:
+            return self.fewer(fits, limit)
+        rows, n_max = len(self.train), option("n_max")
+        if self.options.n_max is None and given < min(MOST, rows):
+            self.table.assumed.append(
+                f"at most {given:,} vectors of {rows:,} rows, so that this takes about a minute; {n_max} gives another number"
+            )
+        return given
+
+    @property
+    def in_a_minute(self) -> int:
+        """As many vectors as about a minute allows, from FEW to MOST."""
+        rows, classes = len(self.train), len(self.table.classes or ())
+        n = MOST
+        if self.sparse:
+            while n > FEW and not classes and rows * n > MINUTE_LP:
+                n //= 2
+        else:
+            while n > FEW and (classes if classes > 2 else 1) * rows * n**2 > MINUTE:
+                n //= 2
+        return min(n, rows)
 
     @property
     def unit(self) -> float:
@@ -129,7 +152,7 @@ class SvmJob(Job):
             "taken": taken,
             "reason": None,
             "errors": {
-                "cross_validated": shown(machine.cv_error_),
+                "cross_validated": None if math.isnan(machine.cv_error_) else shown(machine.cv_error_),
                 "corrected": None,
                 "trivial": self.without_model(),
                 **self.on_test_rows(made.spec),

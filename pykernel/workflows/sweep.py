@@ -8,20 +8,23 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import all_or_none, new_folder
+from pykernel.gen.project import inside
 from pykernel.host.samples import require_columns
 from pykernel.plots import Panel, pareto_figure
+from pykernel.report import sections
+from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
+from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import drawn, whole_numbers, write_file
+from pykernel.workflows.given import is_report, stated, whole_numbers, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -39,6 +42,11 @@ class Swept:
     found: Sweep
     trivial: dict[str, dict[str, float | None]]
     specs: dict[str, Spec]
+    page: Report
+    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def spec(self) -> Spec | None:
@@ -73,6 +81,7 @@ def sweep(
     jobs: int | str | None = None,
     results: str | Path | None = None,
     output: str | Path = "pykernel-sweep",
+    plot: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Swept:
     """Find the models that predict recorded data best, for each size of memory: what ``pykernel sweep`` does.
@@ -103,7 +112,9 @@ def sweep(
     results : path, optional
         Where finished runs are kept; by default, in ``output``.  The same call goes on from them.
     output : path
-        The folder for specs, table and plot.
+        The folder for specs, table and report.
+    plot : path, optional
+        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
     watch : Watch
         Who is told how far the work is.
 
@@ -112,7 +123,7 @@ def sweep(
     UserError
         One sentence says what is wrong with the data or an argument.
     """
-    asked = search.Asked(data, delay, jobs, results, output, watch)
+    asked = search.Asked(data, delay, jobs, results, output, watch, plot, stated(locals(), sweep))
     if not 0 <= rounds <= 20:
         raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
     spec, _ = spec_and_memory(model)
@@ -137,46 +148,49 @@ def sweep(
     with new_folder(asked.output):
         with search.workers(recorded, asked, "running", bound) as workers:
             found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
+        specs = {name: asked.output / f"{name}.toml" for name in found.picks}
+        report = {
+            "name": base.name,
+            "rows": len(recorded.x),
+            **recorded.raw_rows,
+            "delay": recorded.delay,
+            "data": asked.read,
+            "score": found.by,
+            "table": found.rows,
+            "refused": found.refused,
+            "trivial": found.trivial,
+            **found.picks,
+            "tries": found.tries,
+            "target": found.target,
+            "note": found.note,
+            "specs": {name: str(path) for name, path in specs.items()},
+            "csv": str(asked.output / "sweep.csv"),
+            "plot": str(asked.plot) if found.rows or is_report(asked.plot) else None,
+            "bound": bound,
+            "reused": workers.reused,
+            "results": str(workers.results.path),
+        }
+        made = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
+        panels = _panels(found)
+        read = search.table_read(recorded, dump(base))
+        best = inside(made["best"]) if "best" in made else {}
+        page = sections.swept(report, asked.stated, read, panels, best)
         with all_or_none(asked.output):
-            written = write(asked.output, base, found)
-    report = {
-        "name": base.name,
-        "rows": len(recorded.x),
-        **recorded.raw_rows,
-        "delay": recorded.delay,
-        "data": asked.read,
-        "score": found.by,
-        "table": found.rows,
-        "refused": found.refused,
-        "trivial": found.trivial,
-        **found.picks,
-        "tries": found.tries,
-        "target": found.target,
-        "note": found.note,
-        **written,
-        "bound": bound,
-        "reused": workers.reused,
-        "results": str(workers.results.path),
-    }
-    specs = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
-    return Swept(report, found, found.trivial, specs)
+            for name, spec in made.items():
+                write_file(specs[name], spec.to_toml())
+            write_file(asked.output / "sweep.csv", _csv(found))
+            if is_report(asked.plot):
+                page.write(asked.plot)
+            elif found.rows:
+                ylabel = f"{MEASURES[found.by]}, second half"
+                pareto_figure(asked.plot, f"{base.name}: error against cost", ylabel, panels)
+    return Swept(report, found, found.trivial, made, page)
 
 
-def write(out: Path, base: Spec, found: Sweep) -> dict[str, Any]:
-    """The table, the plot and the specs; their paths."""
-    specs = {}
-    for name, i in found.picks.items():
-        specs[name] = str(out / f"{name}.toml")
-        write_file(out / f"{name}.toml", make_spec(found.rows[i]["spec"]).to_toml())
-    write_file(out / "sweep.csv", _csv(found))
-    figure: dict[str, str | None] = {"plot": None, "plot_note": None}
-    if found.rows:
-        figure = drawn(out / "pareto.png", partial(_draw, base.name, found))
-    return {"specs": specs, "csv": str(out / "sweep.csv"), **figure}
-
-
-def _draw(name: str, found: Sweep, path: Path) -> None:
-    """Draw the error over bytes and, where they were measured, over instructions."""
+def _panels(found: Sweep) -> list[Panel]:
+    """The error over bytes and, where they were measured, over instructions."""
+    if not found.rows:
+        return []
     picks = found.picks
     bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
     panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
@@ -188,7 +202,7 @@ def _draw(name: str, found: Sweep, path: Path) -> None:
         ]
         chosen = {name: measured.index(picks[name]) for name in ("best", "fastest") if picks.get(name) in measured}
         panels.append(Panel(f"instructions of an update, {found.target} (mean)", points, chosen))  # type: ignore[arg-type]
-    pareto_figure(path, f"{name}: error against cost", f"{MEASURES[found.by]}, second half", panels)
+    return panels
 
 
 def _csv(found: Sweep) -> str:

@@ -61,7 +61,7 @@ def fields_of(model: HostModel, *names: str) -> bytes:
 
 
 def bank(model: HostModel) -> bytes:
-    return fields_of(model, "means", "roots", "counts", "weights", "rejected", "known", "unmet")
+    return fields_of(model, "means", "roots", "counts", "weights", "rejected", "known", "unmet", "met")
 
 
 def in_alarm(model: HostModel) -> bool:
@@ -363,6 +363,27 @@ def test_what_lies_beyond_a_rejected_regime_can_become_normal(rows: int, dim: in
     model.update(regime(rng, 900, dim, offset=beyond))
     assert rows_in_alarm(model, regime(rng, 200, dim, offset=beyond)) < 0.05
     assert (model.update(regime(rng, 60, dim, offset=12)) == Status.HELD).all()
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_a_fault_never_becomes_normal_in_its_first_rows(dim: int) -> None:
+    # short faults fill the candidate; in the first row of one of them it has enough rows for a regime
+    rng = np.random.default_rng(dim)
+    model = HostModel(spec_of(dim=dim))
+    enough = model.spec.novelty.relearn_after
+    model.update(regime(rng, 1500, dim))
+    full = 0
+    for _ in range(15):
+        model.update(regime(rng, 20, dim))
+        full += int(model.memory.field("counts")[-1] >= enough)
+        assert Status.BORN not in model.update(regime(rng, 9, dim, place=30.0))
+    assert full > 3
+    model.update(regime(rng, 20, dim))
+    statuses = np.asarray(model.update(regime(rng, 100, dim, place=30.0)))
+    assert Status.BORN not in statuses[: enough // 6 - 1]
+    assert not np.isin(
+        statuses[-10:], [int(status) for status in GMM["none"].alarms]
+    ).any()  # what lasts becomes normal
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

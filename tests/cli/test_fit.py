@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -82,6 +83,26 @@ def scaled(x):
 
 
 # ---------------------------------------------------------------------------------------------- what is trained, and told
+
+
+def test_many_rows_get_as_many_vectors_as_a_minute_allows(folder, fit, monkeypatch):
+    """Which does not depend on the machine; -n gives another number, and that of all rows every row."""
+    given = ("kinds.csv", "--model", "kfd", *QUICK, "--force")
+    every, err = fit(*given, "--output", "every.toml")
+    assert every["vectors"] == 90 and every["basis"] is None and "about a minute" not in err
+    monkeypatch.setattr(cli_fit, "EVERY", 3 * 89**3)
+    monkeypatch.setattr(cli_fit, "MINUTE", 3 * 90 * 16)
+    monkeypatch.setattr(cli_fit, "FEW", 4)
+    monkeypatch.setattr(cli_fit, "TELL_SECONDS", 0.0)
+    few, err = fit(*given, "--output", "few.toml")
+    assert 8 < few["vectors"] <= 16 and few["basis"] is not None
+    assert "16 of 90 rows are vectors, so that this takes about a minute" in "; ".join(few["assumed"])
+    assert re.search(r"this will take about .*; --n-max 64 takes about .*, --n-max 90, every row, about ", err)
+    _, err = fit(*given, "-n", "16", "--output", "same.toml")
+    assert Path("same.toml").read_text() == Path("few.toml").read_text().replace('"few"', '"same"')
+    assert "--n-max 64" not in err
+    fit(*given, "-n", "90", "--output", "all.toml")
+    assert Path("all.toml").read_text() == Path("every.toml").read_text().replace('"every"', '"all"')
 
 
 @pytest.mark.in_turn

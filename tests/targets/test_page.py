@@ -15,10 +15,12 @@ import pytest
 
 pytest.importorskip("ziglang", reason="needs ziglang; would show a page whose module gives the host's hash")
 
+from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
+from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page
 from tests.support.interrupts import PATIENCE
@@ -31,13 +33,23 @@ COLUMNS = {
     "whole": {"column": "y", "max_abs": 4.0},
     "numbers": {"columns": ["u", "v"]},
     "none": None,
+    "signal": {"column": "y"},
+    "signal classes": {"column": "y", "classes": ["a", "b", "c"]},
+    "signal monitor": None,
+}
+RAW = {"channels": ["p", "q", "r"], "features": ["mean", "rms"], "window": 8, "hop": 4}
+MORE: dict[str, dict[str, Any]] = {
+    "signal": {"signal": RAW},
+    "signal classes": {"signal": RAW},
+    "signal monitor": {"signal": RAW, "novelty": {"warmup": 20}},
 }
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def made(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, np.ndarray]:
-    content: dict[str, Any] = {"name": "m"} | SPECS[kind]
-    content["input"] = content.get("input", {"dim": 3}) | {"columns": ["p", "q", "r"]}
+    content: dict[str, Any] = {"name": "m"} | (SPECS | MORE)[kind]
+    if "signal" not in content:
+        content["input"] = content.get("input", {"dim": 3}) | {"columns": ["p", "q", "r"]}
     if COLUMNS[kind] is not None:
         content["label"] = COLUMNS[kind]
     spec = make_spec(content)
@@ -45,15 +57,30 @@ def made(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, np.ndarray]:
     y: Any = np.sin(x.sum(axis=1))
     if kind == "numbers":
         y = np.column_stack([y, x[:, 0]])
-    elif kind == "class":
+    elif "class" in kind:
         y = np.digitize(y, [-0.5, 0.5])
-    return spec, *as_taken(spec, x, None if kind == "none" else y)
+    return spec, *as_taken(spec, x, None if COLUMNS[kind] is None else y)
 
 
 def content_of(text: str) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="content">(.*?)</script>', text, re.DOTALL)
     assert found is not None
     return json.loads(found[1])  # type: ignore[no-any-return]
+
+
+def forecasts(spec: Spec, x: np.ndarray, y: np.ndarray) -> dict[int, np.ndarray]:
+    """Row -> the forecast of its label, or its class, before it is learned; of a signal, of the rows that end a step."""
+    question, model = spec.program.forecasts(spec.config), HostModel(spec, raw=True)
+    if spec.signal is None or spec.program.label_kind == "none":
+        answers, _ = model.prequential(x, y, question=question)
+        return dict(enumerate(answers.reshape(len(x), -1)))
+    found = {}
+    for t in range(len(x)):
+        answers, statuses = model.gather(x[t : t + 1], question)
+        if statuses[0] == SignalStatus.READY:
+            found[t] = answers.reshape(-1)
+        model.call("label", y[t])
+    return found
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
@@ -71,13 +98,21 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     exports["page_init"](store)
     x, y = (base64.b64decode(content[key]) for key in ("x", "y"))
     wide, tall = len(x) // content["rows"], len(y) // content["rows"]
+    expected = forecasts(spec, *stream)
+    kind_of = np.int32 if content["answer"] == "position" else spec.number
+    told: dict[int, np.ndarray] = {}
     for t in range(content["rows"]):
         exports["memory"].write(store, x[t * wide : (t + 1) * wide], exports["page_x"](store))
-        exports["page_ask"](store)
+        asked = exports["page_ask"](store)
+        if asked >= 0 and asked not in content["between"]:
+            place = exports[f"page_{content['answer']}"](store)
+            told[t] = np.frombuffer(exports["memory"].read(store, place, place + expected[t].nbytes), kind_of)
         if tall:
             exports["memory"].write(store, y[t * tall : (t + 1) * tall], exports["page_label"](store))
         exports["page_learn"](store)
     assert f"{exports['page_hash'](store) & 0xFFFFFFFF:08x}" == content["hash"]
+    if kind != "signal monitor":  # of which the page shows the level
+        assert told.keys() == expected.keys() and all((told[t] == expected[t]).all() for t in told)
     row = Reference(build(spec), None, *stream, engine="llvm").compare(find_compilers()[0], "-O1")
     assert row["equal"] and row["state_hash"] == content["hash"]
 
@@ -107,8 +142,6 @@ def test_a_browser_shows_that_the_bytes_are_equal(kind: str, tmp_path: Path, run
     labelled = COLUMNS[kind] is not None
     assert ("the model</td>" in shown) == labelled and (">rows with an alarm</td>" in shown) == (not labelled)
     if kind == "number":
-        from pykernel.host.model import HostModel
-
         answers, _ = HostModel(spec).prequential(x, y)
         assert f"<td>{np.abs(answers.astype(float) - y).mean():.5g}</td>" in shown
 
@@ -118,7 +151,6 @@ def test_a_browser_shows_that_the_bytes_are_equal(kind: str, tmp_path: Path, run
 def test_a_readers_own_rows(tmp_path: Path) -> None:
     """A file that is given to the page: the hash is the host's on these rows; a file without a column is a sentence."""
     from pykernel.gen.project import build, state_hash
-    from pykernel.host.model import HostModel
 
     spec, x, y = made("number")
     rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0,5" for i in range(30))])

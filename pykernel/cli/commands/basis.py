@@ -13,6 +13,7 @@ from pykernel.cli.options import (
     INPUTS,
     JSON,
     NAME,
+    PLOT,
     PRECISION,
     STANDARDISE,
     WITH,
@@ -120,8 +121,8 @@ from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
     seed=option("--seed", value="S", text="Seed of all draws.", kind=int, default=0, rare=True),
     precision=PRECISION,
     name=NAME,
-    plot=option("--plot", value="PNG", text="Plot the part left out against n.", kind=Path),
-    force=option("--force", text="Overwrite SPEC, NPZ and PNG.", kind=bool, default=False),
+    plot=PLOT,
+    force=option("--force", text="Overwrite SPEC, NPZ and FILE.", kind=bool, default=False),
     as_json=JSON,
 )
 def basis(output: Path | None, save: Path | None, as_json: bool, **given: Any) -> None:

@@ -26,10 +26,11 @@ from pykernel.errors import CheckFailed
     data=option("--data", value="CSV", text="Learn these rows.", without="random ones"),
     log=option("--log", value="CSV", text="Write what the board answered, for pykernel replay.", kind=Path, rare=True),
     samples=option("--samples", value="N", text="Random samples to learn.", kind=int, without="12000; elsewhere 1000"),
-    seed=option("--seed", value="S", text="Seed of the random samples.", kind=int, default=0),
+    seed=option("--seed", value="S", text="Seed of the random samples.", kind=int, default=0, rare=True),
     record=option(
         "--record", value="FOLDER", text="Write the results to VALIDITY.md of this generated project.", kind=Path
     ),
+    plot=option("--plot", value="FILE", text="Write a report, FILE.html.", kind=Path),
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,

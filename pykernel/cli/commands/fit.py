@@ -12,6 +12,7 @@ from pykernel.cli.options import (
     INPUTS,
     JSON,
     NAME,
+    PLOT,
     PRECISION,
     SPEC_OUT,
     STANDARDISE,
@@ -60,7 +61,7 @@ from pykernel.workflows.asked import MANY_ROWS
         rare=True,
     ),
     n_max=option(
-        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="every row; 256 of svm, lp; 16 of trained"
+        "--n-max", "-n", value="N", text="Most vectors.", kind=int, without="as a minute allows; 16 of trained"
     ),
     basis=option("--basis", value="METHOD", text="How: efvs, sgma, … (docs/bases.md).", without="auto"),
     with_=WITH,
@@ -98,8 +99,8 @@ from pykernel.workflows.asked import MANY_ROWS
     ),
     precision=PRECISION,
     name=NAME,
-    plot=option("--plot", value="PNG", text="Draw the error over the grid.", kind=Path),
-    force=option("--force", text="Overwrite SPEC and PNG.", kind=bool, default=False),
+    plot=PLOT,
+    force=option("--force", text="Overwrite SPEC and FILE.", kind=bool, default=False),
     as_json=JSON,
 )
 def fit(output: Path, as_json: bool, **given: Any) -> None:
@@ -108,7 +109,7 @@ def fit(output: Path, as_json: bool, **given: Any) -> None:
     Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n-max, --flash)
     are trained, too, and taken if better. The model will be in flash. A label of words is a class.
 
-        pykernel fit flowers.csv --label kind --output iris.toml --plot surface.png
+        pykernel fit flowers.csv --label kind --output iris.toml --plot report.html
 
     Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
     is the square root of PRESS.

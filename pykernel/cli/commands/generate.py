@@ -12,7 +12,7 @@ from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_s
     spec_file=SPEC,
     out=option("--output", "-o", value="FOLDER", text="Where the project goes.", kind=Path, default=...),
     start=option(
-        "--start", value="CSV", text="Learn these rows first: the device starts from what was learned.", kind=Path
+        "--start", value="FILE", text="The device starts from this state, or from what these rows teach.", kind=Path
     ),
     force=option("--force", text="Overwrite files that were changed by hand.", kind=bool, default=False),
     with_check=option(
@@ -31,6 +31,7 @@ def generate(
 
         pykernel generate spec.toml -o out/
         pykernel generate spec.toml --start recorded.csv -o out/
+        pykernel generate spec.toml --start state.bin -o out/
 
     A spec says what the model sees and how it learns. Everything else has a default:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pykernel.cli import output
-from pykernel.cli.options import CSV, JSON, SPEC, TRUST_CODE, command, need_no_signal, option, read_spec
+from pykernel.cli.options import CSV, JSON, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.files import need_free
 from pykernel.workflows.given import write_file
 
@@ -22,7 +22,7 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
     """Make a page in which the generated C learns recorded data.
 
     The page is one file and needs no network. In the browser, the C runs as WebAssembly: it predicts each row, then
-    learns it. The page shows forecast and truth, the error beside simple forecasts, alarms, the stored vectors, and the
+    learns it. The page shows forecast and truth, the error beside simple forecasts, a monitor's level and alarms, the stored vectors, and the
     hash of the state beside this PC's. Readers can drop a CSV file of their own on it.
 
         pykernel page spec.toml data.csv -o page.html
@@ -39,7 +39,6 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
     watch, seen = output.Printing(as_json), Columns()
     with watch.progress() as show:
         show(0, "reading")
-        need_no_signal(spec, "a page")
         x, y = as_taken(spec, *read_rows(spec, data, seen))
         watch.data(seen.report())
         show(0.1, "compiling and simulating")

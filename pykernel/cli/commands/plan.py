@@ -8,7 +8,20 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JOBS, JSON, RESULTS, RULES, TECHNIQUES, command, option, plain_spec
+from pykernel.cli.options import (
+    CSV,
+    DELAY,
+    ENGINE,
+    FOLDER_PLOT,
+    JOBS,
+    JSON,
+    RESULTS,
+    RULES,
+    TECHNIQUES,
+    command,
+    option,
+    plain_spec,
+)
 from pykernel.cli.output import (
     Printing,
     counts,
@@ -20,7 +33,7 @@ from pykernel.cli.output import (
     show_table,
     styled,
 )
-from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, rate, verdict
+from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, rate
 
 
 @command(
@@ -28,19 +41,27 @@ from pykernel.telling import byte_count, counted, error_and_deviation, key_value
     label=option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms"),
     inputs=option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
     spec_file=option("--spec", value="SPEC", text="Spec that names columns.", kind=Path),
-    ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="any"),
-    flash=option("--flash", value="BYTES", text="Limit for code and constants.", without="the part's"),
+    labels=option(
+        "--labels",
+        value="WHEN",
+        text="always or never: does the device get the label after each answer?",
+        without="both",
+    ),
+    ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="the target's; 16k"),
+    flash=option("--flash", value="BYTES", text="Limit for code and constants.", without="the target's; 64k"),
     instructions=option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
     cycles=option(
         "--cycles", value="N", text="The same in cycles, for a CPU whose cycles are known.", without="any", rare=True
     ),
     target=option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
+    no_limits=option("--no-limits", text="Models of any size.", kind=bool, default=False),
     time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
     trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
     seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0),
     output=option(
         "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
     ),
+    plot=FOLDER_PLOT,
     delay=DELAY,
     rule=RULES,
     technique=TECHNIQUES,
@@ -59,7 +80,8 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
 
     Errors are those of the last 30 % of the rows; for a monitor, faults are put into these rows. Frozen: the model
-    learned the first 70 % only. Learning: it goes on. Ctrl-C keeps the best model so far.
+    learned the first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps
+    the best model so far.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
@@ -84,18 +106,17 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
         print_monitors(report)
     else:
         print_models(report)
-    learner = report["learner"] if report["learning_spec"] else None
+    learner, frozen = report["learner"] if report["learning_spec"] else None, report["frozen"]
+    verdict_of = against_monitors if monitors else against_simple
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
         ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
-        (
-            "",
-            learner
-            and f"it does not learn; the best that does: {learner['model']}, {error_and_deviation(learner['learning'])}",
-        ),
+        ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
+        ("learning", learner and told_of(learner)),
+        ("labels", None if monitors else question(report)),
         ("smaller", report["small"] and (misses if monitors else told_of)(report["small"])),
-        ("verdict", report["verdict"] and (beside_simple if monitors else verdict_of)(report["verdict"])),
+        ("verdict", report["verdict"] and verdict_of(report["verdict"])),
     )
     print_uses(report)
     if report["signal"] is not None:
@@ -108,9 +129,9 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
             else None,
         ),
         ("spec", report["spec"]),
-        *(("", report[f"{name}_spec"]) for name in ("learning", "small", "leaner", "better")),
-        ("picture", report["plot"]),
-        ("picture", report["plot_note"]),
+        *(("", report[f"{name}_spec"]) for name in ("learning", "frozen", "small", "leaner", "better")),
+        *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
+        ("report" if report["plot"].endswith(".html") else "picture", report["plot"]),
     )
     spec = quote(report["spec"])
     print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
@@ -151,7 +172,7 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
 
 
-def beside_simple(found: Mapping[str, Any]) -> str:
+def against_monitors(found: Mapping[str, Any]) -> str:
     """How a monitor compares with simple ones."""
     if found["winner"] is None:
         return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
@@ -164,30 +185,60 @@ def print_models(report: Mapping[str, Any]) -> None:
     kind = report["measure"]
     rows: list[list[str]] = []
     for row in report["table"][:10]:
-        told = row["learning"] or row["frozen"]
         cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
         sizes = [byte_count(row["ram_bytes"]), byte_count(row["table_bytes"] or None)]
-        rows.append([row["model"], *cells, number(told["deviation"]), *sizes])
+        rows.append([row["model"], *cells, of_simple(row["beside"]), *sizes])
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        figures = [number(row["error"]), number(row["deviation"])]
-        rows.append([*styled("dim", [name, "", *figures, byte_count(row["bytes"]), ""])])
+        frozen = number(row["frozen"]["error"]) if row["frozen"] else ""
+        learning = "" if report["labels"] == "never" else number(row["error"])
+        line = [name, frozen, learning, "", byte_count(row["bytes"]), ""]
+        rows.append([*styled("dim", line)])
     title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
-    show_table(f"{title}; {kind} of the best", ("model", "frozen", "learning", "±", "RAM", "tables"), rows)
+    columns = ("model", "frozen", "learning", "of simple", "RAM", "tables")
+    show_table(f"{title}; {kind} of the best", columns, rows)
+
+
+def of_simple(found: Mapping[str, Any] | None) -> str:
+    """A model's error over that of the best simple predictor."""
+    if found is None or found["ratio"] is None:
+        return ""
+    return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
 
 
 def told_of(row: Mapping[str, Any], measure: str = "") -> str:
-    """A model, its error and its bytes."""
-    error = error_and_deviation(row["learning"] or row["frozen"])
-    return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}"
+    """A model, the error that it promises, its bytes and instructions."""
+    calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
+    return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
 
 
-def verdict_of(found: Mapping[str, Any]) -> str:
+def question(report: Mapping[str, Any]) -> str:
+    """Which question decides between a model that learns and one that does not."""
+    if report["labels"] is not None:
+        return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
+    if report["undecided"]:
+        return (
+            f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
+            f"{report['frozen_spec']}; --labels always or never says so"
+        )
+    if report["winner"]["learning"]:
+        return "the device must get the true value after its answers: no frozen model was found"
+    return "the planned model needs none, and no model that learns was found to be better"
+
+
+def against_simple(found: Mapping[str, Any]) -> str:
     """How the model compares with the best simple predictor, and what to do if it is no better."""
+    errors = f"{number(found['model'])} against {number(found['error'])}"
+    if found["ratio"] is None:
+        told = f"{found['winner'] or 'neither'} is better: {errors} of {found['simple']}"
+    else:
+        told = f"{of_simple(found)} of the error of {found['simple']}, the best simple predictor: {errors}"
     if found["winner"] == "model":
-        return verdict(found)
+        return told
+    if found["winner"] is None:
+        told += "; a paired test does not tell the two apart"
     if found["simple"] == "last label":
-        return f"{verdict(found)}; add a column with the latest known label to the table, and plan again"
-    return f"{verdict(found)}; take the simple one, or record other inputs"
+        return f"{told}; add a column with the latest known label to the table, and plan again"
+    return f"{told}; take the simple one, or record other inputs"
 
 
 def print_uses(report: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, SPEC, TRUST_CODE, command, option, read_spec
+from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
 from pykernel.telling import counted, gaps_told, missing_told, number, rate, unit_of, verdict
 
@@ -33,7 +33,8 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, uni
         without="never",
     ),
     output=option("--output", "-o", value="CSV", text="Write each row's answer.", kind=Path),
-    plot=option("--plot", value="PNG", text="Draw the errors (or answers) over time.", kind=Path),
+    plot=PLOT,
+    save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
@@ -45,7 +46,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
     [label] column). A row with an empty label is predicted, not learned.
 
-        pykernel simulate spec.toml data.csv --delay 24 --plot errors.png
+        pykernel simulate spec.toml data.csv --delay 24 --plot report.html
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
@@ -178,6 +179,8 @@ def print_end(report: Mapping[str, Any]) -> None:
     for key in ("output", "plot"):
         if report[key]:
             show(f"{key}   {report[key]}")
+    if report["save"]:
+        show(f"state    {report['save']}, hash {report['state_hash']}, for pykernel generate --start")
 
 
 def print_answers(report: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from pykernel.cli.options import (
     CSV,
     DELAY,
     ENGINE,
+    FOLDER_PLOT,
     JOBS,
     JSON,
     RESULTS,
@@ -21,7 +22,7 @@ from pykernel.cli.options import (
     option,
     plain_spec,
 )
-from pykernel.cli.output import Printing, print_report, show, show_table, styled, warn
+from pykernel.cli.output import Printing, print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import MEASURES, byte_count, counted, key_values, model_name, number, unit_of
 
@@ -46,6 +47,7 @@ PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest 
     output=option(
         "--output", "-o", value="FOLDER", text="Folder for the results.", kind=Path, default=Path("pykernel-sweep")
     ),
+    plot=FOLDER_PLOT,
     delay=DELAY,
     rule=RULES,
     technique=TECHNIQUES,
@@ -87,7 +89,7 @@ def print_sweep(report: Mapping[str, Any]) -> None:
         train = f"; simulate it with --train-every {row['train_every']}" if "train_every" in row else ""
         show("", f"{PICKS[name]}: {model_name(row)}, {costs}", f"  {key_values(row['values'])}{train}", f"  {path}")
     show("", f"table     {report['csv']}")
-    show(f"plot      {report['plot'] or report['plot_note']}")
+    show_facts(("report", report["plot"]))
     if not rows:
         raise UserError("nothing that was tried worked; the table says why")
 

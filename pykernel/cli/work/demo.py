@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.engine.choice import chosen_engine, engine_used
-from pykernel.errors import UserError
+from pykernel.errors import MissingExtra, UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
@@ -22,7 +21,7 @@ from pykernel.host.model import HostModel
 from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.workflows.given import drawn, write_file
+from pykernel.workflows.given import write_file
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -93,7 +92,11 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     progress(0.95, "writing the project and the errors")
     with all_or_none(out):
         write_inputs(out, spec, x, y, names)
-        figure = drawn(out / "errors.png", partial(_draw, predictions, others, y, spec))
+        figure: dict[str, str | None] = {"plot": str(out / "errors.png"), "plot_note": None}
+        try:
+            _draw(predictions, others, y, spec, out / "errors.png")
+        except MissingExtra as missing:
+            figure = {"plot": None, "plot_note": str(missing)}
         made = generate(spec, out / spec.name)
     progress(1.0, "done")
 

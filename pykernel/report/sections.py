@@ -1,0 +1,643 @@
+"""Reports of what commands found.
+
+Each takes what ``--json`` prints, and what else is drawn: numbers over rows.  No other module makes sentences or tables of
+a report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pykernel.plots import Panel, time_text
+from pykernel.report import figures
+from pykernel.report.markup import Html, bar, element, facts, sentence, table
+from pykernel.report.page import Report, Section
+from pykernel.telling import (
+    MEASURES,
+    byte_count,
+    counted,
+    data_sentences,
+    error_and_deviation,
+    gaps_told,
+    key_values,
+    missing_told,
+    model_name,
+    number,
+    rate,
+    skipped,
+    unit_of,
+    verdict,
+)
+
+Courses = Sequence[tuple[np.ndarray, np.ndarray]]
+Asked = Mapping[str, Any]
+DRIFT = 1.0
+"""From this many deviations on, a table's drift is in bold."""
+COLUMNS = 200
+"""Most columns of a table that are listed."""
+
+
+def _asked(given: Asked, *more: tuple[str, object]) -> Section:
+    """What was asked: a command's arguments that were given."""
+    told: dict[str, object] = {name.strip("_").replace("_", " "): _shown(value) for name, value in given.items()}
+    return Section("What was asked", [facts((told | dict(more)).items())])
+
+
+def _shown(value: Any) -> str:
+    if value is None or value is False or value == "":
+        return ""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_shown, value))
+    return "yes" if value is True else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int, *told: str) -> Section:
+    """The table as it was read: a line for each column, with its course."""
+    lines, strong = [], []
+    for i, (column, (low, high)) in enumerate(zip(columns[:COLUMNS], courses, strict=False)):
+        drift = column["drift"]
+        if drift is not None and abs(drift) >= DRIFT:
+            strong.append(i)
+        numbers = [number_or_dash(column[key]) for key in ("least", "mean", "largest", "deviation")]
+        lines.append(
+            [
+                column["name"],
+                figures.spark(low, high),
+                *numbers,
+                f"{column['gaps']:,}" if column["gaps"] else "",
+                "" if drift is None else f"{drift:+.1f}".replace("-0.0", "+0.0"),
+            ]
+        )
+    head = ("column", "course", "least", "mean", "largest", "deviation", "gaps", "drift")
+    parts = [sentence(text) for text in told if text]
+    if lines:
+        parts.append(table(head, lines, words=(0, 1), strong=strong))
+        parts.append(
+            sentence(
+                f"{rows:,} rows. Drift: the mean of the last third minus that of the first third, in deviations; bold from {DRIFT:g} on."
+            )
+        )
+    if len(columns) > COLUMNS:
+        parts.append(sentence(f"{len(columns) - COLUMNS:,} more columns are left out here"))
+    return Section("The table as it was read", parts)
+
+
+def number_or_dash(value: float | None) -> str:
+    """A number as in a table; negative ones, too."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"-{number(-value)}" if value < 0 else number(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- the model
+
+
+def inside(model: Mapping[str, Any]) -> list[Section]:
+    """Bytes by part, and hashes.  model: as ``workflows.models.inside`` has it."""
+    parts = model.get("parts") or []
+    most = max((size for _, size, _ in parts), default=0)
+    rows: list[list[object]] = [[name, bar(byte_count(size), size / most), what] for name, size, what in parts]
+    sums = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
+    rows += [[f"all {name}", byte_count(model[key]), ""] for name, key in sums.items() if model.get(key)]
+    simple = [[f"instead: {name}", byte_count(size), ""] for name, size in (model.get("simple") or {}).items()]
+    strong = range(len(parts), len(rows))
+    return [
+        Section(
+            "Bytes by part", [table(("part", "bytes", "what it holds"), [*rows, *simple], words=(0, 2), strong=strong)]
+        ),
+        Section(
+            "Hashes",
+            [
+                facts(
+                    [
+                        ("configuration", model.get("config_hash")),
+                        ("state", model.get("state_hash")),
+                        ("", model.get("hash_told")),
+                    ]
+                )
+            ],
+        ),
+    ]
+
+
+def spec_report(name: str, summary: str, model: Mapping[str, Any], text: str) -> Report:
+    """A model that was described, and has not learned."""
+    return Report(name, summary, [*inside(model), Section("Spec", [element("pre", lines_of(text))])])
+
+
+def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Report:
+    """A spec's keys.  keys: section, key, declaration and value of each."""
+    rows = [[f"[{section}] {key}" if section else key, _shown(value)[:200]] for section, key, _, value in keys]
+    return Report(name, f"rule {rule}", [Section("Keys", [table(("key", "value"), rows, words=(0, 1))])])
+
+
+def lines_of(text: str) -> Html:
+    """Text with its line ends."""
+    return Html("<br>".join(element("code", line) for line in text.splitlines()))
+
+
+# -------------------------------------------------------------------------------------------------------------- simulate
+
+
+def simulated(
+    report: Mapping[str, Any],
+    asked: Asked,
+    read: Section,
+    drawn: Mapping[str, Any],
+    model: Mapping[str, Any],
+) -> Report:
+    """A model on recorded data.  drawn: what ``workflows.simulate`` gathers for figures."""
+    unit, name = unit_of(report), report["name"]
+    late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
+    first = _asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("delay", late))
+    if "question" in report:
+        found, said, good = _monitored(report, drawn)
+    else:
+        found, said, good = _scored(report, drawn)
+    title = f"{name}: {counted(report)}"
+    return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
+
+
+def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
+    unit, classes = unit_of(report), report.get("classes")
+    shown = rate if classes else number
+    found = report["verdict"]
+    said = report["warning"] or (
+        f"{verdict(found, shown)}, over the second half" if found else "too few rows were scored to judge the model"
+    )
+    kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
+    sections = []
+    forecasts = [plot.html() for plot in drawn.get("forecasts", ())]
+    sections.append(Section("Forecast and truth", forecasts))
+    rows, curves = drawn["errors"]
+    lines = [figures.Line(name, rows, y, "model" if i == 0 else f"c{i}") for i, (name, y) in enumerate(curves.items())]
+    ylabel = f"part of {unit}s with a wrong class" if classes else "mean absolute error"
+    # an error of 0 has no place on a logarithmic axis
+    log = all((y[np.isfinite(y)] > 0).all() for y in curves.values())
+    plot = figures.Plot(
+        "Error over time",
+        unit,
+        ylabel,
+        lines,
+        log=log,
+        zero=not log,
+        marks={"second half": report["rows"] / 2},
+        times=drawn["times"],
+    )
+    several = {"": report} if "labels" not in report else report["labels"] | {"all": report}
+    cells: list[list[object]] = []
+    strong = []
+    for label, each in several.items():
+        parts = [each["all"], each["second_half"]]
+        for predictor in next(iter(parts[0][kind] for kind in kinds)):
+            if predictor == "model":
+                strong.append(len(cells))
+            cells.append(
+                [
+                    *([label if predictor == "model" else ""] if "labels" in report else []),
+                    predictor,
+                    *(shown(part[kind][predictor]) for part in parts for kind in kinds),
+                ]
+            )
+    head = [*(["label"] if "labels" in report else []), "predictor", *kinds.values()]
+    head += [f"{kind}, second half" for kind in kinds.values()]
+    sections.append(
+        Section(
+            "Errors", [plot.html(), table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong)]
+        )
+    )
+    if "band" in drawn:
+        sections.append(Section("Intervals", [drawn["band"].html(), *_intervals(report)]))
+    if classes:
+        confusion = [
+            [name, *(f"{count:,}" for count in row)] for name, row in zip(classes, report["confusion"], strict=True)
+        ]
+        sections.append(Section("Which class is taken for which", [table(("label", *classes), confusion)]))
+    advice = [sentence(f"{each['test']}: {each['why']}; {each['change']}") for each in report.get("advice", ())]
+    sections.append(Section("Advice", advice))
+    return sections, said, found is not None and found["winner"] == "model" and not report["warning"]
+
+
+def _intervals(report: Mapping[str, Any]) -> list[Html]:
+    found = report["interval"]
+    part = found["second_half"]
+    if part["inside"] is None:
+        return [sentence("no label came that could be judged")]
+    return [
+        sentence(f"at {rate(found['level'])}: {rate(part['inside'])} of the labels are inside, over the second half")
+    ]
+
+
+def _statuses(report: Mapping[str, Any]) -> Section:
+    counts = [(status.replace("_", " "), f"{count:,}") for status, count in report["statuses"].items()]
+    told = []
+    if "raw_rows" in report:
+        told.append(gaps_told(report["raw_rows"], report["rows"]))
+    elif report["missing"] and report["missing"]["by"] != "refuse":
+        told.append(missing_told(report["missing"]) if report["missing"]["inputs"] else "")
+    elif report["empty_inputs"] and report["data"] is None:
+        told.append(skipped(report["empty_inputs"]))
+    told += data_sentences(report["data"])
+    return Section(
+        "What happened to the samples",
+        [table(("status", "samples"), counts), *(sentence(text) for text in told if text)],
+    )
+
+
+def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
+    unit, sections, found = unit_of(report), [], report.get("alarms")
+    sections.append(Section("Level and alarms" if found else "Answers", [plot.html() for plot in drawn["course"]]))
+    cells = [
+        [name, text, number_or_dash(part["mean"][name]), number_or_dash(part["largest"][name])]
+        for text, part in (("all", report["all"]), ("second half", report["second_half"]))
+        for name in part["mean"]
+    ]
+    sections.append(
+        Section("Answers in numbers", [table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))])
+    )
+    if not found:
+        return sections, report["warning"] or "", not report["warning"]
+    times = drawn["times"]
+    blames = bool(found["listed"]) and "input" in found["listed"][0]
+    rows = [
+        [
+            *([] if times is None else [time_text(times[alarm["first_row"]])]),
+            f"{alarm['first_row']:,}",
+            f"{alarm['last_row']:,}",
+            f"{alarm['rows']:,}",
+            number_or_dash(alarm["level"]),
+            number_or_dash(alarm["threshold"]),
+            *((alarm["input"], rate(alarm["share"]), alarm["kind"]) if blames else ()),
+        ]
+        for alarm in found["listed"][:LISTED]
+    ]
+    head = (
+        *(["time"] if times is not None else []),
+        f"from {unit}",
+        f"to {unit}",
+        "in alarm",
+        "level",
+        "threshold",
+        *(("about", "share", "kind") if blames else ()),
+    )
+    count = f"{found['count']:,} alarm{'s' * (found['count'] != 1)}"
+    told = [f"{count}, {found['samples']:,} {unit}s in alarm"]
+    if found["count"] > LISTED:
+        told[0] += f"; the first {len(rows):,}:"
+    simple = [
+        f"{name} ({each['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(each['seen'])} of these alarms"
+        for name, each in found["simple"].items()
+        if found["count"]
+    ]
+    sections.append(
+        Section(
+            "Alarms",
+            [
+                *map(sentence, told),
+                table(head, rows, words=[i for i, name in enumerate(head) if name in ("time", "about", "kind")]),
+                *map(sentence, simple),
+            ],
+        )
+    )
+    wanted = (
+        "" if found["false_alarm_rate"] is None else f"; asked for {rate(found['false_alarm_rate'])} without faults"
+    )
+    said = (
+        f"{count}; {rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
+    )
+    if not found["judged"]:
+        said = f"no alarm can come before the warm-up is over, and no {unit} came after it"
+    return sections, report["warning"] or said, not report["warning"]
+
+
+LISTED = 100
+"""Most alarms that a report lists."""
+
+
+# ------------------------------------------------------------------------------------------------- plan, sweep and fit
+
+
+def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Report:
+    """A plan.  panel: the front."""
+    winner, kind, rest = report["winner"], report["measure"], []
+    monitors = "other_rows" in (winner["learning"] or {})
+    shown = rate if monitors else number
+    ylabel = f"{kind}, last 30 % of the {unit_of(report)}s"
+    rest.append(Section("Error against bytes", [figures.front("", ylabel, panel)]))
+    rows: list[list[object]] = []
+    for row in report["table"]:
+        told = row["learning"] or row["frozen"]
+        errors = [shown(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
+        others = [rate(told["other_rows"])] if monitors else []
+        rows.append(
+            [
+                row["model"],
+                *errors,
+                shown(told["deviation"]),
+                *others,
+                byte_count(row["bytes"]),
+                key_values(row["values"]),
+            ]
+        )
+    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
+        others = [rate(row["other_rows"])] if monitors else []
+        rows.append([name, "", shown(row["error"]), shown(row["deviation"]), *others, byte_count(row["bytes"]), ""])
+    head = ["model", "frozen", "learning", "±", *(["other rows in alarm"] if monitors else []), "bytes", "values"]
+    best = [i for i, row in enumerate(report["table"]) if row["model"] == winner["model"]]
+    rest.append(
+        Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
+    )
+    rest.append(Section("On the device", _uses(report)))
+    missed = [[name, f"{part:,}", f"{faults:,}"] for name, (part, faults) in sorted((winner["missed"] or {}).items())]
+    rest.append(Section("Faults that are missed", [table(("kind", "missed", "of"), missed)]))
+    compared, said = report["verdict"], f"{winner['model']}, {byte_count(winner['bytes'])}"
+    told = winner["learning"] or winner["frozen"]
+    if monitors:
+        said += f": misses {rate(told['error'])} of such faults, {rate(told['other_rows'])} of the other rows in alarm"
+        if compared:
+            instead = "sees as many faults" if compared["winner"] is None else f"misses {rate(compared['error'])}"
+            said += f"; {compared['simple']} {instead}"
+    else:
+        said += f": {kind} {error_and_deviation(told)}" + (f"; {verdict(compared)}" if compared else "")
+    files = [
+        (
+            "specs",
+            ", ".join(
+                str(report[f"{key}spec"])
+                for key in ("", "learning_", "small_", "leaner_", "better_")
+                if report[f"{key}spec"]
+            ),
+        ),
+        ("data", "; ".join(data_sentences(report.get("data")))),
+        ("assumed", "; ".join(report.get("assumed", ()))),
+        ("trials", f"{report['trials']:,}"),
+        ("seed", str(report["seed"])),
+    ]
+    good = compared is None or compared["winner"] == "model"
+    return Report(f"plan: {counted(report)}", said, [_asked(asked, *files), read, *rest, *inside(model)], good)
+
+
+def _uses(report: Mapping[str, Any]) -> list[Html]:
+    """What the planned model takes on its target."""
+    row = report["verified"]
+    if row is None:
+        return []
+    limits = report["limits"]
+    rows: list[list[object]] = []
+    for key, part in report["uses"].items():
+        limit = limits.get(key)
+        rows.append([key, "" if limit is None else f"{limit:,}", bar(f"{100 * part:.0f} %", part)])
+    found = [sentence(f"{row['samples']:,} samples on {row['target']}: the memory is equal to the simulation's")]
+    return [*found, *([table(("limit", "allowed", "taken"), rows)] if rows else []), *_calls([row])]
+
+
+def swept(
+    report: Mapping[str, Any],
+    asked: Asked,
+    read: Section,
+    panels: Sequence[Panel],
+    model: Mapping[str, Any],
+) -> Report:
+    """A sweep.  panels: a front for each kind of cost."""
+    by, rows = report["score"], report["table"]
+    picks = {name: report[name] for name in ("best", "cheapest", "fastest") if name in report}
+    drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
+    measures = [key for key in MEASURES if any(key in row for row in rows)]
+    shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
+    lines = []
+    for i in shown:
+        row = rows[i]
+        costs = (row["costs"] or {}).get("update") or {}
+        chosen = ", ".join(name for name, at in picks.items() if at == i)
+        update = f"{costs['mean']:,.0f}" if "mean" in costs else ""
+        lines.append(
+            [
+                model_name(row),
+                *(number(row[key]) for key in measures),
+                byte_count(row["ram_bytes"]),
+                update,
+                chosen,
+                key_values(row["values"]),
+            ]
+        )
+    head = ["model", *(MEASURES[key] for key in measures), "RAM", "instructions of an update", "chosen", "values"]
+    simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
+    best = rows[picks["best"]] if "best" in picks else None
+    said, good = "nothing that was tried worked", False
+    if best is not None:
+        said = f"{model_name(best)} is best: {MEASURES[by]} {number(best[by])}, {byte_count(best['ram_bytes'])}"
+        least = min((errors[by], name) for name, errors in report["trivial"].items()) if report["trivial"] else None
+        if least is not None:
+            said, good = f"{said}; {least[1]}: {number(least[0])}", best[by] < least[0]
+    refused = [
+        [row["rule"], row["technique"] or "", str(row["size"] or ""), row["reason"]]
+        for row in report["refused"][:LISTED]
+    ]
+    sections = [
+        _asked(asked, ("specs", ", ".join(report["specs"].values())), ("table", report["csv"]), ("", report["note"])),
+        read,
+        Section("Error against cost", drawn),
+        Section("Models on the fronts", [table(head, lines, words=(0, len(head) - 2, len(head) - 1))]),
+        Section("Simple predictors", [table(("predictor", *(MEASURES[key] for key in measures)), simple)]),
+        Section("What cannot be used", [table(("rule", "technique", "size", "why"), refused, words=range(4))]),
+    ]
+    return Report(f"sweep of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
+
+
+def fitted(
+    report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
+) -> Report:
+    """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
+    classes, errors = report["classes"], report["errors"]
+    shown = rate if classes else number
+    how = "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
+    told = {
+        f"{how}, taken": errors["cross_validated"],
+        "the same, corrected for having been chosen": errors.get("corrected"),
+        "a linear model": errors.get("linear"),
+        "always the most frequent class" if classes else "always the mean": errors["trivial"],
+        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
+    }
+    rows = [[text, shown(error)] for text, error in told.items() if error is not None]
+    measure = "errors" if classes else "RMSE"
+    drawn = [] if grid is None else [figures.heat(*grid)]
+    tried = [
+        [str(cell["inputs"]), str(cell["widths"]), f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
+        for cell in report.get("candidates") or ()
+    ]
+    other = report.get("instead")
+    kind = "chosen" if report["model"] == "trained" else "trained"
+    instead = (
+        ""
+        if not other
+        else (
+            f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
+        )
+    )
+    linear = errors.get("linear")
+    rivals = {"always the most frequent class" if classes else "always the mean": errors["trivial"]}
+    if linear is not None:
+        rivals["a linear model"] = linear
+    name = min(rivals, key=lambda each: rivals[each])
+    ours = errors["cross_validated"]
+    said = (
+        f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {measure} {shown(ours)} by {how}; "
+        f"{name}: {shown(rivals[name])}"
+    )
+    taken = ", ".join(
+        f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report["taken"].items()
+    )
+    files = [
+        ("taken", taken),
+        ("why", report["reason"]),
+        ("spec", report["spec"]),
+        ("data", "; ".join(data_sentences(report.get("data")))),
+        ("assumed", "; ".join(report.get("assumed", ()))),
+    ]
+    sections = [
+        _asked(asked, *files),
+        read,
+        Section("What to expect", [table(("estimate", measure), rows, strong=(0,))]),
+        Section(
+            "Errors of widths and ridges",
+            [*drawn, table(("inputs", "widths", "ridge", "steps", "loss"), tried, words=(0, 1))],
+        ),
+        Section("Instead", [sentence(instead)] if instead else []),
+        Section("Warnings", [sentence(text) for text in report["warnings"]]),
+    ]
+    return Report(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], ours < rivals[name])
+
+
+# ----------------------------------------------------------------------------------------------- check, basis, generate
+
+
+def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
+    """Whether the C computes what the host computes."""
+    rows = report["check"]
+    equal = all(row["equal"] for row in (*rows, *report["witnesses"]))
+    builds = [
+        [
+            row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}",
+            f"{row['samples']:,}",
+            "yes" if row["equal"] else "NO",
+            *(
+                byte_count(row.get(key))
+                for key in ("text_bytes", "rodata_bytes", "flash_bytes", "ram_bytes", "stack_bytes", "stack_bound")
+            ),
+            str(row.get("state_hash", "")),
+            "" if row["equal"] else str(row["first_difference"]),
+        ]
+        for row in rows
+    ]
+    heads = (
+        "built by, or on",
+        "samples",
+        "equal",
+        "code",
+        "constants",
+        "flash",
+        "RAM",
+        "stack",
+        "stack at most",
+        "state's hash",
+        "first difference",
+    )
+    used = [i for i in range(len(heads)) if any(line[i] for line in builds)]
+    wrong = [i for i, row in enumerate(rows) if not row["equal"]]
+    told = table([heads[i] for i in used], [[line[i] for i in used] for line in builds], strong=wrong)
+    witnesses = [
+        sentence(
+            f"{row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
+        )
+        for row in report["witnesses"]
+    ]
+    loads = [
+        [
+            each["target"],
+            f"{each['cycles']:,}",
+            each["kind"],
+            f"{each['microseconds']:,.4g} µs",
+            bar(f"{100 * each['share']:.3g} %", each["share"]),
+        ]
+        for each in report.get("load", ())
+        if each["cycles"] is not None
+    ]
+    builds_ = "1 build computes" if len(rows) == 1 else f"{len(rows):,} builds compute"
+    said = f"{builds_} the same bytes as the PC" if equal else "the C computes OTHER BYTES than the PC"
+    said = "; ".join([said, *report["exceeded"]])
+    sections = [
+        _asked(asked, ("simulated by", report["engine"])),
+        Section("Is the C's memory equal to the simulation's?", [told, *witnesses]),
+        Section("Instructions of one call", _calls(rows)),
+        Section(
+            "The processor's load",
+            [table(("target", "cycles of a sample", "are", "time", "of the processor"), loads, words=(0, 2))],
+        ),
+        Section("Limits", [sentence(text) for text in report["exceeded"]]),
+    ]
+    return Report(f"check of {name}", said, [*sections, *inside(model)], report["ok"])
+
+
+def _calls(rows: Iterable[Mapping[str, Any]]) -> list[Html]:
+    """Instructions of the calls on targets: counted, and the bound."""
+    lines: list[list[object]] = []
+    told = []
+    for row in rows:
+        target = row.get("target") or row.get("board") or ""
+        for call in row.get("calls", ()):
+            found = row[call]
+            counts = [
+                "-" if found.get(key) is None else f"{found[key]:,.0f}"
+                for key in ("min", "median", "max", "worst", "bound")
+            ]
+            lines.append([target, call, *counts])
+        bounds = row.get("bounds") or {}
+        for call, found in bounds.items():
+            if found["instructions"] is not None and call not in row.get("calls", ()):
+                lines.append([target, call, "", "", "", "", f"{found['instructions']:,}"])
+        reasons = dict.fromkeys(found["refused"] for found in bounds.values() if found["refused"])
+        told += [sentence(f"{target}: no bound: {reason}") for reason in reasons]
+    return [table(("target", "call", "min", "median", "max", "worst found", "bound"), lines, words=(0, 1)), *told]
+
+
+def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
+    """A basis.  left_out and limit: after 0, 1, ... vectors."""
+    left, limit = np.array(report["left_out"]), report["limit"]
+    count = np.arange(1.0, len(left))
+    lines = [figures.Line("left out" + ("" if report["exact"] else " (estimated)"), count, left[1:], "model")]
+    if limit:
+        lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
+    log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
+    plot = figures.Plot(
+        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
+    )
+    said = f"{report['vectors']:,} vectors leave out {100 * left[-1]:.3g} % of {report['rows']:,} rows"
+    errors = report["errors"]
+    good = True
+    if errors:
+        shown = rate if errors["measure"] == "error_rate" else number
+        said += f"; leave-one-out {shown(errors['leave_one_out'])}, without a model {shown(errors['trivial'])}"
+        good = errors["leave_one_out"] < errors["trivial"]
+    told = [("method", report["method"]), ("why", report["reason"]), ("kernel values", f"{report['kernel_values']:,}")]
+    told += [(key, report[key]) for key in ("spec", "basis")]
+    sections = [
+        _asked(asked, *told),
+        Section("What is left out", [plot.html()]),
+        Section("Warnings", [sentence(text) for text in report["warnings"]]),
+    ]
+    return Report(f"basis of {report['vectors']:,} vectors", said, [*sections, *inside(model)], good)
+
+
+def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Report:
+    """What was written."""
+    told = [(name.replace("_", " "), _shown(value)) for name, value in figures_.items()]
+    listed = Html("<br>".join(element("code", each) for each in files))
+    return Report(
+        f"{figures_['name']} in {folder}",
+        f"{figures_['state_bytes']:,} bytes of state, {figures_['work_bytes']:,} of work, {figures_['const_bytes']:,} of constants",
+        [Section("Figures", [facts(told)]), Section("Files", [listed])],
+    )

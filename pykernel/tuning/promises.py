@@ -1,0 +1,144 @@
+"""What errors of models on the same rows say: which are told apart, and what the chosen one promises for rows to come.
+
+The judged rows lie in BLOCKS blocks, in their order.  Of each model, each block has the sum of the rows' losses (squared
+differences; for classes 1 for a wrong one), and how many rows count: neighbours in time are alike, blocks hardly are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.telling import root
+
+BLOCKS = 20
+"""Blocks of rows whose spread tells how uncertain an error is."""
+T_BOTH, T_ONE = 2.093, 1.729
+"""Student's t with BLOCKS - 1 degrees of freedom: 95 % lie within on both sides; below."""
+NEW = 1.25
+"""By so much an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and the
+search has seen these."""
+NEAR = 1.01
+"""Models with an error up to this factor above the smallest one count as equally good."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """sums, rows: of each block, (BLOCKS,).  of_classes: whether a loss is a wrong class."""
+
+    sums: np.ndarray
+    rows: np.ndarray
+    of_classes: bool
+
+    @classmethod
+    def of(cls, losses: np.ndarray, counts: np.ndarray, of_classes: bool) -> Losses:
+        """losses, counts: (rows,), of all judged rows; counts: which of them count."""
+        block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
+        sums = np.bincount(block[counts], losses[counts], BLOCKS)
+        return cls(sums, np.bincount(block[counts], minlength=BLOCKS).astype(float), of_classes)
+
+    @classmethod
+    def from_report(cls, told: Mapping[str, Any], of_classes: bool) -> Losses:
+        return cls(np.array(told["sums"]), np.array(told["rows"], float), of_classes)
+
+    def without(self, block: int) -> Losses:
+        kept = np.arange(BLOCKS) != block
+        return Losses(self.sums * kept, self.rows * kept, self.of_classes)
+
+    @property
+    def mean(self) -> float:
+        return float(self.sums.sum() / self.rows.sum()) if self.rows.any() else math.nan
+
+    @property
+    def error(self) -> float:
+        """The root of the mean square; for classes the part that is wrong."""
+        return self.mean if self.of_classes else root(self.mean)
+
+    def influence(self) -> np.ndarray:
+        """By how much each block pulls the mean, (BLOCKS,); their sum is 0."""
+        return np.asarray((self.sums - self.mean * self.rows) / self.rows.sum())
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the error."""
+        spread = _root_sum(self.influence())
+        if self.of_classes:  # blocks without any error show no spread
+            return max(spread, deviation_of(self.mean, int(self.rows.sum())))
+        return spread / (2 * self.error) if self.error > 0 else 0.0
+
+    @property
+    def within(self) -> float:
+        """Half of an interval of 95 % around the error."""
+        return T_BOTH * self.deviation
+
+    def report(self) -> dict[str, Any]:
+        told = {"error": self.error, "deviation": self.deviation, "within": self.within}
+        return told | {"scored": int(self.rows.sum()), "sums": self.sums.tolist(), "rows": self.rows.tolist()}
+
+
+def deviation_of(part: float, count: int) -> float:
+    """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
+    part = (part * count + 1) / (count + 2)
+    return math.sqrt(part * (1 - part) / (count + 2))
+
+
+def _root_sum(influence: np.ndarray) -> float:
+    blocks = len(influence)
+    return math.sqrt(float(np.square(influence).sum()) * blocks / (blocks - 1))
+
+
+def as_good(one: Losses, best: Losses) -> bool:
+    """Whether a model is as good as the best one: by NEAR, or because a paired test at 5 % does not tell them apart."""
+    if one.error <= NEAR * best.error:
+        return True
+    return one.mean - best.mean <= T_ONE * _root_sum(one.influence() - best.influence())
+
+
+def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
+    """The position of the smallest of the models that are as good as the best one."""
+    errors = [each.mean for each in losses]
+    best = min(range(len(losses)), key=lambda i: (errors[i], sizes[i]))
+    # the first of these is it: the best one is as good as itself
+    order = sorted((i for i in range(len(losses)) if sizes[i] <= sizes[best]), key=lambda i: (sizes[i], errors[i]))
+    return next(i for i in order if i == best or as_good(losses[i], losses[best]))
+
+
+def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
+    """The losses of what is chosen, on rows that did not choose: of each block, those of the model that the others choose."""
+    first = losses[0]
+    sums, rows = np.zeros(BLOCKS), np.zeros(BLOCKS)
+    for block in np.flatnonzero(first.rows):
+        taken = losses[chosen([each.without(int(block)) for each in losses], sizes)]
+        sums[block], rows[block] = taken.sums[block], taken.rows[block]
+    return Losses(sums, rows, first.of_classes)
+
+
+def promise(found: Losses) -> dict[str, float]:
+    """The error to expect on rows to come, and half of an interval of 95 %.
+
+    For classes two right and two wrong rows are added (Agresti and Coull): few rows without an error promise little.
+    """
+    if not found.of_classes:
+        return {"error": found.error, "within": NEW * found.within}
+    count = found.rows.sum() + 4
+    part = float((found.sums.sum() + 2) / count)
+    return {
+        "error": part,
+        "within": NEW * T_BOTH * max(_root_sum(found.influence()), math.sqrt(part * (1 - part) / count)),
+    }
+
+
+def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:
+    """The model's error over that of a simple predictor on the same rows, and an interval of 95 % by paired blocks; None if
+    one of them is 0.
+    """
+    if not model.mean > 0 or not simple.mean > 0:
+        return None
+    power = 1.0 if model.of_classes else 0.5
+    spread = _root_sum(model.influence() / model.mean - simple.influence() / simple.mean)
+    center, width = (model.mean / simple.mean) ** power, T_BOTH * power * spread
+    return {"ratio": center, "low": center * math.exp(-width), "high": center * math.exp(width)}

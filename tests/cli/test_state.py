@@ -1,0 +1,111 @@
+"""What a model learned goes from simulate to the device, in a file."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.gen.binding import CModel
+from pykernel.gen.compilers import find_compilers
+from pykernel.gen.project import build
+from pykernel.host import snapshot
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, load_spec
+
+NUMBERS = '[label]\ncolumn = "y"\n'
+SPECS = {
+    "number": f'[input]\ncolumns = ["a", "b"]\n{NUMBERS}[reduction]\nn_max = 12\n',
+    "float64": f'precision = "float64"\n[input]\ncolumns = ["a", "b"]\n{NUMBERS}[learning]\nrule = "krls-t"\n[kernel]\nsigma = 1\n',
+    "monitor": '[input]\ncolumns = ["a", "b"]\n[novelty]\n',
+    "labelled signal": f'[signal]\nchannels = ["a"]\nwindow = 8\nhop = 4\nmax_abs = 9\nfeatures = {{ a = ["mean", "std"] }}\n{NUMBERS}',
+    "forecast": '[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nahead = 3\nmax_abs = 9\nfeatures = { a = ["mean"], b = ["rms"] }\n'
+    '[label]\ncolumn = "a"\n',
+}
+HALF = 300
+
+
+def rows_of(spec: Spec) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels that text keeps to the last bit."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2 * HALF, 2)).astype(np.float32)
+    y = (np.sin(2 * x[:, 0]) + 0.3 * x[:, 1] * (np.arange(2 * HALF) // 40 % 3)).astype(np.float32)
+    return x[:, : spec.width], y if spec.program.label_kind != "none" and not spec.forecasts else y[:, None][:, :0]
+
+
+def write_table(path: Path, x: np.ndarray, y: np.ndarray) -> None:
+    names = ["a", "b"][: x.shape[1]] + ["y"] * (y.ndim == 1)
+    lines = [",".join(repr(float(value)) for value in row) for row in np.column_stack([x, y])]
+    path.write_text("\n".join([",".join(names), *lines, ""]))
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("kind", SPECS)
+def test_the_device_goes_on_from_the_state_that_simulate_saved(
+    kind: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C from the state, over the second half: every byte of the state is that of the host over all rows in one go."""
+    monkeypatch.chdir(tmp_path)
+    Path("flow.toml").write_text(f'name = "flow"\n{SPECS[kind]}')
+    spec = load_spec("flow.toml")
+    x, y = rows_of(spec)
+    write_table(Path("first.csv"), x[:HALF], y[:HALF])
+    code, out, err = run("simulate", "flow.toml", "first.csv", "--save", "learned.bin")
+    assert code == 0, err
+    code, _, err = run("generate", "flow.toml", "--start", "learned.bin", "-o", "out")
+    assert code == 0, err
+    found = snapshot.read(spec, Path("learned.bin").read_bytes())
+    assert f"{found.state_hash:08x}" in out and f"{found.state_hash:08x}" in err
+
+    project = build(spec, found.memory)
+    for name, text in project.sources.items():
+        assert Path("out/src", name).read_text() == text
+    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0])
+    end = spec.program.state_bytes(host.memory.layout)
+    host.prequential(x[:HALF], y[:HALF])
+    assert bytes(device.memory.bytes[:end]) == bytes(host.memory.bytes[:end])
+    taken, there = host.prequential(x[HALF:], y[HALF:]), device.prequential(x[HALF:], y[HALF:])
+    assert [part.tobytes() for part in taken] == [part.tobytes() for part in there]
+    assert (there[1] >= 0).sum() > 50
+    assert bytes(device.memory.bytes[:end]) == bytes(host.memory.bytes[:end])
+
+
+def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flow.toml").write_text(f'name = "flow"\n{SPECS["number"]}')
+    Path("other.toml").write_text(f'name = "flow"\n{SPECS["float64"]}')
+    Path("fixed.toml").write_text(
+        'name = "flow"\n[input]\ncolumns = ["a", "b"]\n[kernel]\nsigma = 1\n[learning]\nrule = "frozen"\n'
+        '[expansion]\nvectors = [[0, 0]]\nweights = [[1]]\nbias = [0]\n[label]\ncolumn = "y"\n'
+    )
+    write_table(Path("first.csv"), *(part[:HALF] for part in rows_of(load_spec("flow.toml"))))
+    assert run("simulate", "flow.toml", "first.csv", "--save", "learned.bin")[0] == 0
+    state = Path("learned.bin").read_bytes()
+    forged = state[:-200] + b"\xff" * 196  # NaN, with the right sum
+    states = {
+        "cut": (state[:-1], "a snapshot of flow has"),
+        "long": (state + b"\0", "a snapshot of flow has"),
+        "head": (state[:9], "ends after 9 bytes"),
+        "flipped": (state[:100] + bytes([state[100] ^ 1]) + state[101:], "CRC-32 is wrong"),
+        "forged": (forged + struct.pack("<I", zlib.crc32(forged)), "a number that learning cannot give"),
+        "text": (b"PKSX" + state[4:], "text.bin"),  # no state: read as a recording
+    }
+    for name, (content, told) in states.items():
+        Path(f"{name}.bin").write_bytes(content)
+        code, _, err = run("generate", "flow.toml", "--start", f"{name}.bin", "-o", "out")
+        assert code == 2 and f"{name}.bin" in err and told in err and err.count("\n") == 1, err
+    code, _, err = run("generate", "other.toml", "--start", "learned.bin", "-o", "out")
+    assert code == 2 and "is a state of the kind" in err and "pykernel migrate" in err
+    for words in (["generate", "fixed.toml", "--start", "learned.bin", "-o", "out"],
+                  ["simulate", "fixed.toml", "first.csv", "--save", "none.bin"]):  # fmt: skip
+        code, _, err = run(*words)
+        assert code == 2 and "learns nothing on the device" in err
+    code, _, err = run("simulate", "flow.toml", "first.csv", "--save", "first.csv")
+    assert code == 2 and Path("first.csv").read_text().startswith("a,b,y")
+    assert not Path("out").exists() and not Path("none.bin").exists()
