@@ -23,7 +23,7 @@ from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import duration, number, rate, refuse, root
+from pykernel.telling import assumed_told, duration, number, rate, refuse, root
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.selection import (
@@ -81,7 +81,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
         raise UserError(
             f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
         )
-    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
+    options.watch.data(table.data)
+    options.watch.note(*assumed_told(table.assumed))
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:
         more = job.longer(machine, vectors, seconds)

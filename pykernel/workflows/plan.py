@@ -25,6 +25,7 @@ from pykernel.telling import (
     QUIET,
     Show,
     Watch,
+    assumed_told,
     byte_count,
     counted,
     duration,
@@ -224,8 +225,8 @@ def plan(
         watch.tell(
             f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
         )
-    if assumed:
-        watch.tell(f"assumed: {'; '.join(assumed)}")
+    for line in assumed_told(assumed):
+        watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
@@ -233,7 +234,13 @@ def plan(
         for made in filter(None, (arm.made.spec for arm in tried)):
             first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "labels": labels, "limits": vars(limits)}
+    report: dict[str, Any] = {
+        "ok": False,
+        "assumed": assumed,
+        "data": asked.read,
+        "labels": labels,
+        "limits": vars(limits),
+    }
     report["limits_assumed"] = is_assumed
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every, labels)
