@@ -715,11 +715,11 @@ def test_a_promise_is_kept_though_the_best_of_many_is_chosen():
     rng, held, naive = np.random.default_rng(1), 0, 0
     for _ in range(40):
         models = [Losses.of(rng.exponential(size=60), np.ones(60, bool), False) for _ in range(200)]
-        told = promise(nested(models, range(200)))
+        told = promise(nested(models, [1] * 200))
         held += abs(told["error"] - 1.0) <= told["within"]
         best = min(models, key=lambda model: model.error)
         naive += abs(best.error - 1.0) <= best.within
-    assert held >= 36 and naive <= 20
+    assert held >= 33 and naive <= 12
 
 
 def test_what_does_not_fit_is_not_chosen_and_each_kind_has_its_best():
