@@ -316,3 +316,74 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ------------------------------------------------------------------------------------------------- what a plan found
+
+
+def misses(row: Mapping[str, Any]) -> str:
+    """What a monitor promises."""
+    told = row["learning"]
+    missed = f"misses {rate(told['error'])} ± {rate(told['deviation'])} of such faults"
+    return (
+        f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
+    )
+
+
+def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
+    """Of which kinds a monitor misses faults, what is missed most first."""
+    kinds = sorted(
+        ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
+    )
+    return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
+
+
+def against_monitors(found: Mapping[str, Any]) -> str:
+    """How a monitor compares with simple ones."""
+    if found["winner"] is None:
+        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
+    misses = f"{found['simple']} misses {rate(found['error'])}"
+    return f"{misses}, with {rate(found['other_rows'])} of the other rows in alarm"
+
+
+def of_simple(found: Mapping[str, Any] | None) -> str:
+    """A model's error over that of the best simple predictor."""
+    if found is None or found["ratio"] is None:
+        return ""
+    return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
+
+
+def told_of(row: Mapping[str, Any], measure: str = "") -> str:
+    """A model, the error that it promises, its bytes and instructions."""
+    calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
+    return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
+
+
+def question(report: Mapping[str, Any]) -> str:
+    """Which question decides between a model that learns and one that does not."""
+    if report["labels"] is not None:
+        return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
+    if report["undecided"]:
+        return (
+            f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
+            f"{report['frozen_spec']}; --labels always or never says so"
+        )
+    if report["winner"]["learning"]:
+        return "the device must get the true value after its answers: no frozen model was found"
+    return "the planned model needs none, and no model that learns was found to be better"
+
+
+def against_simple(found: Mapping[str, Any]) -> str:
+    """How the model compares with the best simple predictor, and what to do if it is no better."""
+    errors = f"{number(found['model'])} against {number(found['error'])}"
+    if found["ratio"] is None:
+        told = f"{found['winner'] or 'neither'} is better: {errors} of {found['simple']}"
+    else:
+        told = f"{of_simple(found)} of the error of {found['simple']}, the best simple predictor: {errors}"
+    if found["winner"] == "model":
+        return told
+    if found["winner"] is None:
+        told += "; a paired test does not tell the two apart"
+    if found["simple"] == "last label":
+        return f"{told}; add a column with the latest known label to the table, and plan again"
+    return f"{told}; take the simple one, or record other inputs"

@@ -18,17 +18,22 @@ from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
 from pykernel.telling import (
     MEASURES,
+    against_monitors,
+    against_simple,
     byte_count,
     counted,
     data_sentences,
-    error_and_deviation,
     gaps_told,
     key_values,
+    misses,
     missing_told,
     model_name,
     number,
+    of_simple,
+    question,
     rate,
     skipped,
+    told_of,
     unit_of,
     verdict,
 )
@@ -332,21 +337,21 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
     for row in report["table"]:
         told = row["learning"] or row["frozen"]
         errors = [shown(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        others = [rate(told["other_rows"])] if monitors else []
-        rows.append(
-            [
-                row["model"],
-                *errors,
-                shown(told["deviation"]),
-                *others,
-                byte_count(row["bytes"]),
-                key_values(row["values"]),
-            ]
-        )
+        others = [rate(told["deviation"]), rate(told["other_rows"])] if monitors else [of_simple(row["beside"])]
+        rows.append([row["model"], *errors, *others, byte_count(row["bytes"]), key_values(row["values"])])
     for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        others = [rate(row["other_rows"])] if monitors else []
-        rows.append([name, "", shown(row["error"]), shown(row["deviation"]), *others, byte_count(row["bytes"]), ""])
-    head = ["model", "frozen", "learning", "±", *(["other rows in alarm"] if monitors else []), "bytes", "values"]
+        frozen = shown(row["frozen"]["error"]) if row.get("frozen") else ""
+        learning = "" if report["labels"] == "never" else shown(row["error"])
+        others = [rate(row["deviation"]), rate(row["other_rows"])] if monitors else [""]
+        rows.append([name, frozen, learning, *others, byte_count(row["bytes"]), ""])
+    head = [
+        "model",
+        "frozen",
+        "learning",
+        *(["±", "other rows in alarm"] if monitors else ["of simple"]),
+        "bytes",
+        "values",
+    ]
     best = [i for i, row in enumerate(report["table"]) if row["model"] == winner["model"]]
     rest.append(
         Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
@@ -354,26 +359,21 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
     rest.append(Section("On the device", _uses(report)))
     missed = [[name, f"{part:,}", f"{faults:,}"] for name, (part, faults) in sorted((winner["missed"] or {}).items())]
     rest.append(Section("Faults that are missed", [table(("kind", "missed", "of"), missed)]))
-    compared, said = report["verdict"], f"{winner['model']}, {byte_count(winner['bytes'])}"
-    told = winner["learning"] or winner["frozen"]
-    if monitors:
-        said += f": misses {rate(told['error'])} of such faults, {rate(told['other_rows'])} of the other rows in alarm"
-        if compared:
-            instead = "sees as many faults" if compared["winner"] is None else f"misses {rate(compared['error'])}"
-            said += f"; {compared['simple']} {instead}"
-    else:
-        said += f": {kind} {error_and_deviation(told)}" + (f"; {verdict(compared)}" if compared else "")
+    compared, verdict_of = report["verdict"], against_monitors if monitors else against_simple
+    said = misses(winner) if monitors else told_of(winner, f"{kind} ")
+    said += f"; {verdict_of(compared)}" if compared else ""
     files = [
         (
             "specs",
             ", ".join(
                 str(report[f"{key}spec"])
-                for key in ("", "learning_", "small_", "leaner_", "better_")
+                for key in ("", "learning_", "frozen_", "small_", "leaner_", "better_")
                 if report[f"{key}spec"]
             ),
         ),
         ("data", "; ".join(data_sentences(report.get("data")))),
         ("assumed", "; ".join(report.get("assumed", ()))),
+        ("labels", None if monitors else question(report)),
         ("trials", f"{report['trials']:,}"),
         ("seed", str(report["seed"])),
     ]

@@ -33,7 +33,21 @@ from pykernel.cli.output import (
     show_table,
     styled,
 )
-from pykernel.telling import byte_count, counted, error_and_deviation, key_values, number, rate
+from pykernel.telling import (
+    against_monitors,
+    against_simple,
+    byte_count,
+    counted,
+    error_and_deviation,
+    key_values,
+    missed_kinds,
+    misses,
+    number,
+    of_simple,
+    question,
+    rate,
+    told_of,
+)
 
 
 @command(
@@ -155,31 +169,6 @@ def print_monitors(report: Mapping[str, Any]) -> None:
     show_table(f"{title}; {report['trials']:,} trials", columns, rows)
 
 
-def misses(row: Mapping[str, Any]) -> str:
-    """What a monitor promises."""
-    told = row["learning"]
-    missed = f"misses {rate(told['error'])} ± {rate(told['deviation'])} of such faults"
-    return (
-        f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
-    )
-
-
-def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """Of which kinds a monitor misses faults, what is missed most first."""
-    kinds = sorted(
-        ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
-    )
-    return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
-
-
-def against_monitors(found: Mapping[str, Any]) -> str:
-    """How a monitor compares with simple ones."""
-    if found["winner"] is None:
-        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
-    misses = f"{found['simple']} misses {rate(found['error'])}"
-    return f"{misses}, with {rate(found['other_rows'])} of the other rows in alarm"
-
-
 def print_models(report: Mapping[str, Any]) -> None:
     """Print the errors of the best models."""
     kind = report["measure"]
@@ -196,49 +185,6 @@ def print_models(report: Mapping[str, Any]) -> None:
     title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
     columns = ("model", "frozen", "learning", "of simple", "RAM", "tables")
     show_table(f"{title}; {kind} of the best", columns, rows)
-
-
-def of_simple(found: Mapping[str, Any] | None) -> str:
-    """A model's error over that of the best simple predictor."""
-    if found is None or found["ratio"] is None:
-        return ""
-    return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
-
-
-def told_of(row: Mapping[str, Any], measure: str = "") -> str:
-    """A model, the error that it promises, its bytes and instructions."""
-    calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
-    return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
-
-
-def question(report: Mapping[str, Any]) -> str:
-    """Which question decides between a model that learns and one that does not."""
-    if report["labels"] is not None:
-        return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
-    if report["undecided"]:
-        return (
-            f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
-            f"{report['frozen_spec']}; --labels always or never says so"
-        )
-    if report["winner"]["learning"]:
-        return "the device must get the true value after its answers: no frozen model was found"
-    return "the planned model needs none, and no model that learns was found to be better"
-
-
-def against_simple(found: Mapping[str, Any]) -> str:
-    """How the model compares with the best simple predictor, and what to do if it is no better."""
-    errors = f"{number(found['model'])} against {number(found['error'])}"
-    if found["ratio"] is None:
-        told = f"{found['winner'] or 'neither'} is better: {errors} of {found['simple']}"
-    else:
-        told = f"{of_simple(found)} of the error of {found['simple']}, the best simple predictor: {errors}"
-    if found["winner"] == "model":
-        return told
-    if found["winner"] is None:
-        told += "; a paired test does not tell the two apart"
-    if found["simple"] == "last label":
-        return f"{told}; add a column with the latest known label to the table, and plan again"
-    return f"{told}; take the simple one, or record other inputs"
 
 
 def print_uses(report: Mapping[str, Any]) -> None:
