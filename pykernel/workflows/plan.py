@@ -225,6 +225,8 @@ def plan(
         watch.tell(
             f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
         )
+    if given is None:
+        watch.data(asked.read)
     for line in assumed_told(assumed):
         watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)

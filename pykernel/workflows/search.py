@@ -127,10 +127,8 @@ def planned_data(
         content["input"]["max_abs"] = input_limit(found.x)
     make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
-    table = recent(watch, found.x, labels, options.delay)
     options.read = found.data
-    watch.data(options.read)
-    return content, table, found.assumed
+    return content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
 def recent(
