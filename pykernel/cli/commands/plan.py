@@ -93,9 +93,8 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
         pykernel plan data.csv --label y
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
 
-    Errors are those of the last 30 % of the rows; for a monitor, faults are put into these rows. Frozen: the model
-    learned the first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps
-    the best model so far.
+    Errors are of the last 30 % of the rows; for a monitor, faults are put into these. Frozen: the model learned the
+    first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps the best.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
