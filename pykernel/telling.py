@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pykernel.errors import UserError, told_late
@@ -22,14 +25,19 @@ class Watch:
     bars = False
     """Whether long work may draw its own progress bars on standard error."""
 
-    def note(self, sentence: str) -> None:
-        """Report an assumption; it belongs to the result."""
+    def note(self, *lines: str) -> None:
+        """Report assumptions; they belong to the result."""
 
     def tell(self, sentence: str) -> None:
         """Report a step that starts, or something that has happened."""
 
     def warn(self, sentence: str) -> None:
         """Report something that the user probably did not intend."""
+
+    def data(self, data: Mapping[str, Any] | None) -> None:
+        """Report what was read from a table."""
+        if told := data_told(data):
+            self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """total: 1, or a number of bytes, or None if it is not known."""
@@ -108,10 +116,148 @@ def rate(part: float | None) -> str:
 STANDS_IN = '[input] missing = "mean" or "hold" keeps such rows'
 
 
-def skipped(gaps: int, may_stand_in: bool = False) -> str:
-    """A sentence that counts rows with an empty input, and says what happens with them, and what may instead."""
-    told = f"{gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input: neither predicted nor learned"
-    return f"{told}; {STANDS_IN}" if may_stand_in else told
+WIDTH = 110
+"""Most characters of a line about a table, without the word before it."""
+THEN = {
+    "left out": "left out",
+    "skipped": "neither predicted nor learned",
+    "skipped, may stand in": f"neither predicted nor learned; {STANDS_IN}",
+    "completed": "something stands in for it, by [input] missing",
+}
+"""What becomes of rows with a missing input."""
+SENTINEL = {
+    "read": "they are read as numbers: leave them empty if no value was measured there",
+    "emptied": "the new table has empty cells there",
+}
+"""What becomes of sentinels."""
+LEFT_OUT = {
+    "constant": "always the same",
+    "counts": "a count of time or rows",
+    "time": "dates or times",
+    "words": "words",
+    "notation": "numbers with a unit or in another notation, to be written alone",
+    "empty": "empty",
+    "unused": "not an input",
+    "other": "no numbers",
+}
+"""Why columns are left out."""
+
+
+def data_told(data: Mapping[str, Any] | None) -> list[str]:
+    """Lines about what was read from a table, and the command that makes inputs of what was left out."""
+    if data is None:
+        return []
+    offer = _offer(data)
+    lines = [line for each in data_sentences(data) + offer[:1] for line in _wrapped(each)] + offer[1:]
+    return [f"{'data' if i == 0 else '':<8} {line}" for i, line in enumerate(lines)]
+
+
+def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
+    """Sentences about what was read from a table.
+
+    data: as ``rows.columns.Columns.report`` makes it.  Nothing is told about a clean table whose columns were named.
+    """
+    if data is None:
+        return []
+    told = []
+    if data["chosen"]:
+        told.append(f"{data['rows']:,} rows; {_several(len(data['inputs']), 'input')}: {_named(data['inputs'])}")
+    for why, text in LEFT_OUT.items():
+        some = [each for each in data["left_out"] if each["why"] == why]
+        if some:
+            told.append(f"left out, {text}: {_named([_example(each) for each in some])}")
+    told += _some(
+        [
+            f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])}, such as "
+            f"{each['such_as']!r} (line {each['line']:,}); treated as missing"
+            for each in data["no_numbers"]
+        ]
+    )
+    told += _some(
+        [
+            f"{_several(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
+            "such a row"
+            for each in data["infinite"]
+        ]
+    )
+    told += _some(
+        [
+            f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
+            f"to {_plain(each['others'][1])}); {SENTINEL[each['then']]}"
+            for each in data["sentinels"]
+        ]
+    )
+    if data["missing"]:
+        told.append(skipped(**data["missing"]))
+    if data["unlabelled"]:
+        told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
+    return told
+
+
+def assumed_told(assumed: Sequence[str]) -> list[str]:
+    """Lines about what was assumed."""
+    return (
+        [f"{'assumed: ' if i == 0 else ''}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
+        if assumed
+        else []
+    )
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _are_no(cells: int, kind: str) -> str:
+    return f"is no {kind}" if cells == 1 else f"are no {kind}{'es' if kind == 'class' else 's'}"
+
+
+def skipped(rows: int, then: str = "skipped") -> str:
+    """A sentence that counts rows with a missing input, and says what becomes of them, a key of ``THEN``."""
+    return f"{_several(rows, 'row')} with a missing input: {THEN[then]}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _named(names: Sequence[str], most: int = 6) -> str:
+    """The first names, and how many others there are."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} others"
+
+
+def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
+    """The first sentences, and of how many other columns the same could be said."""
+    more = len(sentences) - most
+    return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
+
+
+def _example(column: Mapping[str, Any]) -> str:
+    if column["words"]:
+        return f"{column['column']} ({_named(column['words'], 4)})"
+    return column["column"] + (
+        f" (such as {column['such_as']!r})" if column["such_as"] and column["why"] != "constant" else ""
+    )
+
+
+def _plain(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.4g}"
+
+
+def _offer(data: Mapping[str, Any]) -> list[str]:
+    """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
+    few = [each["column"] for each in data["left_out"] if each["words"]]
+    times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
+    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"] if each["then"] == "read")
+    parts = [
+        *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
+        *([f"phases of day and week for {_named(times)}"] if times else []),
+        *([f"empty cells for {_named(list(values))}"] if values else []),
+    ]
+    if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
+        return []
+    label = "" if data["label"] is None else f" --label {quote(data['label'])}"
+    return [f"a table with {'; '.join(parts)}:", f"  pykernel convert {quote(data['file'])}{label} --output ready.csv"]
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
@@ -126,7 +272,7 @@ def gaps_told(raw: Mapping[str, int], steps: int) -> str:
     """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
     steps.
     """
-    causes = {"empty": "with an empty cell", "no_number": "without a number", "beyond_max_abs": "beyond max_abs"}
+    causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
     return f"{', '.join(told)}, of {raw['rows']:,} raw rows: {left}" if told else ""

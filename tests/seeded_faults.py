@@ -250,10 +250,14 @@ FAULTS += of_room(
 )  # fmt: skip
 FAULTS += of_room(
     *("plan", "pykernel/tuning/plan.py"),
-    ("the smallest of all wins", "near = [trial for trial in ranking if trial.score <= self.as_good_as(ranking[0].score)]", "near = ranking"),
-    ("a row of classes does not count", "return max(NEAR * error, error + one_row)", "return NEAR * error"),
     ("the farthest miss", "_, trial, uses = min(missed,", "_, trial, uses = max(missed,"),
     ("advice that is too little", "return math.ceil(value / step) * step", "return math.floor(value / step) * step"),
+)  # fmt: skip
+FAULTS += of_room(
+    *("plan", "pykernel/tuning/promises.py"),
+    ("the smallest of all wins", "next(i for i in order if i == best or as_good(losses[i], losses[best]))", "order[0]"),
+    ("the rows that choose judge", "chosen([each.without(int(block)) for each in losses], sizes)", "chosen(losses, sizes)"),
+    ("a test that is not paired", "_root_sum(one.influence() - best.influence())", "_root_sum(one.influence())"),
 )  # fmt: skip
 FAULTS += of_room(
     *("plan", "pykernel/tuning/tables.py"),

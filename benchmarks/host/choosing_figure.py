@@ -49,7 +49,7 @@ def main() -> None:
                 command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
             # how long it took differs each time; what sweep.csv has, too, is long
-            shown = re.sub(r"^ +\d+ s  .*\n", "", run.stdout, flags=re.MULTILINE)
+            shown = re.sub(r"^( +\d+ s  |pykernel: ).*\n", "", run.stdout, flags=re.MULTILINE)
             insert(name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, shown, flags=LONG))
             # once more, for the picture: all runs are there
             subprocess.run(

@@ -348,10 +348,16 @@ class Printing(Watch):
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars = as_json, not as_json
+        self.read: Mapping[str, Any] | None = None
+        """What was read from a table, as plain values."""
 
-    def note(self, sentence: str) -> None:
+    def note(self, *lines: str) -> None:
         if not self.as_json:
-            show(sentence, "")
+            show(*lines, "")
+
+    def data(self, data: Mapping[str, Any] | None) -> None:
+        self.read = data
+        super().data(data)
 
     def tell(self, sentence: str) -> None:
         tell(sentence)

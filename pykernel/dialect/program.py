@@ -263,7 +263,7 @@ class Program:
         question.
         """
         names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
-        asked = self.questions | self.readings
+        asked = {**self.questions, **self.readings}
         return next((n for n in names if asked.get(n) == Index[1]), self.asks)
 
     @property

@@ -17,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.host.samples import BATCH, Cells, read_cells, shown_cell
+from pykernel.rows.text import BATCH, Cells, read_cells, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"

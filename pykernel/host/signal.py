@@ -102,7 +102,7 @@ class SignalStage:
 
 
 class RawRows:
-    """Counts of a recording's raw rows, and of gaps by cause: empty cells, nan or inf, numbers beyond [signal]
+    """Counts of a recording's raw rows, and of gaps by cause: missing cells, infinite ones, numbers beyond [signal]
     max_abs.
     """
 
@@ -110,33 +110,30 @@ class RawRows:
         if spec.signal is None:
             raise ValueError(f"{spec.name} has no [signal]")
         self.spec, self.signal = spec, spec.signal
-        self.rows = self.empty = self.no_number = self.beyond = 0
+        self.rows = self.missing = self.infinite = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
         self._share = self._limits.min() / self._limits  # factor that makes numbers of all channels comparable
-        self._far = self._odd = ""  # the first number beyond its limit, and the first nan or inf, with their channels
+        self._far = self._odd = ""  # the first number beyond its limit, and the first infinite one, with their channels
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the batches unchanged, and count their rows."""
         for batch in batches:
-            self.take(batch.x, batch.gaps)
+            self.take(batch.x)
             yield batch
 
-    def take(self, x: np.ndarray, empty: int) -> None:
-        """Count the next rows, (rows, CHANNELS), NaN where a cell is empty.
-
-        empty: how many rows have an empty cell.
-        """
+    def take(self, x: np.ndarray) -> None:
+        """Count the next rows, (rows, CHANNELS), NaN where a cell is missing."""
         finite, channels = np.isfinite(x), self.signal.channels
         numbers = finite.all(axis=1)
         with np.errstate(over="ignore"):
             beyond = numbers & ~self.spec.accepts(x.astype(self.spec.number))
-        odd = int((~numbers).sum()) - empty
-        self.rows, self.empty = self.rows + len(x), self.empty + empty
-        self.no_number, self.beyond = self.no_number + odd, self.beyond + int(beyond.sum())
+        missing = int(np.isnan(x).any(axis=1).sum())
+        odd = int((~numbers).sum()) - missing
+        self.rows, self.missing = self.rows + len(x), self.missing + missing
+        self.infinite, self.beyond = self.infinite + odd, self.beyond + int(beyond.sum())
         if odd and not self._odd:
-            infinite = np.argwhere(np.isinf(x))  # not NaN: a NaN may also be an empty cell
-            self._odd = f"{channels[infinite[0][1]]} is infinite" if len(infinite) else "a cell is nan"
+            self._odd = f"{channels[np.argwhere(np.isinf(x))[0][1]]} is infinite"
         if beyond.any():
             sizes = np.abs(x[beyond])
             j = int((sizes[0] * self._share).argmax())
@@ -152,17 +149,17 @@ class RawRows:
     def needed(self) -> int:
         return signals.raw_samples_needed(self.signal)
 
-    def causes(self, empty: bool = True) -> list[str]:
+    def causes(self, missing: bool = True) -> list[str]:
         """Sentences about the causes of gaps and their remedies, the most frequent cause first.
 
-        empty: whether empty cells are reported as well.
+        missing: whether missing cells are reported as well.
         """
         j = int((self._largest * self._share).argmax())
         largest = f" (the largest is {self.signal.channels[j]} with {self._largest[j]:g})" if self.beyond > 1 else ""
         told = [
             (self.beyond, "refuses", f"{self._far}{largest}; raise that limit or scale the column"),
-            (self.no_number, "refuses", f"{self._odd}, no number; correct such cells"),
-            (self.empty * empty, "misses", f"a cell is empty; a step needs {self.needed:,} without a gap"),
+            (self.infinite, "refuses", f"{self._odd}; correct such cells"),
+            (self.missing * missing, "misses", f"a cell is missing; a step needs {self.needed:,} without a gap"),
         ]
         told.sort(key=lambda each: -each[0])
         return [
@@ -176,7 +173,7 @@ class RawRows:
         """
         lost = 2 * steps < self.possible
         left = f"{steps:,} of {self.possible:,} steps are left: " if lost else ""
-        return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(empty=lost))]
+        return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
 
     def need_steps(self, name: str, steps: int) -> None:
         """Raises UserError, which names the cause, if there are no steps."""
@@ -186,7 +183,7 @@ class RawRows:
 
     def report(self) -> dict[str, int]:
         """The counts as plain values; the steps are those that the recording would have without gaps."""
-        counts = {"rows": self.rows, "empty": self.empty, "no_number": self.no_number, "beyond_max_abs": self.beyond}
+        counts = {"rows": self.rows, "missing": self.missing, "infinite": self.infinite, "beyond_max_abs": self.beyond}
         return counts | {"steps_without_gaps": self.possible}
 
 

@@ -22,6 +22,7 @@ from pykernel.telling import (
     against_simple,
     byte_count,
     counted,
+    data_sentences,
     gaps_told,
     key_values,
     misses,
@@ -243,8 +244,9 @@ def _statuses(report: Mapping[str, Any]) -> Section:
         told.append(gaps_told(report["raw_rows"], report["rows"]))
     elif report["missing"] and report["missing"]["by"] != "refuse":
         told.append(missing_told(report["missing"]) if report["missing"]["inputs"] else "")
-    elif report["empty_inputs"]:
-        told.append(skipped(report["empty_inputs"], report["missing"] is not None))
+    elif report["empty_inputs"] and report["data"] is None:
+        told.append(skipped(report["empty_inputs"]))
+    told += data_sentences(report["data"])
     return Section(
         "What happened to the samples",
         [table(("status", "samples"), counts), *(sentence(text) for text in told if text)],
@@ -369,6 +371,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
                 if report[f"{key}spec"]
             ),
         ),
+        ("data", "; ".join(data_sentences(report.get("data")))),
         ("assumed", "; ".join(report.get("assumed", ()))),
         ("labels", None if monitors else question(report)),
         ("trials", f"{report['trials']:,}"),
@@ -492,6 +495,7 @@ def fitted(
         ("taken", taken),
         ("why", report["reason"]),
         ("spec", report["spec"]),
+        ("data", "; ".join(data_sentences(report.get("data")))),
         ("assumed", "; ".join(report.get("assumed", ()))),
     ]
     sections = [

@@ -22,6 +22,9 @@ T_BOTH, T_ONE = 2.093, 1.729
 NEW = 1.25
 """By so much an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and the
 search has seen these."""
+FOLDS = 4
+"""Parts of the judged rows that are left out of the choice in turn.  With every block a part, nearly the same rows would choose, and
+mostly the same model: of 100 models without any difference an interval of 95 % then holds in 70 %, with four parts in 90 %."""
 NEAR = 1.01
 """Models with an error up to this factor above the smallest one count as equally good."""
 
@@ -45,8 +48,7 @@ class Losses:
     def from_report(cls, told: Mapping[str, Any], of_classes: bool) -> Losses:
         return cls(np.array(told["sums"]), np.array(told["rows"], float), of_classes)
 
-    def without(self, block: int) -> Losses:
-        kept = np.arange(BLOCKS) != block
+    def of_blocks(self, kept: np.ndarray) -> Losses:
         return Losses(self.sums * kept, self.rows * kept, self.of_classes)
 
     @property
@@ -108,12 +110,13 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
-    """The losses of what is chosen, on rows that did not choose: of each block, those of the model that the others choose."""
-    first = losses[0]
+    """The losses of what is chosen, on rows that did not choose: every FOLDS-th block is judged by what the others choose."""
+    first, judged = losses[0], np.arange(BLOCKS) % FOLDS
     sums, rows = np.zeros(BLOCKS), np.zeros(BLOCKS)
-    for block in np.flatnonzero(first.rows):
-        taken = losses[chosen([each.without(int(block)) for each in losses], sizes)]
-        sums[block], rows[block] = taken.sums[block], taken.rows[block]
+    for fold in range(FOLDS):
+        here = judged == fold
+        taken = losses[chosen([each.of_blocks(~here) for each in losses], sizes)]
+        sums[here], rows[here] = taken.sums[here], taken.rows[here]
     return Losses(sums, rows, first.of_classes)
 
 

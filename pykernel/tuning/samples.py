@@ -6,23 +6,17 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
+from pykernel.rows.columns import Columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import Show, refuse
-from pykernel.tuning.tables import (
-    few_values,
-    inputs_told,
-    left_out,
-    numeric_columns,
-    read_columns,
-    read_table,
-    without_times,
-)
+from pykernel.tuning.tables import chosen_inputs, few_values, read_columns, read_table
 
 BLOCK = 2**16
 
@@ -30,7 +24,7 @@ BLOCK = 2**16
 @dataclass
 class Samples:
     """Rows of inputs, (l, D); values or class indices of the label, (l,), if there is one; sentences about
-    assumptions.
+    assumptions; and what was read, as plain values.
     """
 
     name: str
@@ -40,6 +34,7 @@ class Samples:
     classes: list[str] | None
     y: np.ndarray | None
     assumed: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,10 +59,12 @@ def read(
         return _read_csv(data, inputs, label, classes, kfd, show)
     assumed: list[str] = []
     names: list[str] | None = None
+    left: list[str] = []
     wanted: Sequence[str | int] | None
     of_label: str | int | None = label
     if path.suffix.lower() in TABLES or path.is_dir():
-        wanted = names = _names(data, inputs, label, assumed)
+        names, left = _names(data, inputs, label)
+        wanted = names
     else:
         wanted, of_label = _positions(data, inputs, label, assumed)
     refuse(
@@ -81,6 +78,11 @@ def read(
     if len(rows) < 2:
         raise UserError(f"{data}: has {len(rows)} rows; at least 2 are needed")
     table = Samples(data, rows, names, label, None, None, assumed)
+    seen = Columns()
+    seen.begin(data, names or [str(j) for j in wanted or range(rows.dim)])
+    seen.rows = len(rows)
+    left_out = [{"column": each, "why": "other", "such_as": "", "words": []} for each in left]
+    table.data = seen.report(chosen=names is not None and not inputs, label=label, left_out=left_out)
     if of_label is not None:
         y = np.concatenate([block[:, 0] for _, block in as_rows(path, [of_label]).blocks(BLOCK)])
         table.y, table.classes = _labels(data, str(label), y, classes, kfd)
@@ -92,16 +94,13 @@ def read(
     return table
 
 
-def _names(data: str, inputs: Sequence[str], label: str | None, assumed: list[str]) -> list[str]:
-    """The inputs of a file with names of columns: those that were given, or all others with numbers."""
+def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
+    """The inputs of a file with names of columns, those that were given, or all others with numbers; and other columns."""
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
     if not names:
         raise UserError(f"{data}: has no column with numbers for the inputs; give {option('inputs')}")
-    if not inputs:
-        left = [each for each, _ in columns if each not in (*names, label)]
-        assumed.append(f"{len(names)} inputs" + (f", without {', '.join(left[:8])}" if left else ""))
-    return names
+    return names, [] if inputs else [each for each, _ in columns if each not in (*names, label)]
 
 
 def _positions(
@@ -123,27 +122,19 @@ def _read_csv(
     with contextlib.ExitStack() as stack:
         source, file, _ = open_data(data, stack)
         if label is not None:
-            read = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
-            rows = ArrayRows(read.x, name=source)
-            return Samples(source, rows, read.inputs, read.column, read.classes, read.y, read.assumed)
-        _, columns = read_columns(file, source, show, inputs, inputs[0] if inputs else None)
-    numeric = numeric_columns(columns)
-    for each in inputs:
-        if each not in numeric:
-            raise UserError(
-                f"{source}: column {each!r} does not hold numbers; {option('inputs')} must be columns with numbers"
-            )
-    chosen = list(inputs) or without_times(numeric, list(numeric))
-    if not chosen:
-        raise UserError(f"{source}: has no column with numbers; give a file that has some")
-    x = np.column_stack([numeric[each] for each in chosen])
+            table = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
+            rows = ArrayRows(table.x, name=source)
+            return Samples(source, rows, table.inputs, table.column, table.classes, table.y, table.assumed, table.data)
+        read = read_columns(file, source, show, inputs, labelled=False)
+    chosen = chosen_inputs(read, inputs, None)
+    x = np.column_stack([read.numeric[each] for each in chosen])
     whole = np.isfinite(x).all(axis=1)
-    assumed = [inputs_told(chosen, [] if inputs else left_out(columns, numeric, chosen))]
+    found = read.report(chosen, None, not inputs)
     if not whole.all():
-        assumed.append(f"{int((~whole).sum()):,} rows left out: an input is missing")
+        found["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
-    return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, assumed)
+    return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, [], found)
 
 
 def _position(text: str, width: int, data: str, given: str) -> int:
@@ -198,10 +189,14 @@ def _labels(
     return positions, names
 
 
-def look(rows: Rows, show: Show | None = None) -> Seen:
+def look(samples: Samples, show: Show | None = None) -> Seen:
     """One pass over all rows in blocks: refuse NaN and infinities before the work begins, and find the inputs'
-    scales.
+    scales, and sentinels among their numbers.
     """
+    rows, seen = samples.rows, Columns()
+    names = samples.inputs or [str(j) for j in range(rows.dim)]
+    seen.begin(samples.name, names)
+    columns = list(seen.columns.values())
     count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
     mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)
     for start, block in rows.blocks(BLOCK):
@@ -211,9 +206,13 @@ def look(rows: Rows, show: Show | None = None) -> Seen:
         count += added
         squares += np.square(block - here).sum(axis=0) + apart**2 * (added * (count - added) / count)
         mean += apart * (added / count)
-        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        least, most = block.min(axis=0), block.max(axis=0)
+        for j, column in enumerate(columns):
+            column.take(block[:, j], float(least[j]), float(most[j]))
+        low, high = np.minimum(low, least), np.maximum(high, most)
         if show is not None:
             show((start + added) / len(rows), "looking at all rows")
+    samples.data["sentinels"] = samples.data["sentinels"] or seen.report()["sentinels"]
     return Seen(mean, np.sqrt(squares / count), low, high)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.host.samples import BATCH, Batch
+from pykernel.host.samples import Batch
 from pykernel.host.signal import steps_of
+from pykernel.rows.text import BATCH
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import StandardisedInput
 from pykernel.spec.signal import plan_of

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pykernel.errors import UserError, option
-from pykernel.host.samples import read_cells, shown_cell
 from pykernel.host.signal import RawRows
+from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns
+from pykernel.rows.text import read_cells
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import Show, gaps_told, refuse
 from pykernel.tuning.combinations import Content
@@ -28,6 +29,7 @@ class LabelledTable:
     warnings.
 
     stage: the signal stage that computed these rows from raw rows, if there is one.
+    data: what was read, as plain values.
     """
 
     name: str
@@ -40,6 +42,7 @@ class LabelledTable:
     assumed: list[str]
     stage: Stage | None = None
     warnings: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
 
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
@@ -73,26 +76,23 @@ def read_table(
     as inputs.  The label may be one of the channels; it is then forecast.
     Raises UserError, one sentence.
     """
-    header, columns = read_columns(file, name, show, inputs, label)
-    column = header[-1] if label is None else label
-    numeric = numeric_columns(columns)
+    read = read_columns(file, name, show, inputs, label)
+    column = read.header[-1] if label is None else label
     forecasts = signal is not None and column in inputs
     if signal is not None:
-        _need_channels(name, numeric, inputs, column, model)
-    chosen = chosen_inputs(name, numeric, inputs, "" if forecasts else column)
+        _need_channels(name, read.numeric, inputs, column, model)
+    chosen = chosen_inputs(read, inputs, "" if forecasts else column)
     assumed = [f"the label is {column}, the last column"] if label is None else []
-    if not inputs:
-        assumed.append(inputs_told(chosen, left_out(columns, numeric, [*chosen, column])))
-    cells = [cell.strip() for cell in columns[column]]
-    found = None if forecasts else _classes_of(name, column, cells, classes, column in numeric, model)
+    cells = read.label_cells(column, classes)
+    found = None if forecasts else _classes_of(name, column, cells, classes, column in read.numeric, model)
     what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
     taken = model or ("ls-svm" if found is None else "kfd")
-    x = np.column_stack([numeric[each] for each in chosen])
-    y = numeric[column] if found is None else positions_of(cells, found)
+    x = np.column_stack([read.numeric[each] for each in chosen])
+    y = read.numeric[column] if found is None else positions_of(cells, found)
     table = LabelledTable(name, chosen, column, found, taken, x, y, assumed)
     if signal is not None:
-        _make_steps(table, signal, found or classes, forecasts, [columns[each] for each in chosen])
-    _leave_out_gaps(table)
+        _make_steps(table, signal, found or classes, forecasts)
+    table.data = read.report(chosen, column, not inputs) | _leave_out_gaps(table)
     table.assumed.append(what if model else f"{what}, so the model is {taken}")
     if found is None and (few := few_values(table.y)):
         table.assumed.append(f"if the labels are classes, give {option('classes')} {','.join(few)}")
@@ -111,19 +111,17 @@ def _need_channels(
         )
 
 
-def _make_steps(
-    table: LabelledTable, signal: Mapping[str, Any], classes: Sequence[str], forecasts: bool, cells: list[list[str]]
-) -> None:
+def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequence[str], forecasts: bool) -> None:
     """Replace the raw rows of the table by the steps of a signal stage.
 
-    forecasts: whether the label is a channel.  cells: of each channel.  Raises UserError, which names the cause, if the
-    label is not possible with this stage, or if there are no steps.
+    forecasts: whether the label is a channel.  Raises UserError, which names the cause, if the label is not possible with
+    this stage, or if there are no steps.
     """
     label: dict[str, Any] = {"column": table.column} | ({"classes": list(classes)} if classes else {})
     labels = np.zeros((len(table.x), 0)) if forecasts else table.y
     stage = Stage({"name": "fit", **signal, "label": label}, table.x, labels)
     raw = RawRows(stage.plain)
-    raw.take(stage.x, sum(not all(map(str.strip, row)) for row in zip(*cells, strict=True)))
+    raw.take(stage.x)
     table.x, table.y = stage.steps()
     steps = len(table.x)
     raw.need_steps(table.name, steps)
@@ -133,17 +131,21 @@ def _make_steps(
     table.assumed += filter(None, told)
 
 
-def _leave_out_gaps(table: LabelledTable) -> None:
-    """Leave out rows without a label, or with a missing input.  Raises UserError if too few rows are left."""
+def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
+    """Leave out rows without a label, or with a missing input.  Returns how many, for a report; counts of steps are assumptions.
+
+    Raises UserError if too few rows are left.
+    """
     there = np.isfinite(table.y) if table.classes is None else table.y >= 0
     rows = there & np.isfinite(table.x).all(axis=1)
-    without = {"without a label": int((~there).sum()), "with a missing input": int((there & ~rows).sum())}
+    unlabelled, missing = int((~there).sum()), int((there & ~rows).sum())
     table.x, table.y = table.x[rows], table.y[rows]
     _need_rows(table)
-    unit = "row" if table.stage is None else "step"
-    told = [f"{number:,} {unit}{'s' * (number > 1)} {why}" for why, number in without.items() if number]
-    if told:
-        table.assumed.append(f"left out {' and '.join(told)}")
+    if table.stage is None:
+        return {"missing": {"rows": missing, "then": "left out"} if missing else None, "unlabelled": unlabelled}
+    told = {"without a label": unlabelled, "with a missing input": missing}
+    table.assumed += [f"left out {count:,} step{'s' * (count > 1)} {why}" for why, count in told.items() if count]
+    return {}
 
 
 def _classes_of(
@@ -221,38 +223,38 @@ def infer(
     name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
     values, both integers.
     """
-    _, columns = read_columns(file, name, show, inputs, label, fewest=1 if label is None else 2)
-    numeric = numeric_columns(columns)
-    chosen = chosen_inputs(name, numeric, inputs, label)
+    read = read_columns(file, name, show, inputs, label, label is not None)
+    chosen = chosen_inputs(read, inputs, label)
     assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
-    if not inputs:
-        without = left_out(columns, numeric, [*chosen, *([label] if label else [])])
-        assumed[:0] = [f"inputs {listed(chosen)}"] + ([f"without {listed(without)}"] if without else [])
-    x = np.column_stack([numeric[column] for column in chosen])
-    if gaps := int((~np.isfinite(x)).any(axis=1).sum()):
-        assumed.append(f"{gaps:,} {'row' if gaps == 1 else 'rows'} with a missing input, neither predicted nor learned")
+    x = np.column_stack([read.numeric[column] for column in chosen])
     table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed)
-    if label is None:
-        return table
-    cells = [cell.strip() for cell in columns[label]]
-    if label in numeric:
-        table.y = numeric[label]
+    if label is not None:
+        _infer_label(table, label, read)
+    table.data = read.report(chosen, label, not inputs)
+    if gaps := int(np.isnan(x).any(axis=1).sum()):
+        table.data["missing"] = {"rows": gaps, "then": "skipped"}
+    return table
+
+
+def _infer_label(table: LabelledTable, label: str, read: TextTable) -> None:
+    """The label's numbers or classes, and a sentence about them."""
+    cells = read.label_cells(label)
+    if label in read.numeric:
+        table.y = read.numeric[label]
         values = finite_values(table.y)
         if np.ptp(values) == 0:
-            raise UserError(f"{name}: the label {label!r} is always {values[0]:g}; there is nothing to learn")
-        cells = [cell if there else "" for cell, there in zip(cells, np.isfinite(table.y), strict=True)]
+            raise UserError(f"{table.name}: the label {label!r} is always {values[0]:g}; there is nothing to learn")
         few = few_values(values)
         if len(few) != 2 or len(set(cells) - {""}) != 2:
             if few:
-                assumed.append(
+                table.assumed.append(
                     f"the label's {len(few)} different values are numbers; for classes name them in a spec, [label] classes, and "
                     f"give {option('spec')}"
                 )
-            return table
-    table.classes = _words_of(name, label, cells)
+            return
+    table.classes = _words_of(table.name, label, cells)
     table.y = positions_of(cells, table.classes).astype(np.int32)
-    assumed.append(f"{len(table.classes)} classes, {listed(table.classes)}")
-    return table
+    table.assumed.append(f"{len(table.classes)} classes, {listed(table.classes)}")
 
 
 def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
@@ -287,11 +289,11 @@ def read_columns(
     show: Show | None = None,
     inputs: Sequence[str] = (),
     label: str | None = None,
-    fewest: int = 2,
-) -> tuple[list[str], dict[str, list[str]]]:
-    """The names in the header, and all cells of each column: of the inputs and the label, if both are given.
+    labelled: bool = True,
+) -> TextTable:
+    """The table in memory: all columns, or, if they are given, the inputs and the label.
 
-    fewest: how many columns are needed.  Raises UserError, also if an input or the label is not there.
+    labelled: whether there is a label.  Raises UserError, also if an input or the label is not there.
     """
     header: list[str] = []
     chosen: list[str] = []
@@ -300,7 +302,7 @@ def read_columns(
         header.extend(filter(None, names))
         refuse(
             (
-                len(header) < fewest and label not in inputs,  # what is forecast is an input, too
+                labelled and len(header) < 2 and label not in inputs,  # what is forecast is an input, too
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed",
             ),
             (
@@ -308,30 +310,117 @@ def read_columns(
                 f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}",
             ),
         )
-        others = () if inputs and label else header
+        others = () if inputs and (label or not labelled) else header
         chosen.extend(dict.fromkeys([*inputs, *([label] if label else []), *others]))
         return chosen
 
     rows: list[tuple[str, ...]] = []
+    lines: list[int] = []
     for cells in read_cells(file, name, choose, "a,b,label"):
         rows += cells.rows
+        lines += cells.lines
         if show is not None:
             show(cells.position, f"reading {name}")
-    return header, {column: list(cells) for column, cells in zip(chosen, zip(*rows, strict=True), strict=True)}
+    columns = dict(zip(chosen, map(list, zip(*rows, strict=True)), strict=True))
+    return TextTable(name, header, columns, lines, inputs, header[-1] if labelled and label is None else label)
 
 
-def numeric_columns(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
-    """The columns whose cells are numbers, as arrays; NaN where a cell is empty."""
-    return {name: values for name, cells in columns.items() if (values := cell_numbers(cells)) is not None}
+class TextTable:
+    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.
+
+    Raises UserError for a number in a notation that is not read, and for an input that holds words.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        header: list[str],
+        cells: dict[str, list[str]],
+        lines: list[int],
+        inputs: Sequence[str] = (),
+        label: str | None = None,
+    ) -> None:
+        self.name, self.header, self.cells, self.lines = name, header, cells, lines
+        self.columns = {each: Column(name, each, each in inputs, each == label) for each in cells}
+        self.numeric: dict[str, np.ndarray] = {}
+        """Numbers of a column, NaN where they are missing."""
+        self._classes: Column | None = None
+        for each, column in self.columns.items():
+            values = column.read(cells[each], lines)
+            if column.holds_numbers:
+                column.refuse_notation()
+                self.numeric[each] = values
+            elif each in inputs and each != label:
+                column.need_numbers()
+
+    def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
+        """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
+
+        Raises UserError for a label of many numbers and some words.
+        """
+        cells = [cell.strip() for cell in self.cells[label]]
+        if label in self.numeric:
+            return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
+        if not classes and self.columns[label].numbers > self.columns[label].words and len(set(cells)) > FEW_VALUES:
+            self.columns[label].refuse_notation()
+            self.columns[label].need_numbers()
+        gone = NO_CLASS - {each.lower() for each in classes}
+        counted = self._classes = Column(self.name, label, label=True)
+        counted.cells = len(cells)
+        for at, cell in enumerate(cells):
+            if cell.lower() in gone:
+                counted.count_other(cell, self.lines[at])
+                cells[at] = ""
+        return cells
+
+    def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:
+        """What was read, as plain values.  chosen: whether the inputs were chosen here."""
+        used = Columns()
+        used.table, used.rows, used.classes = self.name, len(self.lines), self._classes
+        used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
+        left = [each for each in self.cells if each not in inputs and each != label] if chosen else []
+        return used.report(
+            chosen=chosen, inputs=list(inputs), label=label, left_out=[self.left_out(each) for each in left]
+        )
+
+    def left_out(self, name: str) -> dict[str, Any]:
+        """Why a column is no input."""
+        values, words, such_as = self.numeric.get(name), list[str](), ""
+        if values is None:
+            found = few_words(self.cells[name])
+            such_as = next((cell.strip() for cell in self.cells[name] if is_word(cell)), "")
+            noted = self.columns[name].noted
+            if not such_as:
+                why = "empty"
+            elif MOMENT.fullmatch(such_as):
+                why = "time"
+            elif noted is not None and noted[0] == such_as:
+                why = "notation"
+            elif found is not None and len(found) == 1:
+                why = "constant"
+            else:
+                why, words = "words", found or []
+        elif np.ptp(finite_values(values)) == 0:
+            why = "constant"
+        else:
+            why = "counts" if _counts_time(name, values) else "unused"
+        return {"column": name, "why": why, "such_as": such_as[:40], "words": [word[:40] for word in words]}
 
 
-def cell_numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """The cells, NaN where they are empty; None if they are not numbers."""
-    try:
-        values = np.array([float(cell) if cell.strip() else math.nan for cell in cells])
-    except ValueError:
-        return None
-    return values if np.isfinite(values).any() else None
+def is_word(cell: str) -> bool:
+    """Whether a cell is neither empty nor a word for a missing value."""
+    return bool(cell.strip()) and cell.strip().lower() not in MISSING
+
+
+def few_words(cells: Sequence[str]) -> list[str] | None:
+    """The different words of a column, sorted; None if they are too many to have an input each."""
+    words = set[str]()
+    for cell in cells:
+        if cell not in words and is_word(cell):
+            words.add(cell.strip())
+            if len(words) > FEW_VALUES:
+                return None
+    return sorted(words) if 2 * len(words) <= sum(map(is_word, cells)) else None
 
 
 def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None) -> list[str]:
@@ -350,39 +439,20 @@ def _counts_time(name: str, values: np.ndarray) -> bool:
     return TIMES.fullmatch(name) is not None and bool((np.diff(finite) >= 0).all()) and np.ptp(finite) > 0
 
 
-def chosen_inputs(name: str, numeric: Mapping[str, np.ndarray], inputs: Sequence[str], label: str | None) -> list[str]:
+def chosen_inputs(read: TextTable, inputs: Sequence[str], label: str | None) -> list[str]:
     """The inputs' columns: those that were given, or all that are likely.  Raises UserError."""
     if label in inputs:
-        raise UserError(f"{name}: column {label!r} is the label; leave it out of {option('inputs')}")
+        raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
     for each in inputs:
-        if each not in numeric:
-            raise UserError(f"{name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
-    chosen = list(inputs) or likely_inputs(numeric, label)
+        if each not in read.numeric:
+            raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
+    chosen = list(inputs) or likely_inputs(read.numeric, label)
     if not chosen:
+        for column in read.columns.values():
+            column.refuse_notation()
         beside = "" if label is None else f" beside the label {label!r}"
-        raise UserError(f"{name}: has no column of different numbers{beside}; give {option('inputs')}")
+        raise UserError(f"{read.name}: has no column of different numbers{beside}; give {option('inputs')}")
     return chosen
-
-
-def inputs_told(chosen: Sequence[str], left: Sequence[str]) -> str:
-    """How many inputs there are, and the columns that are left out, each with the reason."""
-    return f"{len(chosen)} inputs: {listed(chosen)}" + (f", without {listed(left)}" if left else "")
-
-
-def left_out(columns: Mapping[str, Sequence[str]], numeric: Mapping[str, np.ndarray], used: Sequence[str]) -> list[str]:
-    """Columns that are not used, each with the reason."""
-    return [f"{name} ({_why(name, columns[name], numeric.get(name))})" for name in columns if name not in used]
-
-
-def _why(name: str, cells: Sequence[str], values: np.ndarray | None) -> str:
-    if values is None:
-        words = [cell.strip() for cell in cells if cell.strip() and cell_numbers([cell]) is None]
-        if not words:
-            return "empty"
-        return f"{'a time' if MOMENT.fullmatch(words[0]) else 'text'}, such as {shown_cell(words[0])}"
-    if np.ptp(finite_values(values)) == 0:
-        return "always the same"
-    return "a time" if _counts_time(name, values) else "not an input"
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

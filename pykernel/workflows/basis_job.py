@@ -135,7 +135,8 @@ def begin(request: Request, show: Show) -> Job:
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
-    seen = look(samples.rows, show)
+    seen = look(samples, show)
+    options.watch.data(samples.data)
     if options.method == TRAINED:
         rows, moved = _moved(options, samples, seen, show)
         return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
@@ -372,6 +373,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "label": samples.column,
         "classes": samples.classes,
         "assumed": samples.assumed,
+        "data": samples.data,
         "kernel": basis.kernel.section(),
         "taken": _taken(basis.kernel, selection),
         "method": basis.method,

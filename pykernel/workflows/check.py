@@ -380,8 +380,11 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
     stream = asked.stream
     if asked.data:
         from pykernel.host.samples import read_rows
+        from pykernel.rows.columns import Columns
 
-        stream = read_rows(spec, str(asked.data))
+        seen = Columns()
+        stream = read_rows(spec, str(asked.data), seen)
+        watch.data(seen.report())
     with watch.progress() as show, contextlib.ExitStack() as stack:
         if asked.board:
             from pykernel.targets.check import check_board

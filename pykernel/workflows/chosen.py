@@ -23,7 +23,7 @@ from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import duration, number, rate, refuse, root
+from pykernel.telling import assumed_told, duration, number, rate, refuse, root
 from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.selection import (
@@ -44,13 +44,13 @@ TELL_SECONDS = 2.0
 """If the work is expected to take longer, the command says so before."""
 EVERY = 13 * 2**33
 """Up to so many widths times rows cubed, every row may be a vector: 2,048 rows with the default's 13 widths."""
-MINUTE = 13 * 2**21
-"""Without a limit, there are as many vectors as give at most so many widths times rows times vectors: 256 of 8,192 rows.  Both numbers
+MINUTE = 13 * 3 * 2**20
+"""Without a limit, there are as many vectors as give at most so many widths times rows times vectors: 256 of 12,288 rows.  Both numbers
 are constant, and not measured when they are needed, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
 """Of more rows, no vectors are chosen by comparing all pairs of them: the errors are the same, and it takes three times longer."""
-FEW, MANY = 16, 1024
+FEW, MANY = 16, 512
 """The least and the most of them."""
 FOURFOLD = 6.0
 """How many times longer four times as many vectors take."""
@@ -81,7 +81,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
         raise UserError(
             f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
         )
-    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
+    options.watch.data(table.data)
+    options.watch.note(*assumed_told(table.assumed))
     seconds = job.seconds(machine, vectors)
     if seconds > TELL_SECONDS:
         more = job.longer(machine, vectors, seconds)

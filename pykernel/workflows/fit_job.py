@@ -206,6 +206,7 @@ class Job:
             "label": table.column,
             "classes": table.classes,
             "assumed": table.assumed,
+            "data": table.data,
             "measure": "error_rate" if table.classes else "rmse",
         }
 

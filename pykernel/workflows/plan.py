@@ -25,6 +25,7 @@ from pykernel.telling import (
     QUIET,
     Show,
     Watch,
+    assumed_told,
     byte_count,
     counted,
     duration,
@@ -224,8 +225,10 @@ def plan(
         watch.tell(
             f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
         )
-    if assumed:
-        watch.tell(f"assumed: {'; '.join(assumed)}")
+    if given is None:
+        watch.data(asked.read)
+    for line in assumed_told(assumed):
+        watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
@@ -233,7 +236,13 @@ def plan(
         for made in filter(None, (arm.made.spec for arm in tried)):
             first_watched(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
-    report: dict[str, Any] = {"ok": False, "assumed": assumed, "labels": labels, "limits": vars(limits)}
+    report: dict[str, Any] = {
+        "ok": False,
+        "assumed": assumed,
+        "data": asked.read,
+        "labels": labels,
+        "limits": vars(limits),
+    }
     report["limits_assumed"] = is_assumed
     with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
         course = Search(tried, table, workers, limits, seed, every, labels)
@@ -448,7 +457,8 @@ class _Watch:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
         if self.trials is not None:
             return math.inf
-        ending, jobs = ENDING + seconds_to_verify(course), course.workers.jobs
+        named = 1 if len(course.kinds()) == 1 else 2  # models that are verified, or whose instructions are counted
+        ending, jobs = ENDING + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes judge two monitors once more
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
             ending += ENDING + PROMISED / COUNT * one

@@ -11,15 +11,16 @@ import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.files import need_not_data
-from pykernel.host.samples import samples_of
+from pykernel.host.samples import missing_rows, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
+from pykernel.rows.columns import Columns
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
-from pykernel.telling import Watch, gaps_told, refuse, skipped
+from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
@@ -51,6 +52,8 @@ class Asked:
     ) -> None:
         self.data, self.delay, self.jobs, self.output, self.watch = str(data), delay, jobs, Path(output), watch
         self.results = self.output / "results.jsonl" if results is None else Path(results)
+        self.read: dict[str, Any] = {}
+        """What was read from the data, as plain values."""
         self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
         need_picture(self.plot)
         need_not_data(self.plot, self.data)
@@ -124,6 +127,7 @@ def planned_data(
         content["input"]["max_abs"] = input_limit(found.x)
     make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
+    options.read = found.data
     return content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
@@ -167,27 +171,23 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
         )
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
-    batches = []
+    batches, seen = [], Columns()
     with opened(options.data, watch) as (name, file, show):
-        rows = samples_of(spec, file, name)
+        rows = samples_of(spec, file, name, seen=seen)
         for batch in rows if raw is None else raw.counted(rows):
             batches.append(batch)
             show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
     if raw is None:
-        if gaps := sum(batch.gaps for batch in batches):
-            if spec.completes:
-                watch.tell(
-                    f"missing  {gaps:,} {'row' if gaps == 1 else 'rows'} with an empty input; models complete them"
-                )
-            else:
-                watch.tell(f"skipped  {skipped(gaps, spec.has('input', 'missing'))}")
+        watch.data(options.read)
         return x, y, delay, None
     stage = Stage.of(spec, x, y, raw.report())
     with watch.progress() as show:
         show(0, "making steps of the rows")
         x, y = stage.steps()
     raw.need_steps(options.data, len(x))
+    watch.data(options.read)
     if told := gaps_told(stage.raw_rows, len(x)):
         watch.tell(f"gaps     {told}")
     for warning in raw.warnings(len(x)):

@@ -19,10 +19,20 @@ from pykernel.host import simulate as host
 from pykernel.host import snapshot
 from pykernel.host.advice import Trial
 from pykernel.host.model import HostModel
-from pykernel.host.samples import BATCH, Batch, as_table, require_columns, samples_of, times_of, with_last_label
+from pykernel.host.samples import (
+    Batch,
+    as_table,
+    missing_rows,
+    require_columns,
+    samples_of,
+    times_of,
+    with_last_label,
+)
 from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
+from pykernel.rows.columns import Columns
+from pykernel.rows.text import BATCH
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
@@ -157,7 +167,9 @@ def simulate(
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {"empty_inputs": gaps} | {key: str(path) if path else None for key, path in files.items()}
+    report |= {"empty_inputs": gaps, "data": recording.read} | {
+        key: str(path) if path else None for key, path in files.items()
+    }
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {} if raw is None else {"raw_rows": raw.report()}
@@ -225,6 +237,8 @@ class Recorded:
     def __init__(self, spec: Spec, data: Recording) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
         self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
+        self.read: dict[str, Any] | None = None
+        """What was read from the file, as plain values."""
         if self.path is not None:
             require_columns(spec)
 
@@ -233,13 +247,18 @@ class Recorded:
         """Whether the rows can be read once more."""
         return self.path is None or Path(self.path).is_file()
 
-    def batches(self, spec: Spec, stack: contextlib.ExitStack) -> tuple[Iterable[Batch], float | None]:
-        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known."""
+    def batches(
+        self, spec: Spec, stack: contextlib.ExitStack, seen: Columns | None = None
+    ) -> tuple[Iterable[Batch], float | None]:
+        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
+
+        seen: what was found in the file's cells is counted there.
+        """
         if self.arrays is not None:
             return self._pieces(*self.arrays), len(self.arrays[0])
         assert self.path is not None
         name, file, size = open_data(self.path, stack)
-        return samples_of(spec, file, name), size
+        return samples_of(spec, file, name, seen=seen), size
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> Iterator[Batch]:
         for start in range(0, len(x), BATCH):
@@ -461,23 +480,23 @@ def _run(
     stage: SignalStage | None = None,
     seen: Seen | None = None,
 ) -> tuple[int, RawRows | None, bytes]:
-    """Run all rows, and write the files (answers, plot, state), all of them or none.
+    """Run all rows, write the files (answers, plot, state), all of them or none, and tell what was read.
 
-    Returns the number of rows with an empty input; for raw rows their counts; and the snapshot, if it is written.
+    Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
     answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
     if save and spec.signal is not None:
         stage = SignalStage(spec)
+    columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
-        rows, size = recording.batches(spec, stack)
+        rows, size = recording.batches(spec, stack, columns)
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
             written.write(host.prediction_header(spec.inner).encode())
-        gaps, raw = 0, None if spec.signal is None else RawRows(spec)
         rows = rows if seen is None else seen.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
-            gaps += batch.gaps
+            gaps += int(np.isnan(batch.x).any(axis=1).sum())
             answered = []
             for steps in simulation.run(batch.x, batch.y):
                 if written:
@@ -495,6 +514,9 @@ def _run(
         state = b""
         if save:
             write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
+    if recording.path is not None:
+        recording.read = columns.report(missing=missing_rows(spec, gaps))
+        watch.data(recording.read)
     return gaps, raw, state
 
 

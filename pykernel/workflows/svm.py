@@ -17,7 +17,7 @@ from pykernel.errors import UserError, option
 from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import root
+from pykernel.telling import assumed_told, root
 from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.asked import FitAsked
@@ -53,7 +53,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     vectors = job.vectors()
     if table.classes is None:
         table.assumed.append(f"errors up to {TUBE:g} standard deviations of {table.column} cost nothing")
-    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
+    options.watch.data(table.data)
+    options.watch.note(*assumed_told(table.assumed))
     made = job.run(vectors)
     with job.waiting("testing the spec"):
         return Found(job.report(made), made.spec, None)

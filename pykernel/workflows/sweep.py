@@ -154,6 +154,7 @@ def sweep(
             "rows": len(recorded.x),
             **recorded.raw_rows,
             "delay": recorded.delay,
+            "data": asked.read,
             "score": found.by,
             "table": found.rows,
             "refused": found.refused,

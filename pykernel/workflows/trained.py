@@ -13,7 +13,7 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
-from pykernel.telling import number, rate, refuse, root
+from pykernel.telling import assumed_told, number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.asked import LARGE, FitAsked
@@ -47,7 +47,8 @@ def fit(options: FitAsked, table: LabelledTable) -> Found:
     )
     job = TrainedJob.of(options, table)
     vectors = job.vectors()
-    options.watch.note(f"assumed: {'; '.join(table.assumed)}")
+    options.watch.data(table.data)
+    options.watch.note(*assumed_told(table.assumed))
     made = job.run(vectors)
     with job.waiting("testing the spec"):
         return Found(job.report(made), made.spec, None)

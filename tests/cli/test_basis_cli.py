@@ -208,7 +208,8 @@ def test_every_source_gives_the_same_basis_and_the_same_spec(folder, basis):
         specs[source] = Path("s.toml").read_text()
         assert np.array_equal(Basis.load("b.npz").vectors, X[Basis.load("b.npz").indices])
         assert report["inputs"] == (None if source == "flow.npy" else ["a", "b"])
-        assert (source == "parts") == any("without word" in each for each in report["assumed"])
+        left = [each["column"] for each in report["data"]["left_out"]]
+        assert left == (["word"] if source == "parts" else []) and report["data"]["rows"] == ROWS
     assert len({specs[source] for source in ("flow.csv", "flow.parquet", "flow.arrow", "parts")}) == 1
     assert (
         specs["flow.npy"].replace("dim = 2", 'columns = ["a", "b"]').split("[expansion]")[1]
@@ -449,7 +450,7 @@ def test_what_is_printed_is_what_is_reported(folder, run, basis):
     assert (
         f"{report['kernel_values']:,} kernel values" in out and f"{report['flash_bytes']:,} bytes, rule nystrom" in out
     )
-    assert "pykernel generate flow.toml" in out and "assumed: 2 inputs: a, b" in out
+    assert "pykernel generate flow.toml" in out and out.startswith(f"data     {ROWS:,} rows; 2 inputs: a, b\n")
     code, out, _ = run(
         "basis", "flow.npy", "-n", "5", "--sigma", "1", "--method", "efvs", "--candidates", "5", "--save", "b.npz"
     )
@@ -614,8 +615,8 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("words.parquet --save b.npz", "no column with numbers"),
         ("flow.parquet --save b.npz --inputs a,c", "has no column 'c'"),
         ("flow.csv --save b.npz --inputs a,c", "names no column 'c'"),
-        ("kinds.csv --save b.npz --inputs a,y", "column 'y' does not hold numbers"),
-        ("words.csv --save b.npz", "no column with numbers"),
+        ("kinds.csv --save b.npz --inputs a,y", "cells are words, at most 5 % may be: correct them, or name another column"),
+        ("words.csv --save b.npz", "no column of different numbers"),
         ("short.csv --save b.npz", "has 1 rows with all inputs"),
         ("nothing.csv --save b.npz", "no such file"),
         ("nothing.npy --save b.npz", "no such file"),
@@ -639,7 +640,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, wh
     pq.write_table(pa.table({"a": [1.0, 2.0, None]}), "null.parquet")
     pq.write_table(pa.table({"a": ["x", "y"]}), "words.parquet")
     Path("words.csv").write_text("a,b\nx,y\nz,w\n")
-    Path("short.csv").write_text("a,b\n1,2\n,3\n")
+    Path("short.csv").write_text("a,b\n1,2\n,3\n4,\n")
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     code, out, err = run("basis", *arguments.split())
     assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and "Traceback" not in err
@@ -665,8 +666,7 @@ def test_help_shows_examples_columns_and_exit_codes(run, command):
 
 
 @pytest.mark.parametrize("source", ["flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"])
-def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
-    monkeypatch.setattr("pykernel.host.samples.BATCH", 64)
+def test_a_table_becomes_an_array(folder, run, source):
     for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
         given = ["--columns", columns] if columns else []
         code, out, err = run(
@@ -678,7 +678,8 @@ def test_a_table_becomes_an_array(folder, run, source, monkeypatch):
         assert found.dtype == precision and np.array_equal(found, expected)
         report = json.loads(out)
         names = (columns or ("a,b,y" if source != "flow.npy" else "0,1,2")).split(",")
-        assert report == {"file": "x.npy", "rows": ROWS, "without": 0, "columns": names, "precision": precision}
+        assert report.pop("data")["inputs"] == names
+        assert report == {"file": "x.npy", "rows": ROWS, "columns": names, "precision": precision}
     assert run("convert", source, "--output", "z.npy")[1].startswith("columns   0: ")
 
 
@@ -686,7 +687,10 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     Path("holes.csv").write_text("a,word,b\n1,x,2\n3,y,\n ,z,4\n5,w,6\n")
     code, out, _ = run("convert", "holes.csv", "--output", "x.npy")
     assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
-    assert "left out  2 rows" in out and "columns   0: a, 1: b" in out
+    assert (
+        "left out, no numbers: word\n         2 rows with a missing input: left out" in out
+        and "columns   0: a, 1: b" in out
+    )
     code, out, _ = run("convert", "holes.csv", "--columns", "a", "--output", "y.npy")
     assert code == 0 and np.array_equal(np.load("y.npy"), [[1], [3], [5]])
 
@@ -699,8 +703,8 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
         ("flow.csv --output a.npy --precision float16", "--precision is float16"),
         ("flow.csv --output a.npy --columns a,c", "names no column 'c'"),
         ("flow.parquet --output a.npy --columns a,c", "has no column 'c'"),
-        ("bad.csv --output a.npy", "line 5001: column 'a' is 'x', not a number"),
-        ("nan.csv --output a.npy", "line of, row 3"),
+        ("bad.csv --output a.npy", "line 5002: column 'a' is 'x', not a number; 300 of 5,300 cells are words"),
+        ("inf.csv --output a.npy", "line of, row 3"),
         ("big.csv --output a.npy", "as float32"),
         ("words.csv --output a.npy", "no column with numbers"),
         ("empty.csv --output a.npy", "no row with all cells"),
@@ -710,8 +714,8 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
 )
 def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):
     Path("there.npy").write_text("mine")
-    Path("bad.csv").write_text("a,b\n" + "1,2\n" * 4999 + "x,2\n")
-    Path("nan.csv").write_text("a,b\n1,2\nnan,2\n")
+    Path("bad.csv").write_text("a,b\n" + "1,2\n" * 5000 + "x,2\n" * 300)
+    Path("inf.csv").write_text("a,b\n1,2\n-inf,2\n")
     Path("big.csv").write_text("a,b\n1,2\n1e300,2\n")
     Path("words.csv").write_text("a,b\nx,y\n")
     Path("empty.csv").write_text("a,b\n1,\n,2\n")

@@ -266,7 +266,10 @@ def test_simulate_for_machines_from_a_file_and_from_a_pipe(run, folder, monkeypa
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "data.csv").read_bytes())))
     code, out, _ = run("simulate", "spec.toml", "-", "--delay", "3", "--json")
-    assert code == 0 and json.loads(out) == report | {"output": None}
+    assert code == 0 and json.loads(out) == report | {
+        "output": None,
+        "data": report["data"] | {"file": "standard input"},
+    }
 
 
 def test_numbers_that_do_not_exist_are_null(run, folder):
@@ -315,18 +318,21 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     left = sum(max(0, (after - gap - 1 - 12) // 4 + 1) for gap, after in itertools.pairwise(gaps))
     code, out, err = run("simulate", "raw.toml", "raw.csv", "--json")
     told = json.loads(out)
-    counts = {"rows": 240, "empty": 1, "no_number": 2, "beyond_max_abs": 19, "steps_without_gaps": 58}
+    counts = {"rows": 240, "missing": 2, "infinite": 1, "beyond_max_abs": 19, "steps_without_gaps": 58}
     assert (code, err) == (0, "") and told["rows"] == left and told["raw_rows"] == counts
     cause = (
         f"{left} of 58 steps are left: the device refuses 19 of 240 raw rows, because a is 2 and [signal] max_abs is 1.5 "
         "(the largest is b with 1e+300); raise that limit or scale the column"
     )
     assert told["warning"].startswith(
-        f"{cause}\nthe device refuses 2 of 240 raw rows, because b is infinite, no number"
+        f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 without a gap\n"
+        "the device refuses 1 of 240 raw rows, because b is infinite; correct"
     )
     code, out, err = run("simulate", "raw.toml", "raw.csv")
     assert code == 0 and err.startswith(f"warning: {cause}\n") and f"raw (nlms): {left} steps of 240 raw rows" in out
-    assert f"1 with an empty cell, 2 without a number, 19 beyond max_abs, of 240 raw rows: {left} of 58 steps" in out
+    assert (
+        f"2 with a missing cell, 1 with an infinite one, 19 beyond max_abs, of 240 raw rows: {left} of 58 steps" in out
+    )
     assert fails(run("fit", "raw.csv", "--signal", "raw.toml", "--output", "f.toml"), f"has the label 'p'; {cause}")
 
     (folder / "tight.toml").write_text(RAW.replace("1.5", "1e-9"))

@@ -215,22 +215,26 @@ def test_what_is_assumed_is_told(folder, fit, run):
     told = "; ".join(report["assumed"])
     for text in (
         "the label is kind, the last column",
-        "2 inputs: a, b, without same (always the same), colour (text, such as 'red')",
-        "left out 1 row without a label and 2 rows with a missing input",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):
         assert text in told
-    assert report["rows"] == 27
+    data = report["data"]
+    assert report["rows"] == 27 and data["rows"] == 30 and data["inputs"] == ["a", "b"]
+    assert [(each["column"], each["why"]) for each in data["left_out"]] == [
+        ("same", "constant"),
+        ("colour", "constant"),
+    ]
+    assert data["missing"] == {"rows": 2, "then": "left out"} and data["unlabelled"] == 1
     report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--output", "odd2.toml")
     assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
     rows[3] = rows[4]
     Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
     report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--output", "odd4.toml")
     told = "; ".join(report["assumed"])
-    assert "left out 2 rows with a missing input; 3 classes, high, low, middle;" in told and "so the model" not in told
+    assert "; 3 classes, high, low, middle;" in told and "so the model" not in told
     code, out, _ = run("fit", "odd.csv", *QUICK, "--output", "odd3.toml")
-    assert code == 0 and out.startswith("assumed: the label is kind")
+    assert code == 0 and out.startswith("data     30 rows; 2 inputs: a, b\n") and "\nassumed: the label is kind" in out
 
 
 def test_for_people(folder, run):
@@ -255,7 +259,7 @@ def test_from_a_pipe(folder, fit, monkeypatch):
     expected, _ = fit("kinds.csv", *QUICK, "--output", "file.toml", "--name", "m")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("kinds.csv").read_bytes())))
     piped, _ = fit("-", *QUICK, "--output", "pipe.toml", "--name", "m")
-    assert piped == expected | {"spec": "pipe.toml"}
+    assert piped == expected | {"spec": "pipe.toml", "data": expected["data"] | {"file": "standard input"}}
     assert Path("pipe.toml").read_bytes() == Path("file.toml").read_bytes()
 
 
@@ -511,7 +515,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--inputs", "a,z"], "names no column 'z'"),
         (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
-        (["kinds.csv", "--label", "a", "--inputs", "y"], "column 'y' does not hold numbers"),
+        (["kinds.csv", "--label", "a", "--inputs", "y"], "90 of 90 cells are words"),
         (["kinds.csv", "--model", "lssvm"], "--model lssvm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
         (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),

@@ -139,7 +139,22 @@ def test_bad_input_is_one_sentence(table: Any, run: Any, model: str, arguments: 
 def test_ctrl_c_in_the_folds_keeps_the_machine(
     table: Any, run: Any, monkeypatch: pytest.MonkeyPatch, model: str, module: Any, file: str
 ) -> None:
-    words = ("fit", f"{file}.csv", "--label", "y", "--sigma", "2", "--ridge", "0.3", "-n", "6", "--model", model, "--cv", "3")
+    words = (
+        "fit",
+        f"{file}.csv",
+        "--label",
+        "y",
+        "--sigma",
+        "2",
+        "--ridge",
+        "0.3",
+        "-n",
+        "6",
+        "--model",
+        model,
+        "--cv",
+        "3",
+    )
     assert run(*words, "-o", "whole.toml", "--name", "m")[0] == 0
 
     def stopped(*given: Any, **options: Any) -> Any:

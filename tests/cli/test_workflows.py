@@ -214,6 +214,7 @@ def test_arrays_are_as_good_as_a_file(text):
     if text is MONITOR:
         y = None
     of_file, of_arrays = pykernel.simulate(spec(), "data.csv"), pykernel.simulate(spec(), (x, y))
+    assert of_file.report.pop("data")["rows"] == of_file.report["rows"] and of_arrays.report.pop("data") is None
     assert same(of_file.report, "") == same(of_arrays.report, "") and repr(of_file) == repr(of_arrays)
     for wrong, says in (((x[:, :1], y), "x has the shape"), ((x, None if y is not None else x[:, 0]), "label")):
         with pytest.raises(UserError, match=says):

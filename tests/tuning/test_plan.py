@@ -18,6 +18,7 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
+from pykernel.telling import data_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -70,8 +71,10 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     trials = "10" if exhaustive else "5"
     words = ["plan", "data.csv", "--label", "y", "--jobs", "1", "--trials", trials]
     code, out, err = run(*words, "--json")
-    assert code == 0 and "without row (a time), mode (text, such as 'on')" in err, err
+    assert code == 0, err
     found, spec = json.loads(out), load_spec("pykernel-plan/planned.toml")
+    left = {each["column"]: each["why"] for each in found["data"]["left_out"]}
+    assert left == {"row": "counts", "mode": "constant"} and found["data"]["label"] == "y"
     winner = found["winner"]
     told = winner["learning"] or winner["frozen"]
     assert spec.learning.rule == winner["rule"] and found["trials"] == int(trials) and found["judged_rows"] == 78
@@ -609,8 +612,10 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
     lines = "".join(f"5;on;1:{i};{i};0;{i % 7};{i % 3},5;{i * 30}\n" for i in range(10, 50))
     found = inferred(header + lines, label="y")
     assert found.content["input"]["columns"] == ["a", "b"] and found.content["label"] == {"column": "y"}
-    reasons = "v (always the same), kind (text, such as 'on'), Uhrzeit (a time, such as '1:10'), id (a time)"
-    assert f"without {reasons}" in found.assumed and "label y" in found.assumed
+    why = {each["column"]: each["why"] for each in found.data["left_out"]}
+    assert (
+        why == {"v": "constant", "kind": "constant", "Uhrzeit": "time", "id": "counts"} and "label y" in found.assumed
+    )
     assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").content["input"]["columns"] == ["b"]
     assert np.isnan(inferred("a,b,y\n1,2,3.5\n2,1,\n4,2,5\n", label="y").y[1])
@@ -622,9 +627,9 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
 def test_many_inputs_are_told_in_part_and_gaps_are_counted():
     header = ",".join([*(f"c{i}" for i in range(20)), "y"])
     rows = "".join(",".join(str(i * j % 7) for j in range(1, 22)) + "\n" for i in range(30))
-    assumed = inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").assumed
-    assert assumed[0].startswith("inputs c0, c1, ") and assumed[0].count("c") <= 8
-    assert any("1 row with a missing input" in each for each in assumed)
+    told = data_told(inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").data)
+    assert told[0].startswith("data     31 rows; 20 inputs: c0, c1, ") and told[0].endswith(" and 14 others")
+    assert told[-1] == "         1 row with a missing input: neither predicted nor learned"
 
 
 def test_a_label_of_words_is_a_class():
@@ -639,7 +644,7 @@ def test_a_label_of_words_is_a_class():
         ("a,y\n1,2\n", ["b"], None, "names no column 'b'"),
         ("a,y\n1,2\n", [], "", "the label's column is '', and no column has that name; give one of a, y"),
         ("a,y\n1,2\n", ["a", "y"], "y", "column 'y' is the label; leave it out of inputs"),
-        ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' does not hold numbers"),
+        ("a,k,y\n1,on,2\n", ["k"], "y", "column 'k' is 'on', not a number"),
         ("a,y\n1,on\n2,on\n", [], "y", "the label 'y' has one class, on"),
         ("a,y\n1,5\n2,\n3,5\n", [], "y", "the label 'y' is always 5"),
         ("a,y\n1,\n2,\n", [], "y", "the label 'y' is empty in all rows"),
@@ -710,11 +715,11 @@ def test_a_promise_is_kept_though_the_best_of_many_is_chosen():
     rng, held, naive = np.random.default_rng(1), 0, 0
     for _ in range(40):
         models = [Losses.of(rng.exponential(size=60), np.ones(60, bool), False) for _ in range(200)]
-        told = promise(nested(models, range(200)))
+        told = promise(nested(models, [1] * 200))
         held += abs(told["error"] - 1.0) <= told["within"]
         best = min(models, key=lambda model: model.error)
         naive += abs(best.error - 1.0) <= best.within
-    assert held >= 36 and naive <= 20
+    assert held >= 33 and naive <= 12
 
 
 def test_what_does_not_fit_is_not_chosen_and_each_kind_has_its_best():

@@ -398,8 +398,8 @@ def test_a_missing_input_is_not_taken_for_one_that_is_too_large(folder, run):
     lines[7], lines[9] = lines[7][lines[7].index(",") :], lines[9][lines[9].index(",") :]
     Path("gaps.csv").write_text("\n".join(lines) + "\n")
     quick = ["--rule", "klms", "--technique", "nt", "--n-max", "4", "--rounds", "0", "--target", "none", "--jobs", "1"]
-    code, _, err = run("sweep", "spec.toml", "gaps.csv", *quick)
-    assert code == 0 and "skipped  2 rows with an empty input" in err and "max_abs" not in err
+    code, out, err = run("sweep", "spec.toml", "gaps.csv", *quick)
+    assert code == 0 and "data     2 rows with a missing input: neither predicted" in out and "max_abs" not in err
     lines[11] = "1e30" + lines[11][lines[11].index(",") :]
     Path("gaps.csv").write_text("\n".join(lines) + "\n")
     code, _, err = run("sweep", "spec.toml", "gaps.csv", *quick, "-o", "other")

@@ -23,7 +23,7 @@ from pykernel.cli.options import (
 )
 from pykernel.cli.output import Printing, print_next, print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
-from pykernel.telling import number, rate
+from pykernel.telling import assumed_told, number, rate
 from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
 
 
@@ -167,7 +167,7 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 def print_basis(report: Mapping[str, Any]) -> None:
     if report["assumed"]:
-        show(f"assumed: {'; '.join(report['assumed'])}", "")
+        show(*assumed_told(report["assumed"]), "")
     n, limit = report["vectors"], report["limit"]
     how = "left out" if report["exact"] else "left out, estimated"
     rows = []

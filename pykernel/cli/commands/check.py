@@ -61,9 +61,10 @@ def check(
     from pykernel.workflows.check import check as run
 
     spec = read_spec(spec_file, trust)
-    found = run(spec, target=target, board=board, **given, watch=output.Printing(as_json))
+    watch = output.Printing(as_json)
+    found = run(spec, target=target, board=board, **given, watch=watch)
     if as_json:
-        output.print_json(found.report)
+        output.print_json(found.report | ({} if watch.read is None else {"data": watch.read}))
     else:
         shown = output.print_board if board else output.print_targets if target else output.print_check
         shown(found.rows)

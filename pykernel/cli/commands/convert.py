@@ -13,22 +13,29 @@ from pykernel.workflows.given import words
 
 @command(
     data=argument("DATA", "A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input."),
-    out=option("--output", "-o", value="NPY", text="The file to write.", kind=Path, default=...),
+    out=option("--output", "-o", value="FILE", text="The .npy or .csv file to write.", kind=Path, default=...),
     columns=option("--columns", value="A,B", text="Which columns, in this order.", without="all with numbers"),
-    precision=option("--precision", value="TYPE", text="Of the numbers: float32 or float64.", default="float32"),
-    force=option("--force", text="Overwrite NPY.", kind=bool, default=False),
+    label=option("--label", value="Y", text="For .csv: a column that stays as it is, as the last."),
+    precision=option("--precision", value="TYPE", text="Of .npy: float32 or float64.", default="float32"),
+    force=option("--force", text="Overwrite FILE.", kind=bool, default=False),
     as_json=JSON,
 )
-def convert(data: str, out: Path, columns: str | None, precision: str, force: bool, as_json: bool) -> None:
-    """Write a table as .npy, so that any row can be read directly.
+def convert(
+    data: str, out: Path, columns: str | None, label: str | None, precision: str, force: bool, as_json: bool
+) -> None:
+    """Write a table as .npy, or as a .csv table of numbers alone.
 
-    Convert a large CSV file, or a Parquet file with large row groups, before pykernel basis. The table may be larger
-    than memory. The file is read once. Rows of a CSV file with an empty cell are left out and counted. Other files with
-    empty cells are refused.
+    Of .npy any row can be read directly: convert a large CSV file, or a Parquet file with large row groups, before pykernel
+    basis. The table may be larger than memory. The file is read once. Rows of a CSV file with a missing cell are left out
+    and counted. Other files with missing cells are refused.
 
         pykernel convert year.csv --output year.npy
+        pykernel convert year.csv --label flow --output ready.csv
 
-    Columns: the command prints their names and their positions in the new file.
+    In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
+    phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out.
+
+    Columns: the command prints their names and, of .npy, their positions in the new file.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
@@ -37,19 +44,31 @@ def convert(data: str, out: Path, columns: str | None, precision: str, force: bo
         raise UserError(f"--precision is {precision}; it must be float32 or float64")
     import numpy as np
 
-    from pykernel.cli.work.convert import convert_csv, convert_table
+    from pykernel.cli.work.convert import convert_csv, convert_table, prepare_table
     from pykernel.rows import TEXTS
 
-    kind = np.dtype(precision)
-    converting = convert_csv if data == "-" or Path(data).suffix.lower() in TEXTS else convert_table
-    names, rows, without = converting(data, out, words(columns), kind, as_json)
+    kind, text = np.dtype(precision), data == "-" or Path(data).suffix.lower() in TEXTS
+    if out.suffix.lower() == ".csv":
+        if not text:
+            raise UserError(f"{data}: is no table of text; only these become a .csv file: give --output with .npy")
+        read, made = prepare_table(data, out, words(columns), label, as_json)
+        if as_json:
+            output.print_json({"file": str(out), "rows": read["rows"], "made": made, "data": read})
+            return
+        output.show_facts(
+            *(("made", f"of {each}: {', '.join(new)}") for each, new in made.items()),
+            ("file", f"{out}, {read['rows']:,} rows; the device must compute the same inputs"),
+        )
+        return
+    if label is not None:
+        raise UserError(f"--label is for a .csv file, and {out} is none; leave it out")
+    read, rows = (convert_csv if text else convert_table)(data, out, words(columns), kind, as_json)
+    names = read["inputs"]
     if as_json:
-        report = {"file": str(out), "rows": rows, "without": without, "columns": names}
-        output.print_json(report | {"precision": precision})
+        output.print_json({"file": str(out), "rows": rows, "columns": names, "precision": precision, "data": read})
         return
     size = rows * len(names) * kind.itemsize + 128
     output.show_facts(
-        ("left out", f"{without:,} rows with an empty cell" if without else ""),
         ("columns", ", ".join(f"{j}: {each}" for j, each in enumerate(names))),
         ("file", f"{out}, {rows:,} rows of {precision}, {size:,} bytes"),
     )

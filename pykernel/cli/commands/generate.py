@@ -54,10 +54,12 @@ def generate(
     from pykernel.workflows.generate import generate as run
 
     spec = read_spec(spec_file, trust)
-    made = run(spec, out, start=start, force=force, with_check=with_check, watch=output.Printing(as_json))
+    watch = output.Printing(as_json)
+    made = run(spec, out, start=start, force=force, with_check=with_check, watch=watch)
     if as_json:
         files = [str(file) for file in made.files]
-        output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures})
+        started = {"data": watch.read} if start is not None else {}
+        output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures} | started)
         return
     output.print_sizes(made.figures)
     for file in made.files:

@@ -90,6 +90,7 @@ def import_model(
     if out.exists() and not force:
         raise UserError(f"{out}: is there already; give another file, or --force to replace it")
     spec, report = run_import(model, out, state=state, data=data, **given)
+    output.Printing(as_json).data(report.get("data"))
     failed = data is not None and not report["check"]["ok"]
     if not failed:
         write_file(out, spec.to_toml())

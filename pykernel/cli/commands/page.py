@@ -31,17 +31,20 @@ def page(spec_file: Path, data: str, out: Path, force: bool, trust: bool, as_jso
     """
     from pykernel.gen.check import as_taken
     from pykernel.host.samples import read_rows
+    from pykernel.rows.columns import Columns
     from pykernel.targets.page import make_page
 
     spec = read_spec(spec_file, trust)
     need_free(out, data, force)
-    with output.Printing(as_json).progress() as show:
+    watch, seen = output.Printing(as_json), Columns()
+    with watch.progress() as show:
         show(0, "reading")
-        x, y = as_taken(spec, *read_rows(spec, data))
+        x, y = as_taken(spec, *read_rows(spec, data, seen))
+        watch.data(seen.report())
         show(0.1, "compiling and simulating")
         text = make_page(spec, x, y)
     write_file(out, text)
     if as_json:
-        output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode())})
+        output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode()), "data": watch.read})
     else:
         output.show(f"{out}: {len(x):,} rows, {len(text.encode()):,} bytes; open it in a browser")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import counted, gaps_told, missing_told, number, rate, skipped, unit_of, verdict
+from pykernel.telling import counted, gaps_told, missing_told, number, rate, unit_of, verdict
 
 
 @command(
@@ -147,8 +147,6 @@ def print_statuses(report: Mapping[str, Any]) -> None:
     elif report["missing"] and report["missing"]["by"] != "refuse":
         if report["missing"]["inputs"]:
             show(f"missing  {missing_told(report['missing'])}", "")
-    elif report["empty_inputs"]:
-        show(f"skipped  {skipped(report['empty_inputs'], report['missing'] is not None)}", "")
 
 
 def print_training(report: Mapping[str, Any]) -> None:

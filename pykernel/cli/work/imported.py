@@ -14,7 +14,6 @@ import numpy as np
 from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.gen.project import build
-from pykernel.host.samples import read_cells, read_numbers
 from pykernel.importers.importing import (
     compare,
     compare_smaller,
@@ -26,6 +25,8 @@ from pykernel.importers.importing import (
     told_of_file,
 )
 from pykernel.parallel import working
+from pykernel.rows.columns import Columns
+from pykernel.rows.text import read_cells
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET
@@ -73,7 +74,8 @@ def run_import(
             )
     names = _all_words(inputs)
     rows = _rows_needed(machine, vectors)
-    x = None if data is None else _first_rows(data, machine.columns if names is None else names, rows)
+    read: dict[str, Any] = {}
+    x = None if data is None else _first_rows(data, machine.columns if names is None else names, rows, read)
     how = (prefix(out) if name is None else name, precision, max_abs, names, _all_words(classes), distance)
     with told_of_file(model):
         seen = None if x is None else inputs_of(machine, x)
@@ -89,6 +91,8 @@ def run_import(
     spec, told = spec_of_file(model, machine, *how, ranges)
     told += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"model": str(model)} | _contents(spec, machine) | {"spec": str(out), "notes": list(dict.fromkeys(told))}
+    if data is not None:
+        report["data"] = read
     if found is not None:
         report["smaller"] = _lost(found, before)
         if seen is not None:
@@ -138,13 +142,17 @@ def _rows_needed(machine: Machine, vectors: int | None) -> int:
     return RAW if vectors is not None else raw_samples_needed(signal) + min((CHECKED - 1) * signal.step, RAW)
 
 
-def _first_rows(data: str, columns: Sequence[str] | None, rows: int) -> np.ndarray:
-    """The inputs, or the raw samples, of the first rows of a table, (rows, DIM)."""
+def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[str, Any]) -> np.ndarray:
+    """The inputs, or the raw samples, of the first rows of a table, (rows, DIM).  read: receives what was read."""
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
     with opened(data, QUIET) as (name, file, _):
-        cells = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows)))
-        return read_numbers(cells.rows, cells.lines, name, columns, 0)
+        cells, seen = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows))), Columns()
+        seen.begin(name, columns)
+        x = seen.read(cells.rows, cells.lines)
+        seen.end()
+    read |= seen.report()
+    return x
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:

@@ -1,0 +1,247 @@
+"""What the cells of a table's columns are: numbers, missing values, or words; and how they become numbers.
+
+Every command that reads a table of text reads its numbers here, so that one file is read alike, or is refused with the
+same sentence, wherever it is given.
+
+- A cell is missing if it is empty, or one of the words in ``MISSING``.
+- A column holds numbers if at least 95 % of its other cells are numbers.  The few words among them, such as a logger's
+  "error", are missing values, too; they are counted.
+- A number in another notation, such as "1,234.5" or "3.2 mm", is no missing value: it is refused with its line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.rows.text import is_number, shown_cell
+
+NUMBERS = 0.95
+"""The least part of numbers among the cells that are not missing, for a column that holds numbers."""
+MISSING = frozenset(
+    ". - -- --- ? n/a na n.a. #n/a #na <na> nan nat nil none null missing #value! #ref! #div/0! #num! #name?".split()
+)
+"""Words for a missing number, in lower case."""
+NO_CLASS = MISSING - {".", "-", "--", "---", "nil", "none", "missing"}
+"""Words for a missing class.  "none" may be a class: a machine without a fault."""
+UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w°%/²³^.·*-]{0,11}", re.IGNORECASE)
+"""A number with its unit."""
+
+NINES = [sign * float("9" * (n + more)) / 10**more for sign in (1, -1) for more in range(3) for n in range(2, 9)]
+POWERS = [sign * 10.0**n for sign in (1, -1) for n in range(10, 39)]
+LIMITS = [127, -127, -128, 255, 8190, 8191, 32767, -32767, -32768, 65535, 2**31 - 1, -(2**31), 2**32 - 1]
+LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.float32, np.float64)]
+SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
+"""Numbers that loggers and databases write where there is no number."""
+FAR = 2.0
+"""A sentinel lies further from all other numbers of its column than this many times their range."""
+
+
+class Column:
+    """Counts of a column's cells, which are read batch by batch.
+
+    named: whether the user or a spec says that it holds numbers; a cell in another notation is then refused at once.
+    label: whether it is a label, which could be classes.
+    """
+
+    def __init__(self, table: str, name: str, named: bool = True, label: bool = False) -> None:
+        self.table, self.name, self.named, self.label = table, name, named, label
+        self.cells = self.numbers = self.words = self.infinite = 0
+        self.others = 0  # cells that are neither empty nor numbers
+        self.first: tuple[str, int] | None = None  # the first cell that is no number, and its line
+        self.word: tuple[str, int] | None = None  # the first that is neither a number nor missing
+        self.noted: tuple[str, int] | None = None  # the first number in another notation
+        self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
+        self.sentinels: dict[float, int] = {}
+
+    @property
+    def holds_numbers(self) -> bool:
+        return self.numbers > 0 and self.words <= (1 - NUMBERS) * (self.numbers + self.words)
+
+    def read(self, cells: Sequence[str], lines: Sequence[int]) -> np.ndarray:
+        """The next cells as numbers, NaN where they are missing.
+
+        An input that nobody named is given up where words are too many, even if all other cells were numbers.
+        """
+        try:
+            values = np.array(list(map(float, cells)))
+        except ValueError:
+            values = None
+        if values is None or np.isnan(values).any():
+            most = math.inf if self.named or self.label else (1 - NUMBERS) * len(cells)
+            values = np.full(len(cells), math.nan)
+            for i, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+                values[i] = self._value(cell, line)
+                if self.words > most:
+                    break
+        self.infinite += int(np.isinf(values).sum())
+        finite = values[np.isfinite(values)]
+        if len(finite):
+            self.take(finite, float(finite.min()), float(finite.max()))
+        self.cells += len(cells)
+        return values
+
+    def take(self, values: np.ndarray, low: float, high: float) -> None:
+        """Count finite numbers.  low, high: the smallest and the largest."""
+        self.numbers += len(values)
+        while low in SENTINELS or high in SENTINELS:
+            for end in {low, high} & SENTINELS:
+                self.sentinels[end] = self.sentinels.get(end, 0) + int((values == end).sum())
+                values = values[values != end]
+            if not len(values):
+                return
+            low, high = float(values.min()), float(values.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def far(self) -> dict[float, int]:
+        """Sentinels that are repeated, and lie far from all other numbers; how often each is there."""
+        most = FAR * (self.high - self.low)
+        if not most > 0:
+            return {}
+        return {
+            value: count
+            for value, count in sorted(self.sentinels.items())
+            if count > 1 and (self.low - value > most or value - self.high > most)
+        }
+
+    def count_other(self, cell: str, line: int) -> None:
+        """Count a cell that is no number, or no class."""
+        self.others += 1
+        self.first = self.first or (cell, line)
+
+    def _value(self, cell: str, line: int) -> float:
+        text = cell.strip()
+        if not text:
+            return math.nan
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isnan(value):
+            return value
+        self.count_other(text, line)
+        if text.lower().lstrip("+-") in MISSING or text.lower() in MISSING:
+            return value
+        self.words += 1
+        self.word = self.word or (text, line)
+        if other_notation(text) and self.noted is None:
+            self.noted = text, line
+            if self.named:
+                self.refuse_notation()
+        return value
+
+    def refuse_notation(self) -> None:
+        """Raises UserError if a cell is a number in another notation."""
+        if self.noted is not None:
+            raise UserError(f"{self._told(*self.noted)}; {other_notation(self.noted[0])}")
+
+    def need_numbers(self) -> None:
+        """Raises UserError if the column holds words."""
+        if not self.words or self.holds_numbers:
+            return
+        assert self.word is not None
+        count, of = self.words, self.words + self.numbers
+        remedy = "correct the cell, or leave it empty"
+        if count > 1:
+            allowed = f"at most {100 * (1 - NUMBERS):.0f} % may be"
+            remedy = f"{count:,} of {of:,} cells are words, {allowed}: correct them, or name another column"
+        if self.label:
+            remedy += f"; if these are classes, add classes = [{shown_cell(self.word[0])}, ...] to [label]"
+        raise UserError(f"{self._told(*self.word)}; {remedy}")
+
+    def _told(self, cell: str, line: int) -> str:
+        return f"{self.table}, line {line}: column {shown_cell(self.name)} is {shown_cell(cell)}, not a number"
+
+
+def other_notation(cell: str) -> str:
+    """What is to be done with a number in another notation; "" if it is none."""
+    if "," in cell and is_number(cell.replace(",", ".")):
+        return "write a point before the decimals, or separate the cells by semicolons or tabs"
+    if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
+        return "write the number without a separator of thousands"
+    return "write the number without its unit" if UNIT.fullmatch(cell) else ""
+
+
+class Columns:
+    """The columns of numbers of one table, and what was found in them."""
+
+    def __init__(self) -> None:
+        self.table, self.columns, self.rows = "", dict[str, Column](), 0
+        self.classes: Column | None = None
+        self._order: list[str] = []
+
+    def begin(self, table: str, names: Sequence[str], labels: Sequence[str] = (), classes: bool = False) -> None:
+        """names: of all columns of numbers.  labels: of the labels.  classes: whether the only label has classes."""
+        self.table, self._order = table, list(names)
+        self.columns = {name: Column(table, name, label=name in labels) for name in names}
+        self.classes = Column(table, labels[0], label=True) if classes else None
+
+    def read(self, cells: Sequence[Sequence[str]], lines: Sequence[int]) -> np.ndarray:
+        """The next rows as numbers, (rows, columns), NaN where they are missing.  Raises UserError."""
+        self.rows += len(cells)
+        columns = [self.columns[name] for name in self._order]
+        try:
+            table = np.array(cells, np.float64)
+        except ValueError:
+            return np.column_stack([column.read([row[j] for row in cells], lines) for j, column in enumerate(columns)])
+        if not columns:
+            return table
+        lows, highs = table.min(axis=0).tolist(), table.max(axis=0).tolist()
+        for j, (column, low, high) in enumerate(zip(columns, lows, highs, strict=True)):
+            if math.isfinite(low) and math.isfinite(high):
+                column.cells += len(cells)
+                column.take(table[:, j], low, high)
+            else:
+                column.read([row[j] for row in cells], lines)
+        return table
+
+    def end(self) -> None:
+        """All rows were read.  Raises UserError if a column holds words."""
+        for column in self.columns.values():
+            column.need_numbers()
+
+    def report(self, **more: Any) -> dict[str, Any]:
+        """What was read, as plain values; ``pykernel.telling.data_told`` makes sentences of it.
+
+        more: what the caller knows in place of what is said here.
+        """
+        every = [*self.columns.values(), *([self.classes] if self.classes is not None else [])]
+        return {
+            "file": self.table,
+            "rows": self.rows,
+            "chosen": False,
+            "inputs": [name for name, column in self.columns.items() if not column.label],
+            "label": next((column.name for column in every if column.label), None),
+            "left_out": [],
+            "no_numbers": [
+                {
+                    "column": column.name,
+                    "cells": column.others,
+                    "of": column.cells,
+                    "such_as": column.first[0][:40],
+                    "line": column.first[1],
+                    "kind": "class" if column is self.classes else "number",
+                }
+                for column in every
+                if column.first is not None
+            ],
+            "infinite": [{"column": column.name, "cells": column.infinite} for column in every if column.infinite],
+            "sentinels": [
+                {
+                    "column": column.name,
+                    "value": value,
+                    "cells": count,
+                    "others": [column.low, column.high],
+                    "then": "read",
+                }
+                for column in every
+                for value, count in column.far().items()
+            ],
+            "missing": None,
+            "unlabelled": 0,
+        } | more

@@ -1,0 +1,293 @@
+"""Tables as newcomers have them: every command reads one alike, tells the same about it, or refuses it with one sentence."""
+
+import io
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykernel.errors import UserError
+from pykernel.host.samples import samples_of
+from pykernel.rows.columns import MISSING, Column, Columns
+from pykernel.spec.model import make_spec
+from pykernel.telling import data_told
+from pykernel.tuning.samples import look, read
+from pykernel.tuning.tables import infer, read_table
+
+SPEC = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}})
+
+
+def column(cells, **options):
+    found = Column("t.csv", "a", **options)
+    return found, found.read(cells, range(2, 2 + len(cells)))
+
+
+def test_words_among_numbers_are_missing_and_a_column_of_words_is_none():
+    few, values = column(["1.5", " n/a ", "", "error", "nan", *map(str, range(19))])
+    assert few.holds_numbers and np.isnan(values[1:5]).all() and values[0] == 1.5 and values[-1] == 18
+    assert (few.cells, few.numbers, few.words, few.others, few.first) == (24, 20, 1, 3, ("n/a", 3))
+    few.need_numbers()
+    many, _ = column(["1.5", "error", "off", *map(str, range(20))])
+    assert not many.holds_numbers
+    with pytest.raises(UserError, match=r"t.csv, line 3: column 'a' is 'error', not a number; 2 of 23 cells are words"):
+        many.need_numbers()
+    gaps, _ = column(
+        ["N/A", "-", "NULL", "?", "2"]
+    )  # however many they are, words for a missing value stand for nothing else
+    assert gaps.holds_numbers and gaps.others == 4
+    assert not column(["", "n/a"])[0].holds_numbers
+    infinite, values = column(["1", "-inf", "2"])
+    assert infinite.infinite == 1 and values[1] == -np.inf and infinite.others == 0
+
+
+@pytest.mark.parametrize(
+    "cell, remedy",
+    [
+        ("1,234.5", "without a separator of thousands"),
+        ("1'234", "without a separator of thousands"),
+        ("2,5", "write a point before the decimals"),
+        ("3.2 mm", "without its unit"),
+        ("21.5°C", "without its unit"),
+        ("40%", "without its unit"),
+    ],
+)
+def test_a_number_in_another_notation_is_never_taken_for_a_missing_value(cell, remedy):
+    cells = [*map(str, range(99)), cell]
+    with pytest.raises(UserError, match=f"line 101: column 'a' is .*{remedy}"):
+        column(cells)
+    found, _ = column(cells, named=False)
+    assert found.holds_numbers
+    with pytest.raises(UserError, match=remedy):
+        found.refuse_notation()
+
+
+@pytest.mark.parametrize(
+    "values, told",
+    [
+        ([*range(50), -9999, -9999], {-9999: 2}),
+        ([*range(50), -9999, 65535, -9999, 65535, -9999], {-9999: 3, 65535: 2}),
+        ([3.5, 4.5, -1e20, -1e20], {-1e20: 2}),
+        ([980, 1040, 999, 999, 999], {}),  # within the others
+        ([*range(0, 60_000, 1000), 65535, 65535], {}),  # a sensor at its limit, near the others
+        ([*range(50), -9999], {}),  # once: it may be real
+        ([0, 1, 0, 500, 500, 500], {}),  # no number that stands for nothing by custom
+        ([7, 7, 7, -9999, -9999], {}),
+    ],
+)
+@pytest.mark.parametrize("size", [2, 100])
+def test_sentinels_are_named_and_numbers_that_may_be_honest_are_not(values, told, size):
+    seen, cells = Columns(), [(repr(float(value)),) for value in values]
+    seen.begin("t.csv", ["a"])
+    for some in itertools.batched(cells, size) if hasattr(itertools, "batched") else [cells]:
+        table = seen.read(list(some), list(range(len(some))))
+        assert np.isfinite(table).all()  # told, and not changed
+    assert {each["value"]: each["cells"] for each in seen.report()["sentinels"]} == told
+
+
+def test_sentinels_in_an_array_are_named_too(tmp_path):
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    x[::50, 1] = -9999
+    np.save(tmp_path / "x.npy", x)
+    samples = read(str(tmp_path / "x.npy"), (), None, (), False)
+    look(samples)
+    (found,) = samples.data["sentinels"]
+    assert (found["column"], found["value"], found["cells"]) == ("1", -9999, 10)
+    assert (samples.rows.take(np.arange(500)) == x).all()
+
+
+def all_readings(text):
+    """What each command reads of a table: (x, y) with NaN where a value is missing, and what it tells; or its sentence."""
+
+    def streamed():
+        seen = Columns()
+        batches = list(samples_of(SPEC, io.BytesIO(text), "t.csv", 3, seen))
+        return np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), seen.report()
+
+    def planned():
+        table = infer(io.BytesIO(text), "t.csv", ["a", "b"], "y")
+        return table.x, table.y, table.data
+
+    def trained():
+        table = read_table(io.BytesIO(text), "t.csv", ["a", "b"], "y", (), "ls-svm")
+        return table.x, table.y, table.data
+
+    def chosen():
+        Path("t.csv").write_bytes(text)
+        table = read("t.csv", ["a", "b"], "y", (), False)
+        return table.rows.x, table.y, table.data
+
+    found = []
+    for command in (streamed, planned, trained, chosen):
+        try:
+            found.append(command())
+        except UserError as error:
+            assert "\n" not in str(error) and len(str(error)) < 400 and "t.csv" in str(error)
+            found.append(str(error))
+    return found
+
+
+CELLS = st.one_of(
+    st.floats(-100, 100).map(repr),
+    st.sampled_from(
+        [
+            "",
+            " ",
+            "n/a",
+            "-9999",
+            "inf",
+            "nan",
+            "oops",
+            "1,5",
+            "3 mm",
+            '"',
+            '"x',
+            "\0",
+            "\ufeff",
+            "7,8",
+            "é",
+            "1_0",
+            "1e999",
+        ]
+    ),
+    st.text(max_size=3),
+)
+
+
+@given(st.data())
+def test_a_dirty_table_is_read_alike_by_every_command_or_refused_with_one_sentence(tmp_path_factory, data):
+    rows = data.draw(st.integers(22, 30))
+    numbers = np.random.default_rng(rows).uniform(-5, 5, (rows, 3)).round(3)
+    cells = numbers.astype(str).tolist()
+    dirty = data.draw(st.integers(0, 3))
+    for _ in range(dirty):
+        row, at = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, 2))
+        cells[row][at] = data.draw(CELLS)
+    lines = [",".join(row) for row in cells]
+    if data.draw(st.integers(0, 4)) == 0:
+        lines[data.draw(st.integers(0, rows - 1))] += data.draw(st.sampled_from([",", ",1", '"', "\r"]))
+    head = data.draw(st.sampled_from(["a,b,y"] * 6 + ["\ufeffa,b,y", "a,a,y", "a,c,y", "A,b,y", ' a ,"b",y']))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.getbasetemp())
+        found = all_readings("\n".join([head, *lines, ""]).encode("utf-8", "surrogatepass"))
+    refused = [each for each in found if isinstance(each, str)]
+    if refused:
+        assert len(refused) == len(found), refused
+        if dirty < 2:  # of several faults, one command may meet another first
+            assert len({each.partition(";")[0] for each in refused}) == 1, refused
+        return
+    x, y, told = found[0]
+    whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    np.testing.assert_array_equal(found[1][0], x)
+    np.testing.assert_array_equal(found[1][1], y)
+    for each in found[2:]:
+        np.testing.assert_array_equal(each[0], x[whole])
+        np.testing.assert_array_equal(each[1], y[whole])
+    for key in ("rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
+        assert all(each[2][key] == told[key] for each in found), key
+
+
+def newcomer(path):
+    rng = np.random.default_rng(3)
+    rows = []
+    for i in range(200):
+        flow, heat, valve = rng.uniform(1, 5), rng.uniform(5, 25), ("closed", "half", "open")[i % 3]
+        y = flow + np.sin(heat) + (valve == "open")
+        flow_cell = "n/a" if i in (7, 90) else f"{flow:.3f}"
+        heat_cell = "-9999" if i % 50 == 1 else f"{heat:.2f}"
+        rows.append(f"2024-01-{1 + i // 24:02} {i % 24:02}:00,B12,{flow_cell},{heat_cell},{valve},{y:.3f}")
+    path.write_text("\n".join(["time,site,flow,heat,valve,y", *rows, ""]))
+
+
+def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_offer(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    newcomer(Path("river.csv"))
+    Path("m.toml").write_text(
+        'name = "m"\n[input]\ncolumns = ["flow", "heat"]\n[label]\ncolumn = "y"\n[kernel]\nsigma = 1.0\n[reduction]\nn_max = 4\n'
+    )
+    fit = [
+        "fit",
+        "river.csv",
+        "--sigma",
+        "1",
+        "--ridge",
+        "0.1",
+        "--model",
+        "krr",
+        "--n-max",
+        "5",
+        "--force",
+        "--output",
+        "f.toml",
+    ]
+    basis = [
+        "basis",
+        "river.csv",
+        "--label",
+        "y",
+        "-n",
+        "4",
+        "--sigma",
+        "1",
+        "--ridge",
+        "0.1",
+        "--force",
+        "--output",
+        "b.toml",
+    ]
+    told = {}
+    for words in (["simulate", "m.toml", "river.csv"], fit, basis):
+        code, out, err = run(*words, "--json")
+        assert code == 0, err
+        told[words[0]] = json.loads(out)["data"]
+    assert len({tuple(each) for each in told.values()}) == 1  # one shape
+    for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
+        assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
+    assert told["fit"]["no_numbers"] == [
+        {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
+    ]
+    lines = data_told(told["fit"])
+    assert all(len(line) < 120 for line in lines)
+    text = " ".join(" ".join(line.removeprefix("data").strip() for line in lines).split())
+    for sentence in (
+        "200 rows; 2 inputs: flow, heat left out, always the same: site",
+        "left out, dates or times: time (such as '2024-01-01 00:00')",
+        "left out, words: valve (closed, half, open)",
+        "2 of 200 cells of flow are no numbers, such as 'n/a' (line 9); treated as missing",
+        "4 cells of heat are -9999, far from all others (",
+        "2 rows with a missing input: left out",
+        "for each word of valve; phases of day and week for time; empty cells for -9999: "
+        "pykernel convert river.csv --label y --output ready.csv",
+    ):
+        assert sentence in text, (sentence, text)
+    code, out, _ = run(*lines[-1].split()[1:])
+    assert code == 0 and "pykernel convert" not in out and "empty cells there" in out
+    ready = np.genfromtxt("ready.csv", delimiter=",", names=True)
+    assert ready.dtype.names == (
+        "time_day_sin", "time_day_cos", "time_week_sin", "time_week_cos", "flow", "heat", "valve_closed", "valve_half",
+        "valve_open", "y",
+    )  # fmt: skip
+    assert np.isnan(ready["flow"]).sum() == 2 and np.isnan(ready["heat"]).sum() == 4
+    assert ready["valve_open"].tolist() == [float(i % 3 == 2) for i in range(200)]
+    np.testing.assert_allclose(ready["time_day_sin"], np.sin(2 * np.pi * (np.arange(200) % 24) / 24), atol=1e-6)
+    # 1 January 2024 was a Monday
+    np.testing.assert_allclose(ready["time_week_cos"], np.cos(2 * np.pi * np.arange(200) / 168), atol=1e-6)
+
+
+def test_many_columns_that_are_left_out_are_counted():
+    head = ",".join([*(f"w{i}" for i in range(20)), "a", "y"])
+    rows = "".join(",".join([*[f"word{i % 40}"] * 20, str(i * i % 17), str(i)]) + "\n" for i in range(80))
+    table = infer(io.BytesIO(f"{head}\n{rows}".encode()), "t.csv", (), "y")
+    (line,) = (line for line in data_told(table.data) if "left out" in line)
+    assert "left out, words: w0 (such as 'word0'), w1 (" in line and "and 14 others" in " ".join(data_told(table.data))
+    assert len(table.data["left_out"]) == 20
+
+
+def test_words_for_missing_are_no_numbers_and_in_lower_case():
+    for word in MISSING - {"nan"}:
+        with pytest.raises(ValueError):
+            float(word)
+        assert word == word.lower().strip()
