@@ -58,7 +58,7 @@ from pykernel.telling import (
     labels=option(
         "--labels",
         value="WHEN",
-        text="always or never: does the device get the label after each answer?",
+        text="always or never: do true labels follow?",
         without="both",
     ),
     ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="the target's; 16k"),
@@ -68,10 +68,10 @@ from pykernel.telling import (
         "--cycles", value="N", text="The same in cycles, for a CPU whose cycles are known.", without="any", rare=True
     ),
     target=option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
-    no_limits=option("--no-limits", text="Models of any size.", kind=bool, default=False),
+    no_limits=option("--no-limits", text="Models of any size.", kind=bool, default=False, rare=True),
     time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
     trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
-    seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0),
+    seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0, rare=True),
     output=option(
         "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
     ),
@@ -93,9 +93,8 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
         pykernel plan data.csv --label y
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
 
-    Errors are those of the last 30 % of the rows; for a monitor, faults are put into these rows. Frozen: the model
-    learned the first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps
-    the best model so far.
+    Errors are of the last 30 % of the rows; for a monitor, faults are put into these. Frozen: the model learned the
+    first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps the best.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
