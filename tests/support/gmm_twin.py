@@ -103,9 +103,9 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
-        self.watched = self.unmet = self.met = self.settling = self.surprised = self.taught = self.below = (
-            self.episode
-        ) = self.quiet = 0
+        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = self.episode = (
+            self.quiet
+        ) = 0
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0
@@ -162,8 +162,8 @@ class Twin:
                 if not g.rejected and g.weight > 2.0**-10:
                     g.weight *= 1 - 1 / 5000
             enough = self.patience if warm else self.soon if self._shared() else self.relearn_after
-            lasts = warm or self.met >= self.soon
-            if lasts and self.candidate is not None and self.candidate.count >= enough and self._has_room():
+            begun = 0 < self.episode < self.soon
+            if status == STRANGE and not begun and self.candidate.count >= enough and self._has_room():
                 self._admit(False)
                 status = BORN
         if not held or lasting:
@@ -292,7 +292,6 @@ class Twin:
         g.cov = widened((1 - rate) * (g.cov + rate * np.outer(gap, gap)), 0.03, self._least(g.mean))
 
     def _gather(self, x: np.ndarray) -> None:
-        self.met = min(self.met + 1, self.soon)
         if self.candidate is None:
             self.candidate = Gaussian(x, widened(0.09 * self.nearest.cov, 0, self._least(x)))
             self.unmet = 0
@@ -306,9 +305,8 @@ class Twin:
         self.nearest.weight += 1
         if self.candidate is not None:
             self.unmet += 1
-            self.met = max(self.met - 1, 0)
             if self.unmet > 3 * self.candidate.count:
-                self.candidate, self.met = None, 0
+                self.candidate = None
 
     def _begin_search(self) -> None:
         self.to_compare = [(j, i) for i in range(self.places) for j in range(i)]
@@ -341,7 +339,7 @@ class Twin:
             count = min(a.count + b.count, HORIZON)
             self.bank[j] = Gaussian(mean, widened(cov, 0, self._least(mean)), count, a.weight + b.weight)
             self.bank[i] = new
-        self.candidate, self.met = None, 0
+        self.candidate = None
 
     def _quicken(self) -> None:
         self.followed, self.surprised = min(self.followed, 100), min(self.surprised, 100)

@@ -256,8 +256,6 @@ def merge_nearest(m: GmmModel) -> Index:
 def gather(m: GmmModel, x: Real[DIM]) -> None:
     """Let the candidate learn a row.  O(D^2)."""
     k = len(m.weights)
-    if m.met[0] < m.relearn_soon:
-        m.met[0] += 1
     if m.counts[k] == 0:
         copy(x, m.means[k], len(x))
         for i in range(len(m.roots[0])):
@@ -283,7 +281,6 @@ def drop_candidate(m: GmmModel) -> None:
     zero(m.roots[k], len(m.roots[0]))
     m.counts[k] = 0
     m.unmet[0] = 0
-    m.met[0] = 0
     begin_search(m)
 
 
@@ -295,8 +292,6 @@ def renew(m: GmmModel, x: Real[DIM]) -> None:
         m.counts[k] += 1
     m.weights[k] += real(1)
     absorb(m, k, x, real(1) / real(m.counts[k]))
-    if m.met[0] > 0:
-        m.met[0] = m.met[0] - 1
     if m.counts[len(m.weights)] > 0:
         if m.unmet[0] < m.unmet_most:
             m.unmet[0] += 1

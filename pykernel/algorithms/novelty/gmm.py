@@ -264,11 +264,11 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
             renew(m, x)
         fade(m)
         enough = m.patience
-        lasts = True
         if not warm:
             enough = m.relearn_soon if shared(m) else m.relearn_after
-            lasts = m.met[0] >= m.relearn_soon
-        if lasts and m.counts[len(m.weights)] >= enough and has_room(m):
+        # of an alarm that just began, most of the candidate's rows are older: false alarms
+        begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
+        if status == GmmStatus.STRANGE and not begun and m.counts[len(m.weights)] >= enough and has_room(m):
             admit(m, 0, real(0))
             status = GmmStatus.BORN
     if not held or lasting:
@@ -343,7 +343,6 @@ def forget_all(m: GmmModel) -> None:
         m.rejected[k] = 0
     m.known[0] = 0
     m.unmet[0] = 0
-    m.met[0] = 0
     begin_search(m)
     zero(m.joint, len(m.joint))
     m.followed[0] = 0
@@ -390,8 +389,6 @@ def keeps(m: GmmModel) -> Bool:
     if m.known[0] > 0 and m.watched[0] == 0:
         return False
     last = len(m.weights)
-    if m.counts[last] < m.met[0]:
-        return False
     normal = 0
     for k in range(last + 1):
         used = m.counts[last] > 0 if k == last else k < m.known[0]

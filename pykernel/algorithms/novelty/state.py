@@ -41,8 +41,6 @@ class Bank(Struct):
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # rows behind each, at most the horizon
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
-    # by how many the candidate's rows outnumber the others lately: false alarms long ago make no fault normal
-    met: between(Uint16, 0, "relearn_soon")
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
