@@ -22,8 +22,8 @@ RAISED: dict[str, Revision] = {
     # which a surprise in the warm-up does not spoil; then a triangle in place of P; then an alarm teaches the threshold as one event
     "okfeb": Revision(bits=5, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do; kinds that
-    # thin evidence does not name; an alarm that just began bears no regime
-    "gmm": Revision(bits=3, meaning=2),
+    # thin evidence does not name
+    "gmm": Revision(bits=2, meaning=2),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
     # quadratic-rls from the first sample on
     **dict.fromkeys(
