@@ -20,7 +20,7 @@ from benchmarks.compare.curves import learning_curves
 from benchmarks.compare.options import CompareOptions
 from benchmarks.compare.tasks import TASKS
 from pykernel.cli import output
-from pykernel.cli.options import need_no_signal, read_spec
+from pykernel.cli.options import read_spec
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
@@ -107,7 +107,8 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
         raise UserError("--task and --rows are for the built-in streams; with --data leave them out")
     assert options.spec_file is not None
     spec = read_spec(options.spec_file, False)
-    need_no_signal(spec, "compare")
+    if spec.signal is not None:
+        raise UserError(f"{spec.name} has a [signal], which compare does not take; pykernel simulate does")
     if spec.label_kind != "real":
         raise UserError(f"{options.spec_file}: compare needs one label that is a number")
     x, y = read_rows(spec, options.data)

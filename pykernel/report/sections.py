@@ -484,8 +484,12 @@ def fitted(
         rivals["a linear model"] = linear
     name = min(rivals, key=lambda each: rivals[each])
     ours = errors["cross_validated"]
+    good = ours is not None and ours < rivals[name]
+    error = (
+        f"{measure} {shown(ours)} by {how}" if ours is not None else f"{measure} not known, for {how} were interrupted"
+    )
     said = (
-        f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {measure} {shown(ours)} by {how}; "
+        f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {error}; "
         f"{name}: {shown(rivals[name])}"
     )
     taken = ", ".join(
@@ -509,7 +513,7 @@ def fitted(
         Section("Instead", [sentence(instead)] if instead else []),
         Section("Warnings", [sentence(text) for text in report["warnings"]]),
     ]
-    return Report(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], ours < rivals[name])
+    return Report(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
 
 
 # ----------------------------------------------------------------------------------------------- check, basis, generate

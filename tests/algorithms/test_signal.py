@@ -611,11 +611,11 @@ def test_monitors_watch_raw_rows(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["rows"] == 3000 // 16
 
 
-def test_a_page_takes_no_signal_and_a_forecast_no_delay(tmp_path, capsys):
+def test_a_page_takes_no_forecast_of_the_signal_itself_and_a_forecast_no_delay(tmp_path, capsys):
     content = {"signal": {"channels": ["a", "b"]}, "label": {"column": "a"}}
     spec_file, data = written(tmp_path, content), table_of(tmp_path, waves(50, "float64")[:, :2])
     assert run("page", spec_file, data, "-o", tmp_path / "p.html") == 2
-    assert "gauge has a [signal], which a page does not take yet" in capsys.readouterr().err
+    assert "gauge forecasts its own signal, which a page does not take yet" in capsys.readouterr().err
     for command in ("simulate", "sweep"):
         assert run(command, spec_file, data, "--delay", "3") == 2
         assert "[signal] ahead says when the truth comes" in capsys.readouterr().err

@@ -91,8 +91,7 @@ def run_import(
     spec, told = spec_of_file(model, machine, *how, ranges)
     told += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"model": str(model)} | _contents(spec, machine) | {"spec": str(out), "notes": list(dict.fromkeys(told))}
-    if data is not None:
-        report["data"] = read
+    report |= {} if data is None else {"data": read}
     if found is not None:
         report["smaller"] = _lost(found, before)
         if seen is not None:
