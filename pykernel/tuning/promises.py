@@ -27,6 +27,9 @@ FOLDS = 4
 mostly the same model: of 100 models without any difference an interval of 95 % then holds in 70 %, with four parts in 90 %."""
 NEAR = 1.01
 """Models with an error up to this factor above the smallest one count as equally good."""
+FAR, FAR_ROWS = 1.1, 0.01
+"""Models with an error above this factor never do, however little the rows tell; for classes also, so much more of the rows are wrong:
+a test that finds no difference in few or drifting rows does not show that there is none."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,11 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Whether a model is as good as the best one: by NEAR, or because a paired test at 5 % does not tell them apart."""
+    """Whether a model is as good as the best one: by NEAR, or by a paired test at 5 % that does not tell them apart, up to FAR."""
     if one.error <= NEAR * best.error:
         return True
+    if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
+        return False
     return one.mean - best.mean <= T_ONE * _root_sum(one.influence() - best.influence())
 
 

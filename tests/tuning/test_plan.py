@@ -701,6 +701,9 @@ def test_of_models_that_a_paired_test_does_not_tell_apart_the_smallest_wins():
     assert as_good(blocks(other), best) and as_good(blocks(1.019 * hard), best)  # 1 % of the root
     assert chosen([best, blocks(worse), blocks(other)], [900, 100, 500]) == 2
     assert chosen([best, blocks(worse), blocks(other)], [400, 100, 500]) == 0
+    # half as much error again is never as good, though a few blocks of rows make both
+    rare = np.where(np.arange(20) == 3, 40.0, 0.0)
+    assert rare.mean() <= 1.729 * rare.std(ddof=1) / np.sqrt(20) and not as_good(blocks(hard + rare), best)
     # of classes, one more wrong row of 200 tells nothing, ten do
     wrong = np.zeros(200)
     wrong[::40] = 1
