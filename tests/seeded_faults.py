@@ -251,12 +251,11 @@ FAULTS += of_room(
 FAULTS += of_room(
     *("plan", "pykernel/tuning/plan.py"),
     ("the farthest miss", "_, trial, uses = min(missed,", "_, trial, uses = max(missed,"),
-    ("advice that is too little", "return math.ceil(value / step) * step", "return math.floor(value / step) * step"),
 )  # fmt: skip
 FAULTS += of_room(
     *("plan", "pykernel/tuning/promises.py"),
     ("the smallest of all wins", "next(i for i in order if i == best or as_good(losses[i], losses[best]))", "order[0]"),
-    ("the rows that choose judge", "chosen([each.without(int(block)) for each in losses], sizes)", "chosen(losses, sizes)"),
+    ("the rows that choose judge", "chosen([each.of_blocks(~here) for each in losses], sizes)", "chosen(losses, sizes)"),
     ("a test that is not paired", "_root_sum(one.influence() - best.influence())", "_root_sum(one.influence())"),
 )  # fmt: skip
 FAULTS += of_room(
