@@ -81,7 +81,7 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     fewer = 1 - np.exp(np.log(stored["classes"] / own["classes"]).mean())
     assert f"`krls-t` makes {100 * fewer:.0f} % fewer errors" in words
     assert mean <= 0.77 and own["numbers"].max() <= 1.05  # the goals, set before
-    told = f"On {len(own['numbers'])} streams that did not choose its constants, its error is {100 * (1 - mean):.0f} % below"
+    told = f"On {len(own['numbers'])} data sets that did not choose its constants, its error is {100 * (1 - mean):.0f} % below"
     assert told in " ".join(README.split())
 
 
