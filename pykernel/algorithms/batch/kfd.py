@@ -392,9 +392,11 @@ def valid(m: FisherModel) -> Bool:
     """Whether gathering and training could have led to this state: beyond what the fields' ranges say.  O(P^2)."""
     n = 0
     for k in range(len(m.counts)):
-        n = n + m.counts[k]
-        if n > m.most:
+        # storage that gives another number at its second reading makes no sum overflow
+        more = m.counts[k]
+        if more < 0 or more > m.most - n:
             return False
+        n = n + more
     if not valid_scatter(m, n):
         return False
     if m.assesses and m.trained[0] != 0 and m.trained[0] != n:

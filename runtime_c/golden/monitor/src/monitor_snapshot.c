@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x4596FBDAu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7924E2F1u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -180,11 +180,11 @@ static bool monitor_snapshot_intact(monitor_stored_t *stored)
     return (rank == MONITOR_RANK) || (rank == n);
 }
 
-/* Whether all elements from number ``first`` on are zero. */
+/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
 static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t first, int32_t n)
 {
-    for (int32_t i = first; i < n; i++) {
-        if (monitor_stored_real(stored, a, i) != 0.0f) {
+    for (int32_t i = 0; i < n; i++) {
+        if ((i >= first) && (monitor_stored_real(stored, a, i) != 0.0f)) {
             return false;
         }
     }
