@@ -554,7 +554,8 @@ def traced(files: list[str], folder: Path, command: str, what: str = "") -> list
 def test_the_walks_are_what_the_commands_do(tmp_path):
     spec = blocks("toml")[0]
     (tmp_path / "flow.toml").write_text(spec, encoding="utf-8")
-    (tmp_path / "small.toml").write_text(spec.replace("n_max = 32", "n_max = 4"), encoding="utf-8")
+    small = f"{spec}\n[kernel]\nsigma = 1.5\n\n[reduction]\nn_max = 4\n"
+    (tmp_path / "small.toml").write_text(small, encoding="utf-8")
     rows = ["temperature,pressure,valve,flow", *(f"{np.sin(t)},{np.cos(t * t)},{t % 3},{t % 5}" for t in range(20))]
     (tmp_path / "recorded.csv").write_text("\n".join(rows), encoding="utf-8")
     for command, what, files in (
