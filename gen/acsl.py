@@ -14,6 +14,7 @@ They follow from the form of the code alone:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from pykernel.dialect import Array, Extent, Index, Real, absolute
@@ -43,6 +44,8 @@ from pykernel.gen.ir import (
 
 PASSED = "passed"
 """Name of the assertions about comparisons that were passed."""
+CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
+"""A call of a C function; names of logic begin with a backslash, macros with a capital."""
 INSIDE = "inside"
 """Name of the assertions about indices."""
 Printed = Callable[[Expr], str]
@@ -97,7 +100,8 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
         found.append(f"split {printed(node.value)};")
     if not _becomes_several(node):
         found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
-    return [*found, *(f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known))]
+    found += [f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known)]
+    return _without_calls(found)
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
@@ -108,10 +112,15 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
     if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
         match node.condition:
             case Unary(op="not", operand=passed):
-                return [*_passed(passed, printed, real), *merged]
+                merged = [*_passed(passed, printed, real), *merged]
             case Binary(op="or") as either:
-                return [*(text for part in _parts(either, "or") for text in _unless(part, printed, real)), *merged]
-    return merged
+                merged = [*(text for part in _parts(either, "or") for text in _unless(part, printed, real)), *merged]
+    return _without_calls(merged)
+
+
+def _without_calls(found: list[str]) -> list[str]:
+    """The annotations that call no C function, as those of snapshot readers would, which read numbers by a call."""
+    return [text for text in found if not CALL.search(text)]
 
 
 def _becomes_several(node: Statement | None) -> bool:

@@ -57,6 +57,15 @@ def test_the_annotated_c_is_the_generated_c(content):
     assert "/*@ assert inside" in annotated["m.c"]
 
 
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_annotation_calls_the_c(program):
+    """Frama-C refuses it: readers of snapshots, for one, get each number by a call."""
+    for text in build(make_spec({"name": "m"} | PROGRAMS[program]), annotated=True).sources.values():
+        for annotation in re.findall(r"/\*@(.*?)\*/", text, re.DOTALL):
+            assert not re.search(r"(?<!\\)\bm_\w+\(", annotation), annotation
+
+
 def test_a_driver_calls_every_entry_and_states_every_range():
     spec = make_spec(WHOLE)
     proof = proof_of(spec, (STATE, SNAPSHOT, WILD))
