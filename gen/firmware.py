@@ -121,7 +121,8 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         return "values" if _buffer(kind) is Real else "position"
 
     which, forecast = orders.of_name, program.forecasts(spec.config)
-    gathers = next((entry.name for entry in program.entries if entry.kind == "gather"), None)
+    named = {entry.kind: entry.name for entry in program.entries}
+    late = labelled and "gather" in named  # raw rows come first, the label of a step after its forecast
     calls = {
         which[f]: [f"{name}_{f}(&model);", "return 0u;"]
         if result == "void"
@@ -145,14 +146,12 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
         "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
-        "push": f"{name}_{gathers}(&model, x)" if gathers and labelled else None,
-        "ready": f"{name.upper()}_READY",
-        "told": f"{name}_label(&model{label})" if gathers and labelled else takes.get(RUN, "0"),
+        "push": f"{name}_{named['gather']}(&model, x)" if late else None,
         "alarm": f"{name}_alarm(&model, values)" if program.raises_alarms(spec.config) else None,
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,
-        "learn": takes.get(RUN, "0"),
+        "learn": f"{name}_{named['label']}(&model{label})" if late else takes.get(RUN, "0"),
         "first_visit": orders.first_visit,
         "takes_when": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
         "values": orders.values,

@@ -113,15 +113,11 @@ def rate(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
 
 
-STANDS_IN = '[input] missing = "mean" or "hold" keeps such rows'
-
-
 WIDTH = 110
 """Most characters of a line about a table, without the word before it."""
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
-    "skipped, may stand in": f"neither predicted nor learned; {STANDS_IN}",
     "completed": "something stands in for it, by [input] missing",
 }
 """What becomes of rows with a missing input."""
@@ -211,9 +207,18 @@ def _are_no(cells: int, kind: str) -> str:
     return f"is no {kind}" if cells == 1 else f"are no {kind}{'es' if kind == 'class' else 's'}"
 
 
-def skipped(rows: int, then: str = "skipped") -> str:
-    """A sentence that counts rows with a missing input, and says what becomes of them, a key of ``THEN``."""
-    return f"{_several(rows, 'row')} with a missing input: {THEN[then]}"
+def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
+    """A sentence that counts rows with a missing input, and says what becomes of them, a key of ``THEN``.
+
+    by: the values of [input] missing that would keep them.
+    """
+    return f"{_several(rows, 'row')} with a missing input: {THEN[then]}{stands_in(by)}"
+
+
+def stands_in(by: Sequence[str]) -> str:
+    """What would keep rows with a missing input, behind what becomes of them."""
+    ways = " or ".join(f'"{each}"' for each in by)
+    return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
 
 def _several(count: int, what: str) -> str:

@@ -58,7 +58,7 @@ int32_t page_ask(void)
 {
 {%- if push %}
     const int32_t status = {{ push }};
-    if (status != {{ ready }}) {
+    if (status != {{ macro }}_READY) {
         return status;
     }
 {%- endif %}
@@ -67,7 +67,7 @@ int32_t page_ask(void)
 
 int32_t page_learn(void)
 {
-    return {{ told }};
+    return {{ learn }};
 }
 
 /* The alarm's level and threshold, and the rows since it began. */

@@ -16,7 +16,8 @@ from pykernel.errors import UserError, nearest
 from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
 from pykernel.rows.text import BATCH, read_cells, shown_cell
-from pykernel.spec.model import Spec
+from pykernel.spec.missing import WORDS
+from pykernel.spec.model import Spec, make_spec
 
 DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
 """The beginning of a cell with a date, and perhaps a time."""
@@ -99,7 +100,17 @@ def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
         return None
     if spec.completes:
         return {"rows": rows, "then": "completed"}
-    return {"rows": rows, "then": "skipped, may stand in" if spec.has("input", "missing") else "skipped"}
+    return {"rows": rows, "then": "skipped", "by": stand_ins(spec)}
+
+
+def stand_ins(spec: Spec) -> list[str]:
+    """The values of [input] missing that the spec could have."""
+    content, found = spec.model_dump(mode="json", exclude_unset=True), []
+    for way in WORDS if spec.custom is None else ():
+        with contextlib.suppress(UserError):
+            make_spec(content | {"input": content["input"] | {"missing": way}})
+            found.append(way)
+    return found
 
 
 def _classes(

@@ -14,12 +14,12 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
-from pykernel.host.samples import Batch, as_table
+from pykernel.host.samples import Batch, as_table, stand_ins
 from pykernel.host.scores import Course, Coverage, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
 from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
-from pykernel.telling import STANDS_IN
+from pykernel.telling import stands_in
 
 DELAY_LIMIT = 10**6
 """Most rows that are kept until their labels arrive."""
@@ -188,7 +188,7 @@ class _Run:
             if np.isnan(x[j]):
                 if spec.completes:
                     return "no input is there, and such rows are not learned"
-                remedy = f"; {STANDS_IN}" if spec.has("input", "missing") else ""
+                remedy = stands_in(stand_ins(spec))
                 return f"{column} is nan, no number: such rows are neither predicted nor learned{remedy}"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []

@@ -43,8 +43,7 @@ from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, 
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
-from pykernel.tuning.promises import Losses, ratio
-from pykernel.tuning.promises import promise as promised
+from pykernel.tuning.promises import Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
@@ -306,7 +305,7 @@ def concluded(
             content = signal[name].pop("spec") | {"name": base["name"]}
             specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     if course.table.y is None:
-        promise(course, [winner, *([small] if small is not None else [])])
+        judge_again(course, [winner, *([small] if small is not None else [])])
         others = watched_simply(specs["planned"].inner, course.table)
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
@@ -354,7 +353,7 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
             trial.found["amounts"] = taken(costs, Limits(TARGET))[0]
 
 
-def promise(course: Search, trials: Sequence[Trial]) -> None:
+def judge_again(course: Search, trials: Sequence[Trial]) -> None:
     """Judge monitors once more, by more and other faults: those that chose them flatter them."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
@@ -520,7 +519,7 @@ def findings(
         amounts = trial.found.get("amounts", {})
         costs = {"flash_bytes": amounts.get("flash"), "instructions": amounts.get("instructions")}
         which = beside_simple(course, losses, others, trial is frozen)
-        return found | costs | {"promise": promised(losses), "beside": which}
+        return found | costs | {"promise": promise(losses), "beside": which}
 
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}

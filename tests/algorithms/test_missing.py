@@ -12,11 +12,20 @@ from pykernel.gen.model import specialised
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.replay import read_log
+from pykernel.host.samples import missing_rows, stand_ins
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
+from pykernel.telling import skipped
 from pykernel.workflows.simulate import simulate
 
 DIM = 3
+FROZEN = {
+    "name": "m",
+    "input": {"dim": 1},
+    "kernel": {"sigma": 1.0},
+    "learning": {"rule": "frozen"},
+    "expansion": {"vectors": [[0.5]], "weights": [[1.0]], "bias": [0.0]},
+}
 KINDS = {
     "number": {"label": {"max_abs": 1e6}, "learning": {"rule": "klms"}},
     "numbers": {"label": {"max_abs": 1e6, "outputs": 2}, "learning": {"rule": "krls-t"}},
@@ -34,6 +43,22 @@ def spec_of(kind="number", missing="hold", precision="float32", **more):
 def default(missing, **more):
     given = {"columns": [f"x{j}" for j in range(DIM)], "missing": missing} | more
     return make_spec({"name": "m", "input": given, "label": {"column": "y"}, "reduction": {"n_max": 8}})
+
+
+@pytest.mark.parametrize(
+    "content, ways",
+    [
+        ({"name": "m", "input": {"dim": 2}, "novelty": {}}, ["hold"]),
+        ({"name": "m", "input": {"dim": 2}}, ["mean", "hold"]),
+        (FROZEN, []),
+    ],
+)
+def test_only_stand_ins_that_the_spec_takes_are_advised(content, ways):
+    spec = make_spec(content)
+    assert stand_ins(spec) == ways and missing_rows(spec, 3) == {"rows": 3, "then": "skipped", "by": ways}
+    assert all(each in skipped(3, by=ways) for each in ways) and ("[input] missing" in skipped(3, by=ways)) == bool(
+        ways
+    )
 
 
 def stream(n=400, kind="number", seed=0, part=0.15):
