@@ -3,12 +3,15 @@
     python -m benchmarks.provenance                  # what is stale, and why; ends with 1 if that takes seconds only
     python -m benchmarks.provenance --record NAME …  # these were measured just now, by hand: with peers, say
     python -m benchmarks.provenance --adopt NAME …   # what changed cannot have changed these: they keep their date
+    python -m benchmarks.provenance --adopt          # the same for results whose models have other C and the same bits
 
 ``docs/data/provenance.json`` has for each result of ``benchmarks/results.py`` the date and these digests:
 
 script    the script and the benchmark modules that it imports.  Comments, docstrings and imports do not count, nor the
           modules that draw and fill pages (``SHOWING``), unless the result has figures.
 code      the C of the models that are measured, without comments: moving a module of pykernel changes nothing.
+bits      where no cost is measured: these models' revisions, and the bits of their answers and states after one stream.  Then
+          C that computes the same changes nothing.
 modules   the definitions of the Python modules that are measured, in any order: moving one changes nothing either.
 reads     other results, of which this one is made.
 outputs   the result's own files: a table that was edited is found.
@@ -32,6 +35,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmarks.bits import bits_of
+from pykernel.algorithms.revisions import revision_of
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.model import model_code
@@ -41,8 +46,17 @@ from pykernel.spec.model import Spec
 ROOT = Path(__file__).parents[1]
 PLUMBING = "benchmarks.tables"
 """How files are written: imported by every script, measures nothing."""
+SAMPLES = 96
+"""Of a stream for bits: a budget of 32 vectors is full for most of them."""
 SHOWING = ("page", "figures")
 """Last words of the names of modules that show what others measured."""
+
+
+KINDS = {
+    **{"code": "the C of {}", "bits": "the bits of {}"},
+    **{"modules": "{}", "reads": "{}", "outputs": "{} (by hand)"},
+}
+"""What a record has, and how a change of it is told."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +66,10 @@ class Result:
     command: str  # of Python: "-m MODULE …" or "FILE …"
     outputs: tuple[str, ...]  # names in docs/data, or patterns; none if only a page is filled
     takes: Literal["seconds", "minutes", "hours"]
-    code: tuple[str, ...] = ()  # sets of models (``Tree.models``) whose C is measured
+    code: tuple[str, ...] = ()  # sets of models (``Tree.models``) that are measured
     modules: tuple[str, ...] = ()  # modules and packages of pykernel that are measured
     reads: tuple[str, ...] = ()  # names or patterns of other results' files
+    cost: bool = False  # whether instructions, flash or seconds of these models are measured: then their C counts, not their bits
 
 
 @dataclass(frozen=True)
@@ -117,11 +132,20 @@ class Tree:
                 raise UserError(f"there is no module {name}; where it is now must be said in benchmarks/results.py")
             yield from python(path.read_bytes()).statements
 
-    def now(self, result: Result) -> dict[str, Any]:
-        """The digests as they would be recorded now."""
+    def now(self, result: Result, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The digests as they would be recorded now.  old: a record, to compare with; where its C is the same, its bits are,
+        and where it has no bits, none are computed."""
+        code, known = {name: c_digest(self.models[name]) for name in result.code}, (old or {}).get("bits", {})
+
+        def bits(name: str) -> str:
+            if old is not None and (name not in known or old["code"][name] == code[name]):
+                return known.get(name, "")
+            return bits_digest(self.models[name])
+
         return {
             "script": self.script(result),
-            "code": {name: c_digest(self.models[name]) for name in result.code},
+            "code": code,
+            "bits": {} if result.cost else {name: bits(name) for name in result.code},
             "modules": self.modules(result.modules),
             "reads": self.contents(result.reads),
             "outputs": self.contents(result.outputs),
@@ -152,14 +176,22 @@ class Tree:
         if old is None:
             return ["it was never recorded"]
         try:
-            new = self.now(self.results[name])
+            new = self.now(self.results[name], old)
         except UserError as error:
             return [str(error)]
         why = ["the script"] if old["script"] != new["script"] else []
-        for kind, say in (("code", "the C of {}"), ("modules", "{}"), ("reads", "{}"), ("outputs", "{} (by hand)")):
+        for kind, say in KINDS.items():
             before, after = old.get(kind, {}), new[kind]
-            why += [say.format(key) for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+            if kind != "code" or not new["bits"]:
+                why += [say.format(key) for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
         return [f"changed: {', '.join(why)}"] if why else []
+
+    def recomputed(self, name: str) -> bool:
+        """Whether a result is not stale, though the C of its models has changed: the bits are the same."""
+        old = self.recorded().get(name, {}).get("code", {})
+        return any(old.get(each) != c_digest(self.models[each]) for each in self.results[name].code) and not self.stale(
+            name
+        )
 
     def remeasure(self, name: str) -> None:
         """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
@@ -222,6 +254,15 @@ def c_digest(models: Any) -> str:
     return digest("\n".join(c_of(spec) for spec in models()).encode())
 
 
+@functools.cache
+def bits_digest(models: Any) -> str:
+    """Of what some models compute, and of their revisions, for which longer streams speak (tests/host/corpus.json)."""
+    found = [
+        (bits_of(spec, SAMPLES), [(each, revision_of(each)) for each in sorted(spec.algorithms)]) for spec in models()
+    ]
+    return digest(repr(found).encode())
+
+
 def c_of(spec: Spec) -> str:
     code = model_code(spec)
     lines = [f"{name} {value}" for name, value in spec.capacities.items()]
@@ -235,11 +276,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", nargs="+", choices=TREE.results, metavar="NAME", default=[])
-    parser.add_argument("--adopt", nargs="+", choices=TREE.results, metavar="NAME", default=[])
+    parser.add_argument("--adopt", nargs="*", choices=TREE.results, metavar="NAME")
     given = parser.parse_args()
-    for name in (*given.record, *given.adopt):
-        TREE.record(name, name in given.adopt)
-    if given.record or given.adopt:
+    adopted = [name for name in TREE.results if TREE.recomputed(name)] if given.adopt == [] else given.adopt or []
+    for name in (*given.record, *adopted):
+        TREE.record(name, name in adopted)
+    if given.record or given.adopt is not None:
         return
     found = {name: why for name in TREE.results if (why := TREE.stale(name))}
     for name, why in sorted(found.items(), key=lambda item: (TREE.results[item[0]].takes, item[0])):

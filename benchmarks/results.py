@@ -241,11 +241,12 @@ def paper(
     modules: tuple[str, ...],
     figures: str,
     takes: Literal["minutes", "hours"] = "hours",
+    cost: bool = False,
 ) -> dict[str, Result]:
     """Numbers take long, what is drawn of them seconds."""
     command, tables = f"-m benchmarks.papers.{name.replace('-', '_')}", f"{name}/*.csv"
     return {
-        name: Result(command, (tables,), takes, code, modules),
+        name: Result(command, (tables,), takes, code, modules, cost=cost),
         f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), "seconds", reads=(tables,)),
     }
 
@@ -281,6 +282,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         FITTED,
         ("pykernel.tuning.combinations", "pykernel.tuning.sweep"),
+        cost=True,
     ),
     "choosing-plan": Result(
         "-m benchmarks.host.choosing_figure --only plan",
@@ -288,13 +290,16 @@ RESULTS: dict[str, Result] = {
         "minutes",
         FITTED,
         ("pykernel.tuning.arms", "pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
+        cost=True,
     ),
-    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED),
-    "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED),
-    "proof": Result("-m benchmarks.device.proof", ("proof.csv",), "minutes", ("proved",)),
-    "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), "minutes", ("finite",)),
-    "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",)),
-    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear")),
+    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED, cost=True),
+    "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED, cost=True),
+    "proof": Result("-m benchmarks.device.proof", ("proof.csv",), "minutes", ("proved",), cost=True),
+    "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), "minutes", ("finite",), cost=True),
+    "default-cost": Result(
+        "-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",), cost=True
+    ),
+    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear"), cost=True),
     "distilled": Result(
         "-m benchmarks.host.distilled",
         ("distilled.csv", "distilled-rows.csv"),
@@ -344,7 +349,7 @@ RESULTS: dict[str, Result] = {
     ),
     "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), "seconds", ("default", "linear")),
     "first-results": Result(
-        "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear")
+        "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear"), cost=True
     ),
     # river's models, not ours: only another script or other streams make it stale
     "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
@@ -355,6 +360,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("kernels", "whole"),
         ("pykernel.training.vectors", "pykernel.estimators.trained"),
+        cost=True,
     ),
     "fronts-page": Result("-m benchmarks.device.fronts_page", ("fronts.svg",), "seconds", reads=("fronts.csv",)),
     "grid-search": Result(
@@ -372,9 +378,11 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),
     "imported-instructions": Result(
-        "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",)
+        "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",), cost=True
     ),
-    "kernel-costs": Result("-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), "seconds", ("kernels",)),
+    "kernel-costs": Result(
+        "-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), "seconds", ("kernels",), cost=True
+    ),
     "limits": Result("-m benchmarks.device.limits", ("limits.csv",), "seconds", ("techniques", "recursive")),
     "long": Result(
         "-m benchmarks.host.long",
@@ -403,14 +411,17 @@ RESULTS: dict[str, Result] = {
         "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
         ("novelty/alarms.svg", "novelty/output.txt"),
         *("minutes", ("monitor",)),
+        cost=True,
     ),
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
     **paper("paper-001-more", ("subspaces",), (BKFE, SUBSPACE), "*.svg", "minutes"),
     **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
-    "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections")),
-    **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes"),
+    "paper-003": Result(
+        "-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections"), cost=True
+    ),
+    **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes", cost=True),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
     "peers": Result(
         "-m benchmarks.device.peers",
@@ -418,6 +429,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("default", "kernels", "whole"),
         ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
+        cost=True,
     ),
     "plan-promises": Result(
         "-m benchmarks.host.plan_promises",
@@ -437,7 +449,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED, LOW_RANK)
     ),
     "preset-instructions": Result(
-        "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED
+        "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED, cost=True
     ),
     "searches": Result("-m benchmarks.host.searches", ("searches.csv",), "minutes", ("techniques",)),
     "report": Result(
@@ -450,7 +462,7 @@ RESULTS: dict[str, Result] = {
         ),
     ),
     "signal-cost": Result(
-        "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), "minutes", ("signals",)
+        "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), "minutes", ("signals",), cost=True
     ),
     "river-accuracy": Result("-m benchmarks.host.river_accuracy", ("river-accuracy.csv",), "minutes", ("default",)),
     "river-overhead": Result(
@@ -459,6 +471,7 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("default",),
         ("pykernel.river", "pykernel.host.single"),
+        cost=True,
     ),
     "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
@@ -478,7 +491,11 @@ RESULTS: dict[str, Result] = {
     ),
     "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(
-        "-m benchmarks.host.rule_front", ("rule-front.csv",), "minutes", ("default", "techniques", "recursive")
+        "-m benchmarks.host.rule_front",
+        ("rule-front.csv",),
+        "minutes",
+        ("default", "techniques", "recursive"),
+        cost=True,
     ),
     "class-front": Result(
         "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")
@@ -487,33 +504,45 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.class_probability", ("class-probability.csv",), "minutes", ("default", "class_waves")
     ),
     "spectrum-front": Result(
-        "-m benchmarks.host.spectrum_front",
-        ("spectrum-front.csv",),
-        "minutes",
-        ("default", "waves"),
+        "-m benchmarks.host.spectrum_front", ("spectrum-front.csv",), "minutes", ("default", "waves"), cost=True
     ),
     "spectrum-stability": Result(
         "-m benchmarks.host.spectrum_stability", ("spectrum-stability.csv",), "hours", ("waves", "class_waves")
     ),
-    "spectrum-whole": Result("-m benchmarks.host.spectrum_whole", ("spectrum-whole.csv",), "minutes", ("whole_waves",)),
-    "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",)),
+    "spectrum-whole": Result(
+        "-m benchmarks.host.spectrum_whole", ("spectrum-whole.csv",), "minutes", ("whole_waves",), cost=True
+    ),
+    "streaming-cost": Result(
+        "-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",), cost=True
+    ),
     "streaming-quality": Result(
         "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)
     ),
-    "subspace-device": Result("-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",)),
+    "subspace-device": Result(
+        "-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",), cost=True
+    ),
     "subspace-drift": Result("-m benchmarks.host.subspace_drift", ("subspace-drift.csv",), "minutes", ("subspaces",)),
     "subspace-baselines": Result(
         "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE, SUBSPACE)
     ),
     "subspaces": Result(
-        "-m benchmarks.host.subspace_guide", ("subspaces-*.csv",), "minutes", ("subspaces",), (BKFE, SUBSPACE)
+        "-m benchmarks.host.subspace_guide",
+        ("subspaces-*.csv",),
+        "minutes",
+        ("subspaces",),
+        (BKFE, SUBSPACE),
+        cost=True,
     ),
     "taken-cell": Result("-m benchmarks.host.taken_cell", ("taken-cell.csv",), "minutes", (), (SELECTION, CLOSED_FORM)),
-    "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",)),
+    "training-cost": Result(
+        "-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",), cost=True
+    ),
     "training-limits": Result(
         "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
     ),
-    "update-cost": Result("-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive")),
+    "update-cost": Result(
+        "-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive"), cost=True
+    ),
     "trained-vectors": Result(
         "-m benchmarks.host.trained_vectors",
         ("trained-vectors.csv",),
@@ -561,6 +590,7 @@ RESULTS: dict[str, Result] = {
             "pykernel.spec.families.fixed_errors",
             "pykernel.spec.families.fixed_online",
         ),
+        cost=True,
     ),
     "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("gearbox",), ()),
     # pages that sum up what others measured

@@ -6,22 +6,20 @@ must not where none changes.  After a deliberate change: pytest tests/host/test_
 """
 
 import functools
-import hashlib
 import itertools
 import json
 import tomllib
 import typing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from benchmarks.bits import bits_of
 from pykernel.algorithms import revisions
 from pykernel.algorithms.revisions import RAISED, Revision, revision_of
 from pykernel.dialect import Config
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
-from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
@@ -29,45 +27,6 @@ from tests.support.every_model import LABELS, MODELS, accepted, content_of, fami
 CORPUS = Path(__file__).with_name("corpus.json")
 SAMPLES = 48
 FUNCTIONS = ("laplacian", "polynomial", "linear", "sigmoid", "matern12", "matern32", "matern52", "rational-quadratic")
-
-
-def samples_of(spec, samples):
-    """A stream of exact fractions, on every platform the same: new places, repeats, one input that is no number."""
-    whole, functions = spec.program.whole, spec.program.label_array(spec.capacities)
-    seeds = itertools.accumulate(itertools.repeat(0), lambda seed, _: (seed * 75 + 74) % 65537, initial=1)
-    drawn = np.array(list(itertools.islice(seeds, 1, samples * spec.width + 1)), np.int64).reshape(samples, spec.width)
-    x = (drawn - 32768) / 2.0**14  # within +-2
-    x[5::7] = x[4:-1:7][: len(x[5::7])]
-    y = x[:, 0] * x[:, -1] - x.sum(1) / 4
-    x[samples // 2, 0] = np.nan if not whole else x[samples // 2, 0]
-    if functions.is_class:
-        return x, (np.floor(y).astype(np.int32) % len(spec.label.classes)).astype(np.int32)
-    if not functions.shape:
-        return x, y
-    return x, np.stack([y * (o + 1) / 2 for o in range(functions.shape[0])], 1) if functions.shape[0] else np.zeros(
-        (samples, 0)
-    )
-
-
-def bits_of(spec):
-    """Digest of answers, statuses and what is kept, after the stream; in plain Python, which compiles nothing."""
-    model = HostModel(spec, engine="python")
-    x, y = samples_of(spec, SAMPLES if spec.signal is None else 3 * SAMPLES)
-    digest = hashlib.sha256()
-
-    def take(values):
-        digest.update(np.ascontiguousarray(values).astype(np.asarray(values).dtype.newbyteorder("<")).tobytes())
-
-    for values in model.prequential(x, y):
-        take(values)
-    for name in spec.program.questions:
-        if model.has(name) and spec.signal is None:
-            for values in model.ask(name, x[:4]):
-                take(values)
-    memory = spec.memory(identity(spec).drop)
-    memory.copy_from(model.memory)
-    take(np.frombuffer(memory.bytes, np.uint8)[: spec.program.state_bytes(memory.layout)])
-    return digest.hexdigest()[:16]
 
 
 def merged(content, section, key, value):
@@ -136,7 +95,7 @@ def entry_of(content):
         "revisions": {name: [revision.bits, revision.meaning] for name, revision in used.items()},
         "config_hash": f"{whose.config_hash:08x}",
         "state_kind": f"{whose.state_kind:08x}",
-        "bits": bits_of(spec),
+        "bits": bits_of(spec, SAMPLES),
     }
 
 

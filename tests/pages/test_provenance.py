@@ -1,5 +1,6 @@
 """Results know where they come from: what changed since they were measured is found, and what only moved is not."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ import sys
 
 import pytest
 
-from benchmarks.provenance import Result, Tree, c_digest
+from benchmarks import provenance
+from benchmarks.provenance import Result, Tree, bits_digest, c_digest
 from benchmarks.results import MODELS, TREE
+from pykernel.algorithms.revisions import RAISED, Revision
 from pykernel.errors import UserError
 from pykernel.spec.model import load_spec
 from tests.support import ROOT
@@ -41,6 +44,7 @@ def tree(tmp_path):
     made.record("numbers")
     assert made.stale("numbers") == []
     c_digest.cache_clear()
+    bits_digest.cache_clear()
     return made
 
 
@@ -50,6 +54,7 @@ def change(tree, name, old, new):
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
     c_digest.cache_clear()
+    bits_digest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def change(tree, name, old, new):
         ("benchmarks/numbers.py", "total(1, 2)", "total(1, 3)", "the script"),
         ("benchmarks/sums.py", "a + b", "a - b", "the script"),
         ("pykernel/bases/gram.py", "a * a", "a + a", "pykernel.bases"),
-        ("level.toml", "dim = ", "dim = 1", "the C of level"),
+        ("level.toml", "dim = ", "dim = 1", "the bits of level"),
         ("docs/data/numbers.csv", "3", "4", "numbers.csv (by hand)"),
     ],
 )
@@ -79,6 +84,25 @@ def test_a_change_is_found(tree, name, old, new, found):
 def test_words_are_no_change(tree, name, old, new):
     change(tree, name, old, new)
     assert tree.stale("numbers") == []
+
+
+def test_c_that_computes_the_same_counts_where_cost_is_measured(tree, monkeypatch):
+    costs = Tree(tree.root, {"numbers": dataclasses.replace(tree.results["numbers"], cost=True)}, tree.models)
+    original, before = provenance.c_of, tree.records.read_bytes()
+    costs.record("numbers")
+    monkeypatch.setattr(provenance, "c_of", lambda spec: original(spec) + " in other words")
+    c_digest.cache_clear()
+    assert costs.stale("numbers") == ["changed: the C of level"]
+    tree.records.write_bytes(before)
+    assert tree.stale("numbers") == [] and tree.recomputed("numbers")
+    tree.record("numbers", adopt=True)
+    assert not tree.recomputed("numbers")
+    # an algorithm's revision speaks for longer streams than this one
+    monkeypatch.setitem(RAISED, "klms", Revision(bits=9))
+    bits_digest.cache_clear()
+    monkeypatch.setattr(provenance, "c_of", original)
+    c_digest.cache_clear()
+    assert tree.stale("numbers") == ["changed: the bits of level"] and not tree.recomputed("numbers")
 
 
 def test_what_is_missing_is_said(tree):
