@@ -8,6 +8,7 @@ may have any bits, NaN among them; but at the level "finite" they are numbers to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +74,10 @@ def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
     return _Writer(spec).proof(levels)
 
 
+FEW = 4
+"""Numbers of a field that are followed one by one at most: each doubles what is followed."""
+
+
 @dataclass(frozen=True)
 class _Range:
     """A slot of the memory whose numbers have a declared range.  low, high: whole numbers, or reals as C.  real: C's type of reals."""
@@ -94,12 +99,17 @@ class _Range:
             lines += [f"/*@ loop unroll {extent}; */", f"for (int i{i} = 0; i{i} < {extent}; i{i}++)"]
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
-    def split(self, level: str) -> list[str]:
-        """Annotations that let each number of a count's range be analysed by itself; and those beyond it, if there are."""
-        place = self.place([])
+    def split(self, level: str, counts: bool) -> list[str]:
+        """Annotations that let what a model's calls ask of their counts be followed: each number of a count's range by itself,
+        and, where any bytes may lie there, those beyond the range."""
+        names = [] if self.slot.scalar else [[str(i)] for i in range(self.slot.shape[0])]
+        places = [self.place(each) for each in names or [[]]]
+        beyond = [f"/*@ split {p} {end}; */" for p in places for end in (f"< {self.low}", f"> {self.high}")]
+        if not counts or not self.slot.scalar:
+            return beyond if level == WILD else []
+        (place,) = places
         if level != WILD:
             return [f"/*@ split {place}; */"]
-        beyond = [f"/*@ split {place} < {self.low}; */", f"/*@ split {place} > {self.high}; */"]
         inside = f"if (({self.low} <= {place}) && ({place} <= {self.high})) {{"
         return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
 
@@ -140,13 +150,19 @@ class _Writer:
             else:
                 yield _Range(slot, int(low), int(high))
 
-    @property
-    def counts(self) -> dict[str, _Range]:
-        """Fields that count what is used of an array, and that calls keep: their range ends at the array's size."""
+    def counted(self, r: _Range) -> bool:
+        """Whether a field counts what is used of an array, or names a place in one: its range ends at a capacity, or one before."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
-        ends = {name: most for name, most in declared.items() if isinstance(most, Extent) and most.text in most.symbols}
+        most = declared[r.slot.name]
+        return isinstance(most, Extent) and bool(most.symbols)
+
+    def splits(self, level: str, reads: frozenset[str]) -> list[str]:
+        """Annotations about the few whole numbers that calls keep and that this one reads."""
         kept = self.program.state_bytes(self.layout)
-        return {r.slot.name: r for r in self.ranges if r.slot.scalar and r.slot.name in ends and r.slot.offset < kept}
+        few = [
+            r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads and math.prod(r.slot.shape) <= FEW
+        ]
+        return [line for r in few for line in r.split(level, self.counted(r))]
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -179,7 +195,7 @@ class _Writer:
             main, before = f"prove_{level}_{name}", ["any_bytes();"]
             if name not in ("init", "reset"):
                 before += ["any_in_ranges();"] if checks else []
-                before += [line for field, r in self.counts.items() if field in reads for line in r.split(level)]
+                before += self.splits(level, reads)
             stated = [*(r.stated() for r in checks), *stated]
             lines = [*before, *body, *stated]
             bodies.append(_function(f"void {main}(void)", lines))

@@ -340,6 +340,19 @@ def test_it_is_full_before_rounding_adds_up(precision: str) -> None:
     assert model.update([[0.5, 0.5]], [1])[0] == Status.DONE
 
 
+@pytest.mark.parametrize("field", ["counts", "trained", "assessed"])
+@pytest.mark.parametrize("wrong", [-(2**31), -1, 2**31 - 1])
+def test_overwritten_counts_are_refused_before_anything_is_computed_of_them(field: str, wrong: int) -> None:
+    model = HostModel(spec_of("float32"))
+    x, labels = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.25]], [0, 1, 1]
+    model.update(x, labels)
+    assert model.train() == Status.DONE
+    model.memory.field(field)[0] = wrong
+    before = persistent(model)
+    assert model.visit("assess", x, labels).tolist() == [Status.REFUSED_STATE] * 3
+    assert model.train() == Status.REFUSED_STATE and persistent(model) == before
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
     """Two samples at +-a and a linear kernel with the vector 1: R'R = 2 a^2 + ridge."""

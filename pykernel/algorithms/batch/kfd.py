@@ -143,6 +143,8 @@ def countable(m: FisherModel) -> Bool:
     for k in range(len(m.counts)):
         if m.counts[k] < 0 or m.counts[k] > m.most:
             return False
+    if m.assesses:
+        return m.trained[0] >= 0 and m.trained[0] <= m.most and m.assessed[0] >= 0 and m.assessed[0] <= m.most
     return True
 
 
