@@ -123,6 +123,7 @@ THEN = {
 """What becomes of rows with a missing input."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
+    "missing": "treated as missing",
     "emptied": "the new table has empty cells there",
 }
 """What becomes of sentinels."""
@@ -253,7 +254,11 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
-    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"] if each["then"] == "read")
+    values = dict.fromkeys(
+        _plain(each["value"])
+        for each in data["sentinels"]
+        if each["then"] == "read" and each["column"] != data["label"]
+    )
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
         *([f"phases of day and week for {_named(times)}"] if times else []),

@@ -326,7 +326,8 @@ def read_columns(
 
 
 class TextTable:
-    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.
+    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.  Sentinels
+    are missing values, but for a label whose few whole numbers may be classes.
 
     Raises UserError for a number in a notation that is not read, and for an input that holds words.
     """
@@ -349,7 +350,7 @@ class TextTable:
             values = column.read(cells[each], lines)
             if column.holds_numbers:
                 column.refuse_notation()
-                self.numeric[each] = values
+                self.numeric[each] = values if each == label and few_values(values) else column.emptied(values)
             elif each in inputs and each != label:
                 column.need_numbers()
 
@@ -461,6 +462,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 FEW_VALUES = 10
 """A label with at most this many different integers may be meant as classes."""
+
+
+def sentinels(data: Mapping[str, Any]) -> list[float]:
+    """The sentinels of a table's inputs.  data: what was read."""
+    return [each["value"] for each in data.get("sentinels", ()) if each["column"] in data["inputs"]]
 
 
 def few_values(values: np.ndarray) -> list[str]:

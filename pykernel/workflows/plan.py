@@ -38,7 +38,7 @@ from pykernel.telling import (
     unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.combinations import MARGIN, input_limit
+from pykernel.tuning.combinations import MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, PROMISED
@@ -46,6 +46,7 @@ from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, pla
 from pykernel.tuning.promises import Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
+from pykernel.tuning.tables import sentinels
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, write_file
@@ -320,13 +321,14 @@ def concluded(
             for name in ("learning", "frozen", "small", "leaner", "better")
         },
         "undecided": frozen is not None,
+        "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
         "signal": signal,
     }
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)
     page = sections.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]))
-    return write(report, specs, states, asked, told_in_spec(report, asked.data), page, panel), specs, page
+    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page, panel), specs, page
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
@@ -405,17 +407,19 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 def told_of_life(report: Mapping[str, Any]) -> list[str]:
     """Under which conditions the promise holds."""
     winner = report["winner"]
-    if "other_rows" in winner["promise"]:
-        return []
-    lives = (
-        "It learns on the device: it needs the label of each row"
-        if winner["learning"]
-        else "It does not learn on the device"
-    )
-    told = [f"{lives}; ± is half of an interval of 95 % for rows to come."]
-    if report["max_abs"] is not None:
+    told = []
+    if "other_rows" not in winner["promise"]:
+        lives = (
+            "It learns on the device: it needs the label of each row"
+            if winner["learning"]
+            else "It does not learn on the device"
+        )
+        told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
+    if (limit := report["max_abs"]) is not None:
+        codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
+        below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
         told.append(
-            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up: the device refuses what is beyond."
+            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses what is beyond."
         )
     return told
 
@@ -524,7 +528,6 @@ def findings(
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}
     ranked = sorted(best.values(), key=lambda trial: trial.score)
-    made = winner.content.get("input", {}).get("max_abs")
     told = row(winner)
     assert told is not None
     return {
@@ -541,7 +544,6 @@ def findings(
         "frozen": row(frozen),
         "small": row(small),
         "counted_on": course.limits.target or TARGET,
-        "max_abs": made if made == input_limit(course.table.x) else None,
         "points": [
             [trial.bytes, (trial.told or {})["error"], kinds[trial.arm.name], model_name(trial)]
             for trial in course.ranking()

@@ -18,7 +18,7 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import data_told
+from pykernel.telling import QUIET, data_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -31,7 +31,8 @@ from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
-from pykernel.workflows.plan import limits_of
+from pykernel.workflows.plan import limits_of, told_of_life
+from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 
 QUICK = ["--rule", "klms,rls", "--jobs", "1", "--trials", "12"]
@@ -268,6 +269,27 @@ def test_without_a_label_it_plans_a_monitor(folder, run):
     assert {"max |z|", "Mahalanobis distance"} == set(found["simple"])
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.label_kind == "none" and spec.program.raises_alarms(spec.config)
+
+
+def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
+    text = "".join(f"{i % 51},{-9999 if i % 10 == 1 else i % 7}\n" for i in range(100))
+    (folder / "codes.csv").write_text("a,b\n" + text)
+    given = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "novelty": {}})
+    labelled = make_spec({"name": "m", "input": {"columns": ["b"]}, "label": {"column": "a"}})
+    for spec, label, width, largest in (
+        (None, None, 2, 500),
+        (None, "a", 1, 100),
+        (given, None, 2, 500),
+        (labelled, None, 1, 100),
+    ):
+        asked = Asked("codes.csv", 0, 1, None, "out", QUIET)
+        base, table, _ = planned_data(asked, spec, None, label)
+        assert base["input"]["max_abs"] == asked.max_abs == largest
+        assert table.x.shape == (100, width) and np.isnan(table.x[1::10, -1]).all() and np.isnan(table.x).sum() == 10
+        every = [arm for arm in arms(base, table, None, None) if arm.made.spec is not None]
+        assert every and {arm.made.spec.input.max_abs for arm in every} == {largest}
+        told = told_of_life({"winner": {"promise": {"other_rows": 0}}, "max_abs": asked.max_abs, "data": asked.read})
+        assert len(told) == 1 and "rounded up, but below -9999: the device refuses what is beyond" in told[0]
 
 
 def test_values_may_be_words(folder, run):

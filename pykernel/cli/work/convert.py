@@ -134,7 +134,8 @@ def prepare_table(
     writer.writerows(zip(*columns.values(), strict=True))
     write_file(out, text.getvalue())
     report = read.report(names, label, False) | {"left_out": left}
-    report["sentinels"] = [each | {"then": "emptied"} for each in report["sentinels"]]
+    for each in report["sentinels"]:
+        each["then"] = "emptied" if each["then"] == "missing" else each["then"]
     watch.data(report)
     return report, {name: new for name, new in made.items() if new and new != [name]}
 
@@ -149,7 +150,7 @@ def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
     """The columns of numbers that are made of a column, as text; none if there is nothing to learn from."""
     cells, values = [cell.strip() for cell in read.cells[name]], read.numeric.get(name)
     if values is not None:
-        gone = ~np.isfinite(values) | np.isin(values, list(read.columns[name].far()))
+        gone = ~np.isfinite(values)
         if np.ptp(values[~gone]) == 0:
             return {}
         return {name: ["" if each else cell for cell, each in zip(cells, gone, strict=True)]}
