@@ -369,6 +369,14 @@ def told_of(row: Mapping[str, Any], measure: str = "") -> str:
     return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
 
 
+def growth(promise: Mapping[str, Any]) -> str:
+    """That errors grow along the table; "" if they do not."""
+    if "last" not in promise:
+        return ""
+    ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
+    return f"errors grow along the table, {ends}: on later rows expect worse"
+
+
 def question(report: Mapping[str, Any]) -> str:
     """Which question decides between a model that learns and one that does not."""
     if report["labels"] is not None:

@@ -29,6 +29,7 @@ from pykernel.telling import (
     missing_told,
     model_name,
     number,
+    growth,
     of_simple,
     question,
     rate,
@@ -361,6 +362,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
     rest.append(Section("Faults that are missed", [table(("kind", "missed", "of"), missed)]))
     compared, verdict_of = report["verdict"], against_monitors if monitors else against_simple
     said = misses(winner) if monitors else told_of(winner, f"{kind} ")
+    said += f"; {grows}" if not monitors and (grows := growth(winner["promise"])) else ""
     said += f"; {verdict_of(compared)}" if compared else ""
     files = [
         (

@@ -223,8 +223,10 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
     if answered[known].sum() < ANSWERED * known.sum():
         return None
     of_classes = bool(spec.label.classes)
-    losses = (answers != y).astype(float) if of_classes else np.square(answers - y).reshape(len(y), -1).mean(axis=1)
-    return Losses.of(losses, known & answered, of_classes).report()
+    if of_classes:
+        return Losses.of((answers != y).astype(float), known & answered, True).report()
+    errors = (answers - y).reshape(len(y), -1)
+    return Losses.of(np.square(errors).mean(axis=1), known & answered, False, errors.mean(axis=1)).report()
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:

@@ -31,6 +31,7 @@ from pykernel.telling import (
     duration,
     error_and_deviation,
     finite,
+    growth,
     number,
     plain,
     rate,
@@ -43,7 +44,7 @@ from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, 
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
-from pykernel.tuning.promises import Losses, promise, ratio
+from pykernel.tuning.promises import PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
 from pykernel.tuning.tables import sentinels
@@ -415,6 +416,8 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
             else "It does not learn on the device"
         )
         told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
+        if grows := growth(winner["promise"]):
+            told.append(f"{grows[0].upper()}{grows[1:]}.")
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
         below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
@@ -507,9 +510,7 @@ def findings(
         told = trial.found | (trial.found.get("promised", {}) if chosen else {})
         parts: dict[str, Any] = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed")}
         for key in ("frozen", "learning"):
-            parts[key] = told[key] and {
-                name: value for name, value in told[key].items() if name not in ("sums", "rows")
-            }
+            parts[key] = told[key] and {name: value for name, value in told[key].items() if name not in PER_BLOCK}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
@@ -557,7 +558,7 @@ def _without_blocks(told: Any) -> Any:
     """What is told of an error, without its blocks."""
     if not isinstance(told, Mapping):
         return told
-    return {key: _without_blocks(value) for key, value in told.items() if key not in ("sums", "rows")}
+    return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
 
 
 def beside_simple(

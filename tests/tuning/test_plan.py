@@ -19,6 +19,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import QUIET, data_told
+from pykernel.telling import growth as growth_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -562,7 +563,8 @@ class Made:
         spec = trials.stand_in(task["base"], task["size"], drawn())
         training = {"units": "given", "widths": "one", "ridge": 1e-3, "steps": 50, "start": 0}
         error = 1 / task["size"]
-        told = {"error": error, "deviation": 0.1, "scored": 20, "sums": [error**2] * 20, "rows": [1] * 20}
+        told = {"error": error, "deviation": 0.1, "scored": 20}
+        told |= {"sums": [error**2] * 20, "rows": [1] * 20, "offsets": [0] * 20}
         found = {"frozen": told, "learning": None, "spec": spec}
         return found | {"ram_bytes": 8, "table_bytes": 1} | ({} if "training" in task else {"training": training})
 
@@ -745,6 +747,42 @@ def test_a_promise_is_kept_though_the_best_of_many_is_chosen():
         best = min(models, key=lambda model: model.error)
         naive += abs(best.error - 1.0) <= best.within
     assert held >= 33 and naive <= 12
+
+
+def test_a_promise_is_wider_where_errors_grow_along_the_table_and_only_there():
+    rng, found, held, narrow = np.random.default_rng(2), [0, 0, 0], 0, 0
+
+    def told(errors, of_classes=False):
+        losses = errors.astype(float) if of_classes else errors**2
+        return promise(Losses.of(losses, np.ones(300, bool), of_classes, None if of_classes else errors))
+
+    for _ in range(100):
+        noise = rng.normal(size=300)
+        slow = np.convolve(rng.normal(size=320), 0.9 ** np.arange(20))[:300]
+        found[0] += "last" in told(noise)
+        found[1] += "last" in told(slow)  # neighbours are alike
+        found[2] += "last" in told(rng.random(300) < 0.1, True)
+        drifting = told(noise + np.linspace(0.4, 1.6, 300))
+        truth = np.sqrt(1 + 1.6**2)  # of rows as far behind the training as the last ones
+        growth = drifting.get("last", drifting["error"]) - drifting["error"]
+        held += abs(truth - drifting["error"]) <= drifting["within"]
+        narrow += abs(truth - drifting["error"]) <= drifting["within"] - growth
+    assert max(found) <= 4 and held >= 95 and narrow <= 20, (found, held, narrow)
+    # an offset that shrinks is no reason, of classes more and more wrong ones are
+    assert "last" not in told(rng.normal(size=300) + np.linspace(1.6, 0.4, 300))
+    wrong = told(rng.random(300) < np.linspace(0, 0.5, 300), True)
+    assert 0 <= wrong["first"] < 0.1 and 0.4 < wrong["last"] < 0.6
+    said = growth_told(wrong)
+    assert said.startswith("errors grow along the table, ") and said.endswith("on later rows expect worse")
+
+
+def test_errors_are_judged_with_their_signs():
+    table = Table(np.arange(100.0)[:, None] / 100, 3.0 + np.arange(100) / 50)
+    spec = make_spec({"name": "m", "input": {"dim": 1}, "label": {"max_abs": 9.0}, "kernel": {"sigma": 1.0}, "learning": {"rule": "frozen"},
+                      "expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [3.0]}})  # fmt: skip
+    told = judge(spec, table)["frozen"]
+    np.testing.assert_allclose(np.divide(told["offsets"], told["rows"])[[0, -1]], [-1.41, -1.98], atol=0.01)
+    assert promise(Losses.from_report(told, False))["last"] == pytest.approx(1.98, abs=0.01)
 
 
 def test_what_does_not_fit_is_not_chosen_and_each_kind_has_its_best():

@@ -39,6 +39,7 @@ from pykernel.telling import (
     byte_count,
     counted,
     error_and_deviation,
+    growth,
     key_values,
     missed_kinds,
     misses,
@@ -123,6 +124,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     verdict_of = against_monitors if monitors else against_simple
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
+        ("", None if monitors else growth(winner["promise"])),
         ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
