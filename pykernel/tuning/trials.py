@@ -398,10 +398,12 @@ def stand_in(base: Content, size: int, table: Table) -> Content:
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
     """The content of a frozen model.  x: the rows that it was trained on."""
-    from pykernel.training.trained import content
+    from pykernel.training.trained import centered, content
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
     max_abs = None if precision == "int16" else base["input"].get("max_abs")  # int16 has ranges of its own
+    if precision != "int16":
+        machine = centered(machine, x)
     made = content(machine, base["name"], precision, max_abs, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 

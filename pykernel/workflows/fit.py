@@ -21,6 +21,7 @@ from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
 from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.simulate import with_training
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection
@@ -169,6 +170,7 @@ def fit(
         found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
+    found = replace(found, spec=with_training(found.spec, given.data))
     return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
 
 

@@ -52,7 +52,7 @@ from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
-from pykernel.workflows.simulate import taught
+from pykernel.workflows.simulate import taught, with_training
 
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
@@ -325,6 +325,7 @@ def concluded(
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
         "signal": signal,
     }
+    specs = {name: with_training(spec, asked.data) for name, spec in specs.items()}
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)

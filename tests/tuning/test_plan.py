@@ -293,6 +293,38 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         assert len(told) == 1 and "rounded up, but below -9999: the device refuses what is beyond" in told[0]
 
 
+def test_a_frozen_spec_knows_its_training(folder, run):
+    """Its rows, by which simulate says what its errors are worth, and its scaling, without which its vectors are others."""
+    words = ["--label", "y", "--inputs", "a,b", "--labels", "never", "--rule", "frozen", "--jobs", "1", "--trials", "1"]
+    code, _, err = run("plan", "data.csv", *words)
+    assert code == 0, err
+    path = folder / "pykernel-plan" / "planned.toml"
+    text, spec = path.read_text(), load_spec(path)
+    assert spec.expansion.trained_rows == 260
+    # the table's means are its center, and can stand in for what is missing
+    np.testing.assert_allclose(spec.input.center, numbers(folder)[:, :2].mean(axis=0), atol=1e-5)
+    completed = make_spec(
+        spec.model_dump(exclude_unset=True) | {"input": spec.input.model_dump() | {"missing": "mean"}}
+    )
+    middle = np.array([spec.input.center])
+    np.testing.assert_array_equal(
+        HostModel(completed).predict(np.full((1, 2), np.nan)), HostModel(spec).predict(middle)
+    )
+    told = "the model was trained on these rows"
+    assert told in run("simulate", str(path), "data.csv")[2]
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "later.csv").write_text("\n".join([*lines, "260,0.1,0.2,on,0.3", "261,0.1,0.2,on,0.3", ""]))
+    assert "the model was trained on the first 260 of these rows" in run("simulate", str(path), "later.csv")[2]
+    (folder / "other.csv").write_text("\n".join(lines[:200]))
+    code, out, err = run("simulate", str(path), "other.csv", "--json")
+    assert code == 0 and "trained on" not in err and json.loads(out)["trained_rows"] is None
+    for old in (f"center = {[*spec.input.center]}\n", f"scale = {[*spec.input.scale]}\n"):
+        assert old in text
+        path.write_text(text.replace(old, old.replace("= [", "= [1")))
+        code, _, err = run("simulate", str(path), "data.csv")
+        assert code == 2 and "[input] has another center or scale than the vectors were trained with" in err
+
+
 def test_values_may_be_words(folder, run):
     """The noise of the default is "auto"."""
     code, out, err = run("plan", "data.csv", "--label", "y", "--rule", "krls-t", "--jobs", "1", "--trials", "1")
