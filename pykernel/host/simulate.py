@@ -147,6 +147,7 @@ class _Run:
             what = spec.reduction.technique if spec.has("reduction", "technique") else f"rule {spec.learning.rule}"
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.delay, self.refresh_every, self.train_every = delay, refresh_every, train_every
+        self.forecasts = forecasts
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
@@ -517,6 +518,8 @@ class Simulation(_Run):
     def _verdict(self) -> dict[str, Any] | None:
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
+        if not (self.spec.program.learns or self.forecasts):
+            del errors["last label"]  # the device never gets one
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def _reads_leave_one_out(self) -> bool:
