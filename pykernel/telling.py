@@ -369,6 +369,28 @@ def told_of(row: Mapping[str, Any], measure: str = "") -> str:
     return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
 
 
+CHOICE = {
+    "near": "the errors are nearly equal",
+    "test": "a paired test does not tell the two apart",
+    "chance": "chance makes such a difference",
+}
+"""Why another model than that of smallest error is planned."""
+
+
+def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Why the planned model is not the one of smallest error, or promises more than its error in the table; "" if neither is so."""
+    found, winner = report["choice"], report["winner"]
+    parts = []
+    if found["why"] is not None:
+        errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
+        sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
+        parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
+    if not 0.99 * winner["promise"]["error"] <= found["own"] <= 1.01 * winner["promise"]["error"]:
+        what = "faults" if "other_rows" in winner["promise"] else f"{unit_of(report)}s"
+        parts.append(f"{shown(found['own'])} in the table is of the {what} that chose it, the promise of others")
+    return "; ".join(parts)
+
+
 def growth(promise: Mapping[str, Any]) -> str:
     """That errors grow along the table; "" if they do not."""
     if "last" not in promise:

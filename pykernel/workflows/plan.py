@@ -44,7 +44,7 @@ from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, 
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
-from pykernel.tuning.promises import PER_BLOCK, Losses, promise, ratio
+from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
 from pykernel.tuning.tables import sentinels
@@ -541,6 +541,7 @@ def findings(
         "seed": course.seed,
         "repeatable": course.repeatable,
         "winner": told,
+        "choice": choice(course, winner),
         "table": [row(trial, chosen=False) for trial in ranked],
         "learner": row(learner),
         "frozen": row(frozen),
@@ -553,6 +554,18 @@ def findings(
         "simple": {name: _without_blocks(each) for name, each in others.items()},
         "verdict": told["beside"] if course.table.y is not None else against_simple(course, winner, others),
     }
+
+
+def choice(course: Search, winner: Trial) -> dict[str, Any]:
+    """Beside the planned model the one of smallest error: both errors on the judged rows, and bytes; why it is not the planned one.
+
+    why: None if it is; "near" if the errors are nearly equal, "test" if a paired test does not tell them apart; of monitors "chance".
+    """
+    best = course.candidates()[0]
+    own, least = ((trial.told or {})["error"] for trial in (winner, best))
+    why = "chance" if course.table.y is None else "near" if own <= NEAR * least else "test"
+    named = {"model": model_name(best), "error": least, "own": own, "bytes": best.bytes}
+    return named | {"why": None if best is winner else why}
 
 
 def _without_blocks(told: Any) -> Any:

@@ -19,6 +19,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import QUIET, data_told
+from pykernel.telling import chosen as chosen_told
 from pykernel.telling import growth as growth_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
@@ -32,7 +33,7 @@ from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
-from pykernel.workflows.plan import limits_of, told_of_life
+from pykernel.workflows.plan import choice, limits_of, told_of_life
 from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 
@@ -767,6 +768,34 @@ def test_of_models_that_a_paired_test_does_not_tell_apart_the_smallest_wins():
     one[7], ten[5::20] = 1, 1
     kinds = [Losses.of(each, np.ones(200, bool), True) for each in (wrong, one, ten)]
     assert chosen(kinds, [900, 500, 100]) == 1
+
+
+def test_why_a_larger_error_is_planned_is_said():
+    arm = Arm(Combination("klms", "nt", {"label": {}}, None, ("reduction", "n_max")), (), {})
+    search, rng = Search([arm], SimpleNamespace(y=np.zeros(20)), None, Limits()), np.random.default_rng(3)
+    hard = rng.exponential(size=20)
+
+    def add(losses, ram, size):
+        told = blocks(losses).report()
+        search._tried(Trial(arm, size, {}), {"frozen": None, "learning": told, "ram_bytes": ram})
+        return told["error"]
+
+    def said(promised):
+        winner = search.winner()
+        row = {"bytes": winner.bytes, "promise": {"error": promised}}
+        return chosen_told({"choice": choice(search, winner), "winner": row})
+
+    least = add(hard, 900, 9)
+    assert said(least) == ""
+    assert said(1.1 * least).endswith(f"{least:.4g} in the table is of the rows that chose it, the promise of others")
+    own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
+    assert own > least
+    assert said(own) == (
+        f"klms nt 9 has {least:.4g} in place of {own:.4g}, but a paired test does not tell the two apart, and the planned model takes "
+        "500 B in place of 900 B"
+    )
+    add(1.001 * hard, 400, 4)
+    assert "klms nt 9 has" in said(1.0005 * least) and "the errors are nearly equal" in said(1.0005 * least)
 
 
 def test_a_promise_is_kept_though_the_best_of_many_is_chosen():

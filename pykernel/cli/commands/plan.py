@@ -37,6 +37,7 @@ from pykernel.telling import (
     against_monitors,
     against_simple,
     byte_count,
+    chosen,
     counted,
     error_and_deviation,
     growth,
@@ -125,6 +126,7 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
         ("", None if monitors else growth(winner["promise"])),
+        ("chosen", chosen(report, rate if monitors else number)),
         ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
