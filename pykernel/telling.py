@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, told_late
+from pykernel.errors import UserError, told_late, visible
 
 Show = Callable[[float, str], None]
 """A function (amount done, name of the next step)."""
@@ -118,12 +118,14 @@ WIDTH = 110
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
+    "emptied": "kept, with empty cells",
     "completed": "something stands in for it, by [input] missing",
 }
 """What becomes of rows with a missing input."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",
+    "gone": "convert emptied them",
     "emptied": "the new table has empty cells there",
 }
 """What becomes of sentinels."""
@@ -179,7 +181,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     )
     told += _some(
         [
-            f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
+            f"{each['cells']:,} cells of {each['column']} {'were' if each['then'] == 'gone' else 'are'} {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
             f"to {_plain(each['others'][1])}); {SENTINEL[each['then']]}"
             for each in data["sentinels"]
         ]
@@ -189,6 +191,12 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     return told
+
+
+def made_told(data: Mapping[str, Any]) -> str:
+    """Comments of a spec's file that say how the device makes the inputs that ``convert`` made; "" without any."""
+    lines = [f"# {visible(f'{each} = {how}')}\n" for each, how in data.get("made", {}).items()]
+    return "".join(["# Inputs that the device must compute as pykernel convert did:\n", *lines, "\n"]) if lines else ""
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:

@@ -14,10 +14,11 @@ from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import data_told
+from pykernel.telling import QUIET, data_told
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import infer, read_table, sentinels
+from pykernel.workflows.search import Asked, planned_data
 
 SPEC = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}})
 
@@ -306,6 +307,50 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     np.testing.assert_allclose(ready["time_day_sin"], np.sin(2 * np.pi * (np.arange(200) % 24) / 24), atol=1e-6)
     # 1 January 2024 was a Monday
     np.testing.assert_allclose(ready["time_week_cos"], np.cos(2 * np.pi * np.arange(200) / 168), atol=1e-6)
+
+
+def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    newcomer(Path("river.csv"))
+    code, out, _ = run("convert", "river.csv", "--label", "y", "--output", "ready.csv")
+    told = " ".join(out.split())
+    assert code == 0 and "6 rows with a missing input: kept, with empty cells" in told
+    assert "4 cells of heat are -9999, far from all others (" in told and "the new table has empty cells there" in told
+    made = [
+        "time_day_sin = sin(2 pi s / 86400), s the seconds since midnight, of time",
+        "time_week_cos = cos(2 pi s / 604800), s the seconds since Monday, 0:00, of time",
+        "valve_half = 1 where valve is 'half', else 0",
+    ]
+    assert all(f"made {line}" in told for line in made)
+    codes = {}
+    for name in ("ready", "bare"):
+        if name == "bare":
+            Path("bare.csv").write_text(Path("ready.csv").read_text())
+        asked = Asked(f"{name}.csv", 0, 1, None, "out", QUIET)
+        planned_data(asked, None, None, "y")
+        codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
+        assert ("4 cells of heat were -9999" in said and "convert emptied them" in said) == (name == "ready")
+    assert codes == {"ready": [-9999], "bare": []}
+    fit = [
+        "--label",
+        "y",
+        "--model",
+        "krr",
+        "--sigma",
+        "2",
+        "--ridge",
+        "0.1",
+        "--n-max",
+        "3",
+        "--force",
+        "--output",
+        "f.toml",
+    ]
+    assert run("fit", "ready.csv", *fit)[0] == 0
+    text = Path("f.toml").read_text()
+    assert all(f"# {line}\n" in text for line in made)
+    Path("ready.csv").write_text(Path("ready.csv").read_text() + "\n")  # no longer what convert wrote
+    assert run("fit", "ready.csv", *fit)[0] == 0 and "seconds" not in Path("f.toml").read_text()
 
 
 def test_many_columns_that_are_left_out_are_counted():

@@ -32,6 +32,7 @@ from pykernel.telling import (
     error_and_deviation,
     finite,
     growth,
+    made_told,
     number,
     plain,
     rate,
@@ -641,7 +642,8 @@ def write(
             ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
             pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
-            write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+            told = (comment if name == "planned" else "") + made_told(asked.read)
+            write_file(out / f"{name}.toml", told + spec.to_toml())
         for name, state in states.items():
             write_file(out / f"{name}.bin", state)
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")

@@ -24,7 +24,7 @@ from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.tables import infer, sentinels
+from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
 from pykernel.workflows.given import need_known, need_picture, opened, words
@@ -126,6 +126,7 @@ def planned_data(
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     content = found.content
+    noted(found.data, options.data)
     options.max_abs = content["input"]["max_abs"] = input_limit(found.x, sentinels(found.data))
     make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
@@ -190,6 +191,7 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
             for j, name in enumerate(names if values.dtype.kind == "f" else ()):
                 values[:, j] = seen.columns[name].emptied(values[:, j])
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
+    noted(options.read, options.data)
     if raw is None:
         watch.data(options.read)
         return x, y, delay, None
