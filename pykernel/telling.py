@@ -348,12 +348,31 @@ def misses(row: Mapping[str, Any]) -> str:
     )
 
 
+KINDS = {
+    "another time": "values of another time",
+    "slow": "follows with a lag",
+    "leak": "step of several sensors",
+    "wear": "drift of several sensors",
+    "unrest": "noise of several sensors",
+}
+"""Kinds of faults in words, where their names are too short to be understood."""
+
+
+def faults_told(found: Mapping[str, Any]) -> str:
+    """Which faults a monitor is judged by."""
+    (least, most), (short, long) = found["sizes"], found["rows"]
+    return (
+        f"{found['kinds']} kinds, {short} to {long} rows long, {least:g} to {most:g} times as large as the part of a sensor that the others "
+        "do not explain"
+    )
+
+
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
     """Of which kinds a monitor misses faults, what is missed most first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
-    return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
+    return "; ".join(f"{KINDS.get(kind, kind)}: {part} of {faults} faults" for part, faults, kind in kinds)
 
 
 def against_monitors(found: Mapping[str, Any]) -> str:

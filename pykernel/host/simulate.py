@@ -154,6 +154,7 @@ class _Run:
         self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
         # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
         self._twin = HostModel(spec) if self.alarms is not None and self.model.exists("blame") else None
+        self.goes_on = False  # whether the model has learned before; then there is no advice
         self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing

@@ -43,7 +43,7 @@ from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.faults import COUNT, PROMISED
+from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
@@ -128,6 +128,7 @@ def plan(
     time: float = 120.0,
     trials: int | None = None,
     seed: int = 0,
+    name: str | None = None,
     jobs: int | str | None = None,
     results: str | Path | None = None,
     output: str | Path = "pykernel-plan",
@@ -167,6 +168,8 @@ def plan(
         Seconds for trials; or how many trials, however long they take.
     seed : int
         Of the trials.
+    name : str, optional
+        The prefix in C; by default that of ``spec``, or "planned".
     jobs : int or str
         Processes, or the address of a Dask cluster.
     results : path, optional
@@ -218,6 +221,8 @@ def plan(
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
     base, table, assumed = search.planned_data(asked, given, inputs, label)
+    named = base if name is None else base | {"name": name}
+    make_spec(named)  # raises UserError for a name that cannot be
     if table.y is None and labels is not None:
         raise UserError(
             f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
@@ -252,7 +257,9 @@ def plan(
         report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
-            found, specs, page = concluded(course, base, wanted, asked, None if report["interrupted"] else each, report)
+            found, specs, page = concluded(
+                course, named, wanted, asked, None if report["interrupted"] else each, report
+            )
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
@@ -301,7 +308,9 @@ def concluded(
     best = {"planned": winner, "learning": None if winner.learns else learner, "frozen": frozen, "small": small}
     if course.table.y is not None:
         count(course, [trial for trial in (winner, learner, frozen) if trial is not None])
-    specs = {name: planned(trial, course.table, target) for name, trial in best.items() if trial is not None}
+    specs = {
+        key: planned(trial, course.table, base["name"], target) for key, trial in best.items() if trial is not None
+    }
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
     for name in ("leaner", "better"):
         if signal is not None and signal[name] is not None:
@@ -543,6 +552,9 @@ def findings(
         "repeatable": course.repeatable,
         "winner": told,
         "choice": choice(course, winner),
+        "faults": None
+        if course.table.y is not None
+        else {"kinds": len(KINDS), "sizes": [SMALLEST, LARGEST], "rows": [SHORTEST, LONGEST]},
         "table": [row(trial, chosen=False) for trial in ranked],
         "learner": row(learner),
         "frozen": row(frozen),

@@ -37,6 +37,7 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Show, Watch
+from pykernel.workflows.generate import started
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -118,6 +119,7 @@ def simulate(
     output: str | Path | None = None,
     plot: str | Path | None = None,
     save: str | Path | None = None,
+    start: Recording | None = None,
     watch: Watch = QUIET,
 ) -> Simulated:
     """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
@@ -139,6 +141,9 @@ def simulate(
         A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
     save : path, optional
         A file for the state after the last row, as the device saves it: for ``generate``, or for the device.
+    start : path, or (x, y), optional
+        As for ``generate``: a saved state, or a recording that is learned before the first row.  The simple predictors begin anew, and
+        there is no advice.
     watch : Watch
         Who is told how far the work is.
 
@@ -157,9 +162,12 @@ def simulate(
     need_different(list(files.values()))
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
-    simulation = _begin(spec, delay, refresh_every, train_every)
+    simulation, stage = _begin(spec, delay, refresh_every, train_every), None
+    if start is not None:
+        stage = None if spec.signal is None else SignalStage(spec)
+        _go_on(simulation, stage, started(spec, start, watch))
     seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
-    gaps, raw, state = _run(spec, recording, simulation, files, watch, seen=seen)
+    gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
     try:
         with watch.progress(None) as show:
             if isinstance(simulation, Monitoring):
@@ -242,6 +250,14 @@ def with_training(spec: Spec, data: str | Path) -> Spec:
             told |= {"trained_rows": rows.rows, "trained_data": rows.digest}
     content = spec.model_dump(exclude_unset=True)
     return make_spec(content | {"expansion": told | content["expansion"]})
+
+
+def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
+    """Let the model, and the signal stage around it, go on from a device's memory."""
+    simulation.goes_on = True
+    for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
+        for slot in part.layout.slots:
+            part.field(slot.name)[...] = memory.field(slot.name)
 
 
 def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage | None) -> Memory:
@@ -528,7 +544,7 @@ def _run(
     Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
     answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
-    if save and spec.signal is not None:
+    if save and spec.signal is not None and stage is None:
         stage = SignalStage(spec)
     columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
