@@ -138,7 +138,7 @@ class _Adviser:
         self.told: list[dict[str, Any]] = []
 
     def found(self) -> list[dict[str, Any]]:
-        if self.scored < FEW or not self.spec.program.learns or self.simulation.trains or self.simulation.goes_on:
+        if self.scored < FEW or not self.spec.program.learns or self.simulation.trains:
             return []
         self._refused()
         self._digits()

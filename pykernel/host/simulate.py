@@ -585,7 +585,7 @@ class Simulation(_Run):
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             **self._coverage_told(parts),
             **self._losses_told(parts),
-            "advice": advice(self, trial),
+            "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
             "warning": self.warning,
         }
