@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, told_late
+from pykernel.errors import UserError, told_late, visible
 
 Show = Callable[[float, str], None]
 """A function (amount done, name of the next step)."""
@@ -118,11 +118,14 @@ WIDTH = 110
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
+    "emptied": "kept, with empty cells",
     "completed": "something stands in for it, by [input] missing",
 }
 """What becomes of rows with a missing input."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
+    "missing": "treated as missing",
+    "gone": "convert emptied them",
     "emptied": "the new table has empty cells there",
 }
 """What becomes of sentinels."""
@@ -178,7 +181,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     )
     told += _some(
         [
-            f"{each['cells']:,} cells of {each['column']} are {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
+            f"{each['cells']:,} cells of {each['column']} {'were' if each['then'] == 'gone' else 'are'} {_plain(each['value'])}, far from all others ({_plain(each['others'][0])} "
             f"to {_plain(each['others'][1])}); {SENTINEL[each['then']]}"
             for each in data["sentinels"]
         ]
@@ -188,6 +191,12 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     return told
+
+
+def made_told(data: Mapping[str, Any]) -> str:
+    """Comments of a spec's file that say how the device makes the inputs that ``convert`` made; "" without any."""
+    lines = [f"# {visible(f'{each} = {how}')}\n" for each, how in data.get("made", {}).items()]
+    return "".join(["# Inputs that the device must compute as pykernel convert did:\n", *lines, "\n"]) if lines else ""
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:
@@ -253,7 +262,11 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
-    values = dict.fromkeys(_plain(each["value"]) for each in data["sentinels"] if each["then"] == "read")
+    values = dict.fromkeys(
+        _plain(each["value"])
+        for each in data["sentinels"]
+        if each["then"] == "read" and each["column"] != data["label"]
+    )
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
         *([f"phases of day and week for {_named(times)}"] if times else []),
@@ -335,12 +348,31 @@ def misses(row: Mapping[str, Any]) -> str:
     )
 
 
+KINDS = {
+    "another time": "values of another time",
+    "slow": "follows with a lag",
+    "leak": "step of several sensors",
+    "wear": "drift of several sensors",
+    "unrest": "noise of several sensors",
+}
+"""Kinds of faults in words, where their names are too short to be understood."""
+
+
+def faults_told(found: Mapping[str, Any]) -> str:
+    """Which faults a monitor is judged by."""
+    (least, most), (short, long) = found["sizes"], found["rows"]
+    return (
+        f"{found['kinds']} kinds, {short} to {long} rows long, {least:g} to {most:g} times as large as the part of a sensor that the others "
+        "do not explain"
+    )
+
+
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
     """Of which kinds a monitor misses faults, what is missed most first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
-    return ", ".join(f"{kind} {part} of {faults}" for part, faults, kind in kinds)
+    return "; ".join(f"{KINDS.get(kind, kind)}: {part} of {faults} faults" for part, faults, kind in kinds)
 
 
 def against_monitors(found: Mapping[str, Any]) -> str:
@@ -362,6 +394,36 @@ def told_of(row: Mapping[str, Any], measure: str = "") -> str:
     """A model, the error that it promises, its bytes and instructions."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
+
+
+CHOICE = {
+    "near": "the errors are nearly equal",
+    "test": "a paired test does not tell the two apart",
+    "chance": "chance makes such a difference",
+}
+"""Why another model than that of smallest error is planned."""
+
+
+def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Why the planned model is not the one of smallest error, or promises more than its error in the table; "" if neither is so."""
+    found, winner = report["choice"], report["winner"]
+    parts = []
+    if found["why"] is not None:
+        errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
+        sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
+        parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
+    if not 0.99 * winner["promise"]["error"] <= found["own"] <= 1.01 * winner["promise"]["error"]:
+        what = "faults" if "other_rows" in winner["promise"] else f"{unit_of(report)}s"
+        parts.append(f"{shown(found['own'])} in the table is of the {what} that chose it, the promise of others")
+    return "; ".join(parts)
+
+
+def growth(promise: Mapping[str, Any]) -> str:
+    """That errors grow along the table; "" if they do not."""
+    if "last" not in promise:
+        return ""
+    ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
+    return f"errors grow along the table, {ends}: on later rows expect worse"
 
 
 def question(report: Mapping[str, Any]) -> str:

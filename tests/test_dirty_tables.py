@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
-from pykernel.spec.model import make_spec
-from pykernel.telling import data_told
+from pykernel.spec.model import load_spec, make_spec
+from pykernel.telling import QUIET, data_told
+from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
-from pykernel.tuning.tables import infer, read_table
+from pykernel.tuning.tables import infer, read_table, sentinels
+from pykernel.workflows.search import Asked, planned_data
 
 SPEC = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}})
 
@@ -105,7 +107,14 @@ def all_readings(text):
     def streamed():
         seen = Columns()
         batches = list(samples_of(SPEC, io.BytesIO(text), "t.csv", 3, seen))
-        return np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches]), seen.report()
+        x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+        assert all(each["then"] == "read" for each in seen.report()["sentinels"])
+        # who has the whole table in memory, takes sentinels for missing values
+        return (
+            np.column_stack([seen.columns[name].emptied(x[:, j]) for j, name in enumerate("ab")]),
+            seen.columns["y"].emptied(y),
+            seen.report(),
+        )
 
     def planned():
         table = infer(io.BytesIO(text), "t.csv", ["a", "b"], "y")
@@ -190,6 +199,24 @@ def test_a_dirty_table_is_read_alike_by_every_command_or_refused_with_one_senten
         assert all(each[2][key] == told[key] for each in found), key
 
 
+def test_sentinels_of_a_table_are_missing_and_beyond_what_a_device_takes():
+    rows = [f"{i % 51 * 10},{-9999 if i % 10 == 1 else i % 5},{-9999 if i % 25 == 3 else i}" for i in range(100)]
+    text = "\n".join(["a,b,y", *rows, ""]).encode()
+    table = infer(io.BytesIO(text), "t.csv", (), "y")
+    assert np.nanmax(np.abs(table.x)) == 500 and np.isnan(table.x[:, 1]).sum() == 10 and np.isnan(table.y).sum() == 4
+    assert sentinels(table.data) == [-9999] and table.data["missing"]["rows"] == 10
+    assert "10 cells of b are -9999, far from all others (0 to 4); treated as missing" in " ".join(
+        data_told(table.data)
+    )
+    assert input_limit(table.x, sentinels(table.data)) == 5000 and input_limit(table.x, [65535.0]) == 5000
+    assert len(read_table(io.BytesIO(text), "t.csv", (), "y", (), "krr").x) == 86
+    found = [input_limit(np.array([0.0, each]), [-9999.0, 1e20]) for each in (999.0, 1000.1, 4900.0, 9990.0, 20_000.0)]
+    assert found == [5000.0, 5000.0, 7000.0, 9990.0, 200_000.0]
+    # a label of few whole numbers may be of classes
+    few = "\n".join(["a,y", *(f"{i % 9},{(0, 1, 255)[i % 3]}" for i in range(60)), ""]).encode()
+    assert set(infer(io.BytesIO(few), "t.csv", (), "y").y) == {0, 1, 255}
+
+
 def newcomer(path):
     rng = np.random.default_rng(3)
     rows = []
@@ -244,8 +271,13 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         assert code == 0, err
         told[words[0]] = json.loads(out)["data"]
     assert len({tuple(each) for each in told.values()}) == 1  # one shape
+    (code,) = told["fit"]["sentinels"]
+    assert code["then"] == "missing"
+    told["simulate"]["sentinels"][0]["then"] = "missing"  # which reads a table of any length, and cannot know before
     for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
+    fitted = load_spec("f.toml")
+    assert fitted.input.max_abs == 500.0 and not fitted.accepts(np.array([[3.0, -9999.0]])).any()
     assert told["fit"]["no_numbers"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]
@@ -258,8 +290,8 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "left out, words: valve (closed, half, open)",
         "2 of 200 cells of flow are no numbers, such as 'n/a' (line 9); treated as missing",
         "4 cells of heat are -9999, far from all others (",
-        "2 rows with a missing input: left out",
-        "for each word of valve; phases of day and week for time; empty cells for -9999: "
+        "6 rows with a missing input: left out",
+        "for each word of valve; phases of day and week for time: "
         "pykernel convert river.csv --label y --output ready.csv",
     ):
         assert sentence in text, (sentence, text)
@@ -275,6 +307,50 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     np.testing.assert_allclose(ready["time_day_sin"], np.sin(2 * np.pi * (np.arange(200) % 24) / 24), atol=1e-6)
     # 1 January 2024 was a Monday
     np.testing.assert_allclose(ready["time_week_cos"], np.cos(2 * np.pi * np.arange(200) / 168), atol=1e-6)
+
+
+def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    newcomer(Path("river.csv"))
+    code, out, _ = run("convert", "river.csv", "--label", "y", "--output", "ready.csv")
+    told = " ".join(out.split())
+    assert code == 0 and "6 rows with a missing input: kept, with empty cells" in told
+    assert "4 cells of heat are -9999, far from all others (" in told and "the new table has empty cells there" in told
+    made = [
+        "time_day_sin = sin(2 pi s / 86400), s the seconds since midnight, of time",
+        "time_week_cos = cos(2 pi s / 604800), s the seconds since Monday, 0:00, of time",
+        "valve_half = 1 where valve is 'half', else 0",
+    ]
+    assert all(f"made {line}" in told for line in made)
+    codes = {}
+    for name in ("ready", "bare"):
+        if name == "bare":
+            Path("bare.csv").write_text(Path("ready.csv").read_text())
+        asked = Asked(f"{name}.csv", 0, 1, None, "out", QUIET)
+        planned_data(asked, None, None, "y")
+        codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
+        assert ("4 cells of heat were -9999" in said and "convert emptied them" in said) == (name == "ready")
+    assert codes == {"ready": [-9999], "bare": []}
+    fit = [
+        "--label",
+        "y",
+        "--model",
+        "krr",
+        "--sigma",
+        "2",
+        "--ridge",
+        "0.1",
+        "--n-max",
+        "3",
+        "--force",
+        "--output",
+        "f.toml",
+    ]
+    assert run("fit", "ready.csv", *fit)[0] == 0
+    text = Path("f.toml").read_text()
+    assert all(f"# {line}\n" in text for line in made)
+    Path("ready.csv").write_text(Path("ready.csv").read_text() + "\n")  # no longer what convert wrote
+    assert run("fit", "ready.csv", *fit)[0] == 0 and "seconds" not in Path("f.toml").read_text()
 
 
 def test_many_columns_that_are_left_out_are_counted():

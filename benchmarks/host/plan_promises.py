@@ -57,7 +57,7 @@ def losses_of(spec: Spec, x: np.ndarray, y: np.ndarray, seen: int, most: int | N
     answers, y = np.asarray(answers, float).reshape(y.shape)[seen:][:most], y[seen:][:most]
     of_classes = bool(spec.label.classes)
     lost = (answers != y).astype(float) if of_classes else np.square(answers - y)
-    return Losses.of(lost, np.isfinite(answers), of_classes)
+    return Losses.of(lost, np.isfinite(answers), of_classes, None if of_classes else answers - y)
 
 
 def rows_of(name: str, seen: int) -> list[dict[str, Any]]:

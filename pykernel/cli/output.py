@@ -177,7 +177,8 @@ def equality(row: Mapping[str, Any]) -> Styled:
     return Styled("yes", "green") if row["equal"] else Styled("NO", "bold red")
 
 
-def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_check(rows: Sequence[Mapping[str, Any]], learns: bool = True) -> None:
+    """learns: whether the model does."""
     columns = ("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
     cells = [
         [
@@ -191,7 +192,7 @@ def print_check(rows: Sequence[Mapping[str, Any]]) -> None:
         for row in rows
     ]
     show_table("is the C's memory equal to the simulation's, byte for byte?", columns, cells)
-    print("state's hash: what NAME_hash returns after these samples, each predicted and then learned\n")
+    print(f"state's hash: what NAME_hash returns after these samples, each predicted{' and then learned' * learns}\n")
 
 
 def print_engines(engine: str, witnesses: Sequence[Mapping[str, Any]]) -> None:

@@ -147,12 +147,14 @@ class _Run:
             what = spec.reduction.technique if spec.has("reduction", "technique") else f"rule {spec.learning.rule}"
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
         self.delay, self.refresh_every, self.train_every = delay, refresh_every, train_every
+        self.forecasts = forecasts
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
         self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
         # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
         self._twin = HostModel(spec) if self.alarms is not None and self.model.exists("blame") else None
+        self.goes_on = False  # whether the model has learned before; then there is no advice
         self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
@@ -517,6 +519,8 @@ class Simulation(_Run):
     def _verdict(self) -> dict[str, Any] | None:
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
+        if not (self.spec.program.learns or self.forecasts):
+            del errors["last label"]  # the device never gets one
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def _reads_leave_one_out(self) -> bool:
@@ -581,7 +585,7 @@ class Simulation(_Run):
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
             **self._coverage_told(parts),
             **self._losses_told(parts),
-            "advice": advice(self, trial),
+            "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
             "warning": self.warning,
         }

@@ -17,13 +17,17 @@ from pykernel.report import figures
 from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
 from pykernel.telling import (
+    KINDS,
     MEASURES,
     against_monitors,
     against_simple,
     byte_count,
+    chosen,
     counted,
     data_sentences,
+    faults_told,
     gaps_told,
+    growth,
     key_values,
     misses,
     missing_told,
@@ -357,10 +361,15 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
         Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
     )
     rest.append(Section("On the device", _uses(report)))
-    missed = [[name, f"{part:,}", f"{faults:,}"] for name, (part, faults) in sorted((winner["missed"] or {}).items())]
-    rest.append(Section("Faults that are missed", [table(("kind", "missed", "of"), missed)]))
+    missed = [
+        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
+        for name, (part, faults) in sorted((winner["missed"] or {}).items())
+    ]
+    judged = [sentence(f"Judged by faults of {faults_told(report['faults'])}.")] if monitors else []
+    rest.append(Section("Faults that are missed", [*judged, table(("kind", "missed", "of"), missed)]))
     compared, verdict_of = report["verdict"], against_monitors if monitors else against_simple
     said = misses(winner) if monitors else told_of(winner, f"{kind} ")
+    said += f"; {grows}" if not monitors and (grows := growth(winner["promise"])) else ""
     said += f"; {verdict_of(compared)}" if compared else ""
     files = [
         (
@@ -373,6 +382,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
         ),
         ("data", "; ".join(data_sentences(report.get("data")))),
         ("assumed", "; ".join(report.get("assumed", ()))),
+        ("chosen", chosen(report, shown)),
         ("labels", None if monitors else question(report)),
         ("trials", f"{report['trials']:,}"),
         ("seed", str(report["seed"])),

@@ -58,6 +58,7 @@ class Column:
         self.noted: tuple[str, int] | None = None  # the first number in another notation
         self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
         self.sentinels: dict[float, int] = {}
+        self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
 
     @property
     def holds_numbers(self) -> bool:
@@ -108,6 +109,11 @@ class Column:
             for value, count in sorted(self.sentinels.items())
             if count > 1 and (self.low - value > most or value - self.high > most)
         }
+
+    def emptied(self, values: np.ndarray) -> np.ndarray:
+        """All numbers of the column, NaN in the place of sentinels."""
+        self.then = "missing"
+        return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def count_other(self, cell: str, line: int) -> None:
         """Count a cell that is no number, or no class."""
@@ -237,7 +243,7 @@ class Columns:
                     "value": value,
                     "cells": count,
                     "others": [column.low, column.high],
-                    "then": "read",
+                    "then": column.then,
                 }
                 for column in every
                 for value, count in column.far().items()

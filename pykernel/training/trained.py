@@ -470,6 +470,13 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
     return machine
 
 
+def centered(machine: Machine, x: np.ndarray) -> Machine:
+    """The same functions with the means of rows x as the center, which can then stand in for missing inputs; where the kernel
+    allows this, and if there is no center yet.
+    """
+    return machine if machine.center is not None or machine.linear else moved(machine, x.mean(axis=0))
+
+
 def compact(machine: Machine) -> Machine:
     """The same functions with fewer vectors.
 

@@ -350,11 +350,18 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
         yield {**rest, **part, "input": input, "label": around}
 
 
-def input_limit(x: np.ndarray) -> float:
-    """[input] max_abs of recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10."""
-    wanted = MARGIN * max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
-    unit = 10.0 ** math.floor(math.log10(wanted))
-    return float(f"{next(step for step in (1, 2, 5, 10) if step * unit >= wanted * (1 - 1e-12)) * unit:.0e}")
+def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
+    """[input] max_abs of recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10;
+    but below the sentinels that lie beyond all rows.
+    """
+    most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
+    steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]
+    limit = next((each for each in steps if each >= MARGIN * most * (1 - 1e-12)), most)
+    code = min((abs(each) for each in sentinels if abs(each) > most), default=math.inf)
+    if limit < code:
+        return limit
+    below = [*(each for each in steps if each < code), float(f"{math.sqrt(most * code):.2g}"), most]
+    return max(each for each in below if most <= each < code)
 
 
 def scaled_input(known: Known) -> Content:

@@ -497,8 +497,8 @@ def _round_up(value: float) -> int:
     return math.ceil(value / step) * step
 
 
-def planned(trial: Trial, table: Table, target: Mapping[str, Any]) -> Spec:
+def planned(trial: Trial, table: Table, name: str, target: Mapping[str, Any]) -> Spec:
     """The spec that is written, with the limits that were given as its [target]."""
-    content = trial.content
+    content = trial.content | {"name": name}
     content.pop("target", None)
     return table.whole(content | ({"target": dict(target)} if target else {}))

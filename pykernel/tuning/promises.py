@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,11 @@ BLOCKS = 20
 """Blocks of rows whose spread tells how uncertain an error is."""
 T_BOTH, T_ONE = 2.093, 1.729
 """Student's t with BLOCKS - 1 degrees of freedom: 95 % lie within on both sides; below."""
+T_TREND, GROWS = 2.878, 1.05
+"""A trend over the blocks counts if its slope is so many standard deviations from 0 (0.5 % of slopes without any are above), and if the
+last block errs so many times as much as all."""
+PER_BLOCK = ("sums", "rows", "offsets")
+"""What is known of each block."""
 NEW = 1.25
 """By so much an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and the
 search has seen these."""
@@ -34,25 +39,32 @@ a test that finds no difference in few or drifting rows does not show that there
 
 @dataclass(frozen=True)
 class Losses:
-    """sums, rows: of each block, (BLOCKS,).  of_classes: whether a loss is a wrong class."""
+    """sums, rows: of each block, (BLOCKS,).  of_classes: whether a loss is a wrong class.  offsets: sums of errors with their
+    signs, (BLOCKS,); zeros where there are none.
+    """
 
     sums: np.ndarray
     rows: np.ndarray
     of_classes: bool
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros(BLOCKS))
 
     @classmethod
-    def of(cls, losses: np.ndarray, counts: np.ndarray, of_classes: bool) -> Losses:
-        """losses, counts: (rows,), of all judged rows; counts: which of them count."""
+    def of(cls, losses: np.ndarray, counts: np.ndarray, of_classes: bool, errors: np.ndarray | None = None) -> Losses:
+        """losses, counts, errors: (rows,), of all judged rows; counts: which of them count."""
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
-        sums = np.bincount(block[counts], losses[counts], BLOCKS)
-        return cls(sums, np.bincount(block[counts], minlength=BLOCKS).astype(float), of_classes)
+
+        def summed(values: np.ndarray) -> np.ndarray:
+            return np.bincount(block[counts], values[counts], BLOCKS)
+
+        offsets = np.zeros(len(losses)) if errors is None else errors
+        return cls(summed(losses), summed(np.ones(len(losses))), of_classes, summed(offsets))
 
     @classmethod
     def from_report(cls, told: Mapping[str, Any], of_classes: bool) -> Losses:
-        return cls(np.array(told["sums"]), np.array(told["rows"], float), of_classes)
+        return cls(np.array(told["sums"]), np.array(told["rows"], float), of_classes, np.array(told["offsets"], float))
 
     def of_blocks(self, kept: np.ndarray) -> Losses:
-        return Losses(self.sums * kept, self.rows * kept, self.of_classes)
+        return Losses(self.sums * kept, self.rows * kept, self.of_classes, self.offsets * kept)
 
     @property
     def mean(self) -> float:
@@ -80,15 +92,54 @@ class Losses:
         """Half of an interval of 95 % around the error."""
         return T_BOTH * self.deviation
 
+    @property
+    def growth(self) -> tuple[float, float] | None:
+        """The errors of the first and of the last block by their trend, if the errors grow; None if they do not.
+
+        Either the blocks' mean losses grow, or their mean errors leave zero: an offset shows there long before it shows in squares.
+        """
+        here = np.flatnonzero(self.rows)
+        if len(here) < BLOCKS // 2:
+            return None
+        weights = self.rows[here] / self.rows.sum()
+        losses = _line(self.sums[here] / self.rows[here], here, weights)
+        ends = [] if losses is None else [(max(losses[0], 0.0), losses[-1])]
+        offset = _line(self.offsets[here] / self.rows[here], here, weights)
+        if offset is not None:
+            rest = max(0.0, self.mean - float(weights @ np.square(offset)))
+            ends.append((rest + offset[0] ** 2, rest + offset[-1] ** 2))
+        first, last = max(ends, key=lambda each: each[1], default=(self.mean, self.mean))
+        if not self.of_classes:
+            first, last = root(first), root(last)
+        return (float(first), float(last)) if last > GROWS * self.error else None
+
     def report(self) -> dict[str, Any]:
         told = {"error": self.error, "deviation": self.deviation, "within": self.within}
-        return told | {"scored": int(self.rows.sum()), "sums": self.sums.tolist(), "rows": self.rows.tolist()}
+        blocks = {name: getattr(self, name).tolist() for name in PER_BLOCK}
+        return told | {"scored": int(self.rows.sum())} | blocks
 
 
 def deviation_of(part: float, count: int) -> float:
     """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
+
+
+def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    """The line through the blocks' values, (blocks,); None if its slope may be chance.
+
+    weights: of the blocks, with sum 1.  If neighbours err alike, they tell less: the slope's variance grows by (1 + r) / (1 - r),
+    r the correlation of a block's residual with the next one's.
+    """
+    t = at - weights @ at
+    spread = weights @ np.square(t)
+    slope = weights @ (t * values) / spread
+    line = weights @ values + slope * t
+    left = np.sqrt(weights) * (values - line)
+    square = float(left @ left)
+    alike = max(0.0, float(left[1:] @ left[:-1]) / square) if square > 0 else 0.0
+    deviation = math.sqrt(square / spread / (len(at) - 2) * (1 + alike) / (1 - alike))
+    return line if abs(slope) > T_TREND * deviation else None
 
 
 def _root_sum(influence: np.ndarray) -> float:
@@ -117,27 +168,31 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
     """The losses of what is chosen, on rows that did not choose: every FOLDS-th block is judged by what the others choose."""
     first, judged = losses[0], np.arange(BLOCKS) % FOLDS
-    sums, rows = np.zeros(BLOCKS), np.zeros(BLOCKS)
+    sums, rows, offsets = np.zeros((3, BLOCKS))
     for fold in range(FOLDS):
         here = judged == fold
         taken = losses[chosen([each.of_blocks(~here) for each in losses], sizes)]
-        sums[here], rows[here] = taken.sums[here], taken.rows[here]
-    return Losses(sums, rows, first.of_classes)
+        sums[here], rows[here], offsets[here] = taken.sums[here], taken.rows[here], taken.offsets[here]
+    return Losses(sums, rows, first.of_classes, offsets)
 
 
 def promise(found: Losses) -> dict[str, float]:
     """The error to expect on rows to come, and half of an interval of 95 %.
 
     For classes two right and two wrong rows are added (Agresti and Coull): few rows without an error promise little.
+    first, last: only if errors grow, see ``Losses.growth``.  The interval is then wider by what rows as far behind as the last block
+    err more than all.
     """
-    if not found.of_classes:
-        return {"error": found.error, "within": NEW * found.within}
-    count = found.rows.sum() + 4
-    part = float((found.sums.sum() + 2) / count)
-    return {
-        "error": part,
-        "within": NEW * T_BOTH * max(_root_sum(found.influence()), math.sqrt(part * (1 - part) / count)),
-    }
+    told = {"error": found.error, "within": NEW * found.within}
+    if found.of_classes:
+        count = found.rows.sum() + 4
+        part = float((found.sums.sum() + 2) / count)
+        chance = max(_root_sum(found.influence()), math.sqrt(part * (1 - part) / count))
+        told = {"error": part, "within": NEW * T_BOTH * chance}
+    if (growth := found.growth) is None:
+        return told
+    first, last = growth
+    return told | {"within": told["within"] + last - found.error, "first": first, "last": last}
 
 
 def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:

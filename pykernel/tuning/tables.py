@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -326,7 +329,8 @@ def read_columns(
 
 
 class TextTable:
-    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.
+    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.  Sentinels
+    are missing values, but for a label whose few whole numbers may be classes.
 
     Raises UserError for a number in a notation that is not read, and for an input that holds words.
     """
@@ -349,7 +353,7 @@ class TextTable:
             values = column.read(cells[each], lines)
             if column.holds_numbers:
                 column.refuse_notation()
-                self.numeric[each] = values
+                self.numeric[each] = values if each == label and few_values(values) else column.emptied(values)
             elif each in inputs and each != label:
                 column.need_numbers()
 
@@ -461,6 +465,39 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 FEW_VALUES = 10
 """A label with at most this many different integers may be meant as classes."""
+
+
+def sentinels(data: Mapping[str, Any]) -> list[float]:
+    """The sentinels of a table's inputs.  data: what was read."""
+    return [each["value"] for each in data.get("sentinels", ()) if each["column"] in data["inputs"]]
+
+
+def notes_of(table: Path) -> Path:
+    """The file beside a table that ``convert`` made, with what is known of its making."""
+    return table.with_suffix(".inputs.json")
+
+
+def notes(text: str, made: Mapping[str, str], data: Mapping[str, Any]) -> str:
+    """What ``noted`` reads.  text: the table; made: how each new column is made; data: what was read of the old table."""
+    codes = [each for each in data["sentinels"] if each["then"] == "emptied"]
+    content = {"table": hashlib.sha256(text.encode()).hexdigest(), "made": dict(made), "sentinels": codes}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def noted(data: dict[str, Any], table: str | Path) -> None:
+    """Add to what was read from a table what ``convert`` knew of it: how its inputs are made, and emptied sentinels.
+
+    Nothing, if the notes are of another table, or if there are none.
+    """
+    try:
+        known = json.loads(notes_of(Path(table)).read_bytes())
+        same = known["table"] == hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if same:
+        data["made"] = {each: how for each, how in known["made"].items() if each in data["inputs"]}
+        there = [*data["inputs"], data["label"]]
+        data["sentinels"] += [each | {"then": "gone"} for each in known["sentinels"] if each["column"] in there]
 
 
 def few_values(values: np.ndarray) -> list[str]:

@@ -36,7 +36,7 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 def context(table: Table) -> dict[str, str]:
     """Everything on which results depend in addition to the task: the data, the algorithms' sources; of monitors, the faults."""
     kernels = [entry.kernel for each in FAMILIES for program in each.programs.values() for entry in program.entries]
-    found = {"data": table.digest, "sources": sources_digest(kernels), "judged": "by blocks"}
+    found = {"data": table.digest, "sources": sources_digest(kernels), "judged": "by blocks with signs"}
     if table.y is None:
         found["faults"] = hashlib.sha256(inspect.getsource(faults).encode()).hexdigest()
     return found

@@ -223,8 +223,10 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
     if answered[known].sum() < ANSWERED * known.sum():
         return None
     of_classes = bool(spec.label.classes)
-    losses = (answers != y).astype(float) if of_classes else np.square(answers - y).reshape(len(y), -1).mean(axis=1)
-    return Losses.of(losses, known & answered, of_classes).report()
+    if of_classes:
+        return Losses.of((answers != y).astype(float), known & answered, True).report()
+    errors = (answers - y).reshape(len(y), -1)
+    return Losses.of(np.square(errors).mean(axis=1), known & answered, False, errors.mean(axis=1)).report()
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
@@ -396,10 +398,12 @@ def stand_in(base: Content, size: int, table: Table) -> Content:
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
     """The content of a frozen model.  x: the rows that it was trained on."""
-    from pykernel.training.trained import content
+    from pykernel.training.trained import centered, content
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
     max_abs = None if precision == "int16" else base["input"].get("max_abs")  # int16 has ranges of its own
+    if precision != "int16":
+        machine = centered(machine, x)
     made = content(machine, base["name"], precision, max_abs, columns, classes, seen=x)
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 

@@ -63,7 +63,8 @@ class Checked:
         from pykernel.report import sections
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
-        told = "after the samples, each predicted and then learned: what NAME_hash returns"
+        learned = " and then learned" * self.spec.program.learns
+        told = f"after the samples, each predicted{learned}: what NAME_hash returns"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
         return sections.checked(self.name, self.report, self.asked, inside(self.spec) | hashes)
 

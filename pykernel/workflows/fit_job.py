@@ -22,8 +22,9 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root
 from pykernel.training.selection import Selection
 from pykernel.training.trained import Distance, Machine, content
+from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.costs import parse_amount
-from pykernel.tuning.tables import LabelledTable
+from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
 
 
@@ -178,6 +179,9 @@ class Job:
         if table.stage is not None:
             source, columns = replace(source, signal=table.stage.plain), None
         made = content(source, options.called, options.precision, None, columns, table.classes, distance, table.x)
+        if table.stage is None and options.precision != "int16":  # which has ranges of its own
+            limit = input_limit(table.x, sentinels(table.data))
+            made["input"] |= {"max_abs": min(limit, made["input"]["max_abs"])}
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
         beyond = len(table.x) - int(spec.inner.accepts(table.x).sum())
         if beyond:

@@ -66,11 +66,11 @@ def generate(
     if start is not None:
         if memory is not None or own is not None:
             raise UserError("start is for a model that has learned nothing yet, and this one has; leave start out")
-        memory = _started(spec, start, watch)
+        memory = started(spec, start, watch)
     return generate(spec, output, memory=own if memory is None else memory, force=force, with_check=with_check)
 
 
-def _started(spec: Spec, start: Recording, watch: Watch) -> Memory:
+def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     """The memory from a saved state, or from a recording, whichever it is.  Raises UserError."""
     from pykernel.host import snapshot
 

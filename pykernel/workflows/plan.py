@@ -31,6 +31,8 @@ from pykernel.telling import (
     duration,
     error_and_deviation,
     finite,
+    growth,
+    made_told,
     number,
     plain,
     rate,
@@ -38,19 +40,20 @@ from pykernel.telling import (
     unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.combinations import MARGIN, input_limit
+from pykernel.tuning.combinations import MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
-from pykernel.tuning.faults import COUNT, PROMISED
+from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
-from pykernel.tuning.promises import Losses, promise, ratio
+from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
+from pykernel.tuning.tables import sentinels
 from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
-from pykernel.workflows.simulate import taught
+from pykernel.workflows.simulate import taught, with_training
 
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
@@ -125,6 +128,7 @@ def plan(
     time: float = 120.0,
     trials: int | None = None,
     seed: int = 0,
+    name: str | None = None,
     jobs: int | str | None = None,
     results: str | Path | None = None,
     output: str | Path = "pykernel-plan",
@@ -164,6 +168,8 @@ def plan(
         Seconds for trials; or how many trials, however long they take.
     seed : int
         Of the trials.
+    name : str, optional
+        The prefix in C; by default that of ``spec``, or "planned".
     jobs : int or str
         Processes, or the address of a Dask cluster.
     results : path, optional
@@ -215,6 +221,8 @@ def plan(
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
     base, table, assumed = search.planned_data(asked, given, inputs, label)
+    named = base if name is None else base | {"name": name}
+    make_spec(named)  # raises UserError for a name that cannot be
     if table.y is None and labels is not None:
         raise UserError(
             f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
@@ -249,7 +257,9 @@ def plan(
         report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
-            found, specs, page = concluded(course, base, wanted, asked, None if report["interrupted"] else each, report)
+            found, specs, page = concluded(
+                course, named, wanted, asked, None if report["interrupted"] else each, report
+            )
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
@@ -298,7 +308,9 @@ def concluded(
     best = {"planned": winner, "learning": None if winner.learns else learner, "frozen": frozen, "small": small}
     if course.table.y is not None:
         count(course, [trial for trial in (winner, learner, frozen) if trial is not None])
-    specs = {name: planned(trial, course.table, target) for name, trial in best.items() if trial is not None}
+    specs = {
+        key: planned(trial, course.table, base["name"], target) for key, trial in best.items() if trial is not None
+    }
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
     for name in ("leaner", "better"):
         if signal is not None and signal[name] is not None:
@@ -320,13 +332,15 @@ def concluded(
             for name in ("learning", "frozen", "small", "leaner", "better")
         },
         "undecided": frozen is not None,
+        "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
         "signal": signal,
     }
+    specs = {name: with_training(spec, asked.data) for name, spec in specs.items()}
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)
     page = sections.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]))
-    return write(report, specs, states, asked, told_in_spec(report, asked.data), page, panel), specs, page
+    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page, panel), specs, page
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
@@ -405,17 +419,21 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 def told_of_life(report: Mapping[str, Any]) -> list[str]:
     """Under which conditions the promise holds."""
     winner = report["winner"]
-    if "other_rows" in winner["promise"]:
-        return []
-    lives = (
-        "It learns on the device: it needs the label of each row"
-        if winner["learning"]
-        else "It does not learn on the device"
-    )
-    told = [f"{lives}; ± is half of an interval of 95 % for rows to come."]
-    if report["max_abs"] is not None:
+    told = []
+    if "other_rows" not in winner["promise"]:
+        lives = (
+            "It learns on the device: it needs the label of each row"
+            if winner["learning"]
+            else "It does not learn on the device"
+        )
+        told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
+        if grows := growth(winner["promise"]):
+            told.append(f"{grows[0].upper()}{grows[1:]}.")
+    if (limit := report["max_abs"]) is not None:
+        codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
+        below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
         told.append(
-            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up: the device refuses what is beyond."
+            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses what is beyond."
         )
     return told
 
@@ -503,9 +521,7 @@ def findings(
         told = trial.found | (trial.found.get("promised", {}) if chosen else {})
         parts: dict[str, Any] = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed")}
         for key in ("frozen", "learning"):
-            parts[key] = told[key] and {
-                name: value for name, value in told[key].items() if name not in ("sums", "rows")
-            }
+            parts[key] = told[key] and {name: value for name, value in told[key].items() if name not in PER_BLOCK}
         content, tried = trial.content, {**trial.arm.own, **trial.values}
         values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
         named = {"model": model_name(trial), "rule": trial.arm.made.rule, "technique": trial.arm.made.technique}
@@ -524,7 +540,6 @@ def findings(
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}
     ranked = sorted(best.values(), key=lambda trial: trial.score)
-    made = winner.content.get("input", {}).get("max_abs")
     told = row(winner)
     assert told is not None
     return {
@@ -536,12 +551,15 @@ def findings(
         "seed": course.seed,
         "repeatable": course.repeatable,
         "winner": told,
+        "choice": choice(course, winner),
+        "faults": None
+        if course.table.y is not None
+        else {"kinds": len(KINDS), "sizes": [SMALLEST, LARGEST], "rows": [SHORTEST, LONGEST]},
         "table": [row(trial, chosen=False) for trial in ranked],
         "learner": row(learner),
         "frozen": row(frozen),
         "small": row(small),
         "counted_on": course.limits.target or TARGET,
-        "max_abs": made if made == input_limit(course.table.x) else None,
         "points": [
             [trial.bytes, (trial.told or {})["error"], kinds[trial.arm.name], model_name(trial)]
             for trial in course.ranking()
@@ -551,11 +569,23 @@ def findings(
     }
 
 
+def choice(course: Search, winner: Trial) -> dict[str, Any]:
+    """Beside the planned model the one of smallest error: both errors on the judged rows, and bytes; why it is not the planned one.
+
+    why: None if it is; "near" if the errors are nearly equal, "test" if a paired test does not tell them apart; of monitors "chance".
+    """
+    best = course.candidates()[0]
+    own, least = ((trial.told or {})["error"] for trial in (winner, best))
+    why = "chance" if course.table.y is None else "near" if own <= NEAR * least else "test"
+    named = {"model": model_name(best), "error": least, "own": own, "bytes": best.bytes}
+    return named | {"why": None if best is winner else why}
+
+
 def _without_blocks(told: Any) -> Any:
     """What is told of an error, without its blocks."""
     if not isinstance(told, Mapping):
         return told
-    return {key: _without_blocks(value) for key, value in told.items() if key not in ("sums", "rows")}
+    return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
 
 
 def beside_simple(
@@ -624,7 +654,8 @@ def write(
             ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
             pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
-            write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
+            told = (comment if name == "planned" else "") + made_told(asked.read)
+            write_file(out / f"{name}.toml", told + spec.to_toml())
         for name, state in states.items():
             write_file(out / f"{name}.bin", state)
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")

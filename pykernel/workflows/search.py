@@ -24,7 +24,7 @@ from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.tables import infer
+from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
 from pykernel.workflows.given import need_known, need_picture, opened, words
@@ -54,6 +54,8 @@ class Asked:
         self.results = self.output / "results.jsonl" if results is None else Path(results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
+        self.max_abs: float | None = None
+        """[input] max_abs, where it comes from the data."""
         self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
         need_picture(self.plot)
         need_not_data(self.plot, self.data)
@@ -116,18 +118,24 @@ def planned_data(
         if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
-        elif stage is None and not spec.real.is_integer:
+        if stage is None and not spec.real.is_integer:
             if content.get("input", {}).get("max_abs", INPUT_LIMIT) == INPUT_LIMIT:
-                content["input"] = content.get("input", {}) | {"max_abs": input_limit(x)}
+                options.max_abs = input_limit(x, sentinels(options.read))
+                content["input"] = content.get("input", {}) | {"max_abs": options.max_abs}
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
     with opened(options.data, watch) as (name, file, show):
         found = infer(file, name, words(inputs), label, show)
     content = found.content
-    if found.column is not None:
-        content["input"]["max_abs"] = input_limit(found.x)
+    noted(found.data, options.data)
+    options.max_abs = content["input"]["max_abs"] = input_limit(found.x, sentinels(found.data))
     make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
     options.read = found.data
+    for code in sorted({each for each in sentinels(found.data) if abs(each) <= options.max_abs}):
+        watch.warn(
+            f"{code:g} stands for missing values, but other inputs are as large: the device cannot refuse it, so the firmware must "
+            "give NaN in its place"
+        )
     return content, recent(watch, found.x, labels, options.delay), found.assumed
 
 
@@ -178,7 +186,12 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
             batches.append(batch)
             show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    if raw is None:
+        for values, names in ((x, spec.sample_columns or ()), (y.reshape(len(y), -1), spec.label_columns)):
+            for j, name in enumerate(names if values.dtype.kind == "f" else ()):
+                values[:, j] = seen.columns[name].emptied(values[:, j])
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
+    noted(options.read, options.data)
     if raw is None:
         watch.data(options.read)
         return x, y, delay, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,8 +34,10 @@ from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.rows.columns import Columns
 from pykernel.rows.text import BATCH
-from pykernel.spec.model import Spec
+from pykernel.spec.families.frozen import Expansion, scaling_digest
+from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Show, Watch
+from pykernel.workflows.generate import started
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -116,6 +119,7 @@ def simulate(
     output: str | Path | None = None,
     plot: str | Path | None = None,
     save: str | Path | None = None,
+    start: Recording | None = None,
     watch: Watch = QUIET,
 ) -> Simulated:
     """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
@@ -137,6 +141,9 @@ def simulate(
         A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
     save : path, optional
         A file for the state after the last row, as the device saves it: for ``generate``, or for the device.
+    start : path, or (x, y), optional
+        As for ``generate``: a saved state, or a recording that is learned before the first row.  The simple predictors begin anew, and
+        there is no advice.
     watch : Watch
         Who is told how far the work is.
 
@@ -155,9 +162,12 @@ def simulate(
     need_different(list(files.values()))
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
-    simulation = _begin(spec, delay, refresh_every, train_every)
+    simulation, stage = _begin(spec, delay, refresh_every, train_every), None
+    if start is not None:
+        stage = None if spec.signal is None else SignalStage(spec)
+        _go_on(simulation, stage, started(spec, start, watch))
     seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
-    gaps, raw, state = _run(spec, recording, simulation, files, watch, seen=seen)
+    gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
     try:
         with watch.progress(None) as show:
             if isinstance(simulation, Monitoring):
@@ -172,6 +182,11 @@ def simulate(
     }
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
+    report["trained_rows"] = recording.trained
+    if recording.trained is not None:
+        every = recording.trained == (report["rows"] if raw is None else raw.rows)
+        some = "these rows" if every else f"the first {recording.trained:,} of these rows"
+        warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
     report |= {} if raw is None else {"raw_rows": raw.report()}
     if files["plot"] is not None and is_report(files["plot"]):
         _page(report, simulation, seen).write(files["plot"])
@@ -201,6 +216,48 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     elif simulation.warning:
         watch.warn(simulation.warning)
     return _whole(spec, simulation, stage)
+
+
+class Rows:
+    """A digest of rows as a spec reads them, batch by batch, of the first ``most`` ones."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.rows, self._parts = most, 0, (hashlib.sha256(), hashlib.sha256())
+
+    def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            more = len(batch.x) if self.most is None else min(len(batch.x), self.most - self.rows)
+            for part, values in zip(self._parts, (batch.x, batch.y), strict=True):
+                part.update(np.ascontiguousarray(values[:more]).tobytes())
+            self.rows += more
+            yield batch
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
+
+
+def with_training(spec: Spec, data: str | Path) -> Spec:
+    """A spec whose vectors were trained on a recording, which tells that; any other spec as it is."""
+    if not isinstance(spec.expansion, Expansion):
+        return spec
+    told: dict[str, Any] = {"trained_scaling": scaling_digest(spec)}
+    if Path(data).is_file():
+        rows = Rows()
+        with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
+            for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
+                pass
+            told |= {"trained_rows": rows.rows, "trained_data": rows.digest}
+    content = spec.model_dump(exclude_unset=True)
+    return make_spec(content | {"expansion": told | content["expansion"]})
+
+
+def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
+    """Let the model, and the signal stage around it, go on from a device's memory."""
+    simulation.goes_on = True
+    for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
+        for slot in part.layout.slots:
+            part.field(slot.name)[...] = memory.field(slot.name)
 
 
 def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage | None) -> Memory:
@@ -239,6 +296,8 @@ class Recorded:
         self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
         self.read: dict[str, Any] | None = None
         """What was read from the file, as plain values."""
+        self.trained: int | None = None
+        """How many of the first rows are those that the model was trained on."""
         if self.path is not None:
             require_columns(spec)
 
@@ -485,7 +544,7 @@ def _run(
     Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
     answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
-    if save and spec.signal is not None:
+    if save and spec.signal is not None and stage is None:
         stage = SignalStage(spec)
     columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
     with all_or_none(), contextlib.ExitStack() as stack:
@@ -495,6 +554,9 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         rows = rows if seen is None else seen.reading(rows)
+        trained = getattr(spec.expansion, "trained_rows", None)
+        known = Rows(trained)
+        rows = rows if trained is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
             answered = []
@@ -514,6 +576,8 @@ def _run(
         state = b""
         if save:
             write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
+    if trained is not None and known.digest == spec.expansion.trained_data:
+        recording.trained = trained
     if recording.path is not None:
         recording.read = columns.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)

@@ -260,7 +260,9 @@ def test_from_a_pipe(folder, fit, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("kinds.csv").read_bytes())))
     piped, _ = fit("-", *QUICK, "--output", "pipe.toml", "--name", "m")
     assert piped == expected | {"spec": "pipe.toml", "data": expected["data"] | {"file": "standard input"}}
-    assert Path("pipe.toml").read_bytes() == Path("file.toml").read_bytes()
+    # a pipe cannot be read again, to know its rows by
+    kept = [line for line in Path("file.toml").read_text().splitlines() if not re.match("trained_(rows|data) = ", line)]
+    assert Path("pipe.toml").read_text().splitlines() == kept
 
 
 def test_processes_give_the_same_spec(folder, fit):

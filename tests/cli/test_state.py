@@ -74,6 +74,29 @@ def test_the_device_goes_on_from_the_state_that_simulate_saved(
     assert bytes(device.memory.bytes[:end]) == bytes(host.memory.bytes[:end])
 
 
+@pytest.mark.parametrize("kind", ["number", "monitor", "labelled signal"])
+def test_simulate_goes_on_from_a_state_or_a_table(
+    kind: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two parts, the second from the first one's state: the same state as in one go."""
+    monkeypatch.chdir(tmp_path)
+    Path("flow.toml").write_text(f'name = "flow"\n{SPECS[kind]}')
+    x, y = rows_of(load_spec("flow.toml"))
+    for name, part in (("first", slice(HALF)), ("later", slice(HALF, None)), ("all", slice(None))):
+        write_table(Path(f"{name}.csv"), x[part], y[part])
+    steps = [["all.csv", "--save", "all.bin"], ["first.csv", "--save", "first.bin"]]
+    steps += [["later.csv", "--start", f"first.{end}", "--save", f"{end}.bin"] for end in ("bin", "csv")]
+    for words in steps:
+        code, out, err = run("simulate", "flow.toml", *words)
+        assert code == 0 and ("--start" not in words or "advice" not in out), err
+    whole = Path("all.bin").read_bytes()
+    assert Path("first.bin").read_bytes() != whole
+    assert Path("bin.bin").read_bytes() == Path("csv.bin").read_bytes() == whole
+    Path("other.toml").write_text(f'name = "flow"\n{SPECS["float64"]}')
+    code, _, err = run("simulate", "other.toml", "later.csv", "--start", "first.bin")
+    assert code == 2 and err.count("\n") == 1
+
+
 def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

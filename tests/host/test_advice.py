@@ -108,6 +108,19 @@ def test_a_verdict_names_the_winner_with_the_ratio_of_the_errors() -> None:
         assert verdict(model, others) is None
 
 
+def test_the_last_label_is_no_rival_of_a_model_that_gets_no_labels() -> None:
+    content = {"name": "m", "input": {"dim": WALK_X.shape[1]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
+    table = {"vectors": [[0.0] * WALK_X.shape[1]], "weights": [[0.0]], "bias": [float(WALK_Y.mean())]}
+    spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": table})
+    for forecasts in (False, True):  # of what is measured, the last value is known
+        simulation = Simulation(spec, forecasts=forecasts)
+        list(simulation.run(WALK_X, WALK_Y))
+        report = simulation.report()
+        errors = report["second_half"]["rmse"]
+        assert errors["last label"] == min(errors.values())
+        assert (report["verdict"]["simple"] == "last label") == forecasts
+
+
 @pytest.mark.parametrize("walk", [True, False])
 def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path, walk: bool) -> None:
     """Of a random walk the last label is the best forecast, also of a model that advice has improved; of a sinc it is not."""

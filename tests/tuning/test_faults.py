@@ -121,7 +121,8 @@ def test_a_fault_is_seen_by_an_alarm_in_its_rows():
     told = report["learning"]
     assert told["error"] == pytest.approx(2 / 3) and told["delay"] == 10 and told["scored"] == 3
     assert report["missed"] == {"bias": (0, 1), "gain": (2, 2)}
-    assert missed_kinds(report["missed"] | {"drift": (3, 4)}) == "gain 2 of 2, drift 3 of 4"
+    said = missed_kinds(report["missed"] | {"drift": (3, 4), "another time": (5, 16)})
+    assert said == "gain: 2 of 2 faults; drift: 3 of 4 faults; values of another time: 5 of 16 faults"
     quiet = 400 - 3 * (50 + GUARD)
     assert told["other_rows"] == 2 / quiet and told["keeps_rate"]
     found.take(np.ones(400, bool), [])

@@ -18,7 +18,9 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import data_told
+from pykernel.telling import QUIET, data_told
+from pykernel.telling import chosen as chosen_told
+from pykernel.telling import growth as growth_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -31,7 +33,8 @@ from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
-from pykernel.workflows.plan import limits_of
+from pykernel.workflows.plan import choice, limits_of, told_of_life
+from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 
 QUICK = ["--rule", "klms,rls", "--jobs", "1", "--trials", "12"]
@@ -268,6 +271,59 @@ def test_without_a_label_it_plans_a_monitor(folder, run):
     assert {"max |z|", "Mahalanobis distance"} == set(found["simple"])
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.label_kind == "none" and spec.program.raises_alarms(spec.config)
+
+
+def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
+    text = "".join(f"{i % 51},{-9999 if i % 10 == 1 else i % 7}\n" for i in range(100))
+    (folder / "codes.csv").write_text("a,b\n" + text)
+    given = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "novelty": {}})
+    labelled = make_spec({"name": "m", "input": {"columns": ["b"]}, "label": {"column": "a"}})
+    for spec, label, width, largest in (
+        (None, None, 2, 500),
+        (None, "a", 1, 100),
+        (given, None, 2, 500),
+        (labelled, None, 1, 100),
+    ):
+        asked = Asked("codes.csv", 0, 1, None, "out", QUIET)
+        base, table, _ = planned_data(asked, spec, None, label)
+        assert base["input"]["max_abs"] == asked.max_abs == largest
+        assert table.x.shape == (100, width) and np.isnan(table.x[1::10, -1]).all() and np.isnan(table.x).sum() == 10
+        every = [arm for arm in arms(base, table, None, None) if arm.made.spec is not None]
+        assert every and {arm.made.spec.input.max_abs for arm in every} == {largest}
+        told = told_of_life({"winner": {"promise": {"other_rows": 0}}, "max_abs": asked.max_abs, "data": asked.read})
+        assert len(told) == 1 and "rounded up, but below -9999: the device refuses what is beyond" in told[0]
+
+
+def test_a_frozen_spec_knows_its_training(folder, run):
+    """Its rows, by which simulate says what its errors are worth, and its scaling, without which its vectors are others."""
+    words = ["--label", "y", "--inputs", "a,b", "--labels", "never", "--rule", "frozen", "--jobs", "1", "--trials", "1"]
+    code, _, err = run("plan", "data.csv", *words)
+    assert code == 0, err
+    path = folder / "pykernel-plan" / "planned.toml"
+    text, spec = path.read_text(), load_spec(path)
+    assert spec.expansion.trained_rows == 260
+    # the table's means are its center, and can stand in for what is missing
+    np.testing.assert_allclose(spec.input.center, numbers(folder)[:, :2].mean(axis=0), atol=1e-5)
+    completed = make_spec(
+        spec.model_dump(exclude_unset=True) | {"input": spec.input.model_dump() | {"missing": "mean"}}
+    )
+    middle = np.array([spec.input.center])
+    np.testing.assert_array_equal(
+        HostModel(completed).predict(np.full((1, 2), np.nan)), HostModel(spec).predict(middle)
+    )
+    told = "the model was trained on these rows"
+    assert told in run("simulate", str(path), "data.csv")[2]
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "later.csv").write_text("\n".join([*lines, "260,0.1,0.2,on,0.3", "261,0.1,0.2,on,0.3", ""]))
+    assert "the model was trained on the first 260 of these rows" in run("simulate", str(path), "later.csv")[2]
+    (folder / "other.csv").write_text("\n".join(lines[:200]))
+    code, out, err = run("simulate", str(path), "other.csv", "--json")
+    assert code == 0 and "trained on" not in err and json.loads(out)["trained_rows"] is None
+    for old in (f"center = {[*spec.input.center]}\n", f"scale = {[*spec.input.scale]}\n"):
+        assert old in text
+        path.write_text(text.replace(old, old.replace("= [", "= [1")))
+        code, _, err = run("simulate", str(path), "data.csv")
+        assert code == 2 and "[input] has another center or scale than the vectors were trained with" in err
 
 
 def test_values_may_be_words(folder, run):
@@ -540,7 +596,8 @@ class Made:
         spec = trials.stand_in(task["base"], task["size"], drawn())
         training = {"units": "given", "widths": "one", "ridge": 1e-3, "steps": 50, "start": 0}
         error = 1 / task["size"]
-        told = {"error": error, "deviation": 0.1, "scored": 20, "sums": [error**2] * 20, "rows": [1] * 20}
+        told = {"error": error, "deviation": 0.1, "scored": 20}
+        told |= {"sums": [error**2] * 20, "rows": [1] * 20, "offsets": [0] * 20}
         found = {"frozen": told, "learning": None, "spec": spec}
         return found | {"ram_bytes": 8, "table_bytes": 1} | ({} if "training" in task else {"training": training})
 
@@ -713,6 +770,34 @@ def test_of_models_that_a_paired_test_does_not_tell_apart_the_smallest_wins():
     assert chosen(kinds, [900, 500, 100]) == 1
 
 
+def test_why_a_larger_error_is_planned_is_said():
+    arm = Arm(Combination("klms", "nt", {"label": {}}, None, ("reduction", "n_max")), (), {})
+    search, rng = Search([arm], SimpleNamespace(y=np.zeros(20)), None, Limits()), np.random.default_rng(3)
+    hard = rng.exponential(size=20)
+
+    def add(losses, ram, size):
+        told = blocks(losses).report()
+        search._tried(Trial(arm, size, {}), {"frozen": None, "learning": told, "ram_bytes": ram})
+        return told["error"]
+
+    def said(promised):
+        winner = search.winner()
+        row = {"bytes": winner.bytes, "promise": {"error": promised}}
+        return chosen_told({"choice": choice(search, winner), "winner": row})
+
+    least = add(hard, 900, 9)
+    assert said(least) == ""
+    assert said(1.1 * least).endswith(f"{least:.4g} in the table is of the rows that chose it, the promise of others")
+    own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
+    assert own > least
+    assert said(own) == (
+        f"klms nt 9 has {least:.4g} in place of {own:.4g}, but a paired test does not tell the two apart, and the planned model takes "
+        "500 B in place of 900 B"
+    )
+    add(1.001 * hard, 400, 4)
+    assert "klms nt 9 has" in said(1.0005 * least) and "the errors are nearly equal" in said(1.0005 * least)
+
+
 def test_a_promise_is_kept_though_the_best_of_many_is_chosen():
     """Of 200 models without any difference the best is promised with the error of all, and ± holds as often as it says."""
     rng, held, naive = np.random.default_rng(1), 0, 0
@@ -723,6 +808,42 @@ def test_a_promise_is_kept_though_the_best_of_many_is_chosen():
         best = min(models, key=lambda model: model.error)
         naive += abs(best.error - 1.0) <= best.within
     assert held >= 33 and naive <= 12
+
+
+def test_a_promise_is_wider_where_errors_grow_along_the_table_and_only_there():
+    rng, found, held, narrow = np.random.default_rng(2), [0, 0, 0], 0, 0
+
+    def told(errors, of_classes=False):
+        losses = errors.astype(float) if of_classes else errors**2
+        return promise(Losses.of(losses, np.ones(300, bool), of_classes, None if of_classes else errors))
+
+    for _ in range(100):
+        noise = rng.normal(size=300)
+        slow = np.convolve(rng.normal(size=320), 0.9 ** np.arange(20))[:300]
+        found[0] += "last" in told(noise)
+        found[1] += "last" in told(slow)  # neighbours are alike
+        found[2] += "last" in told(rng.random(300) < 0.1, True)
+        drifting = told(noise + np.linspace(0.4, 1.6, 300))
+        truth = np.sqrt(1 + 1.6**2)  # of rows as far behind the training as the last ones
+        growth = drifting.get("last", drifting["error"]) - drifting["error"]
+        held += abs(truth - drifting["error"]) <= drifting["within"]
+        narrow += abs(truth - drifting["error"]) <= drifting["within"] - growth
+    assert max(found) <= 4 and held >= 95 and narrow <= 20, (found, held, narrow)
+    # an offset that shrinks is no reason, of classes more and more wrong ones are
+    assert "last" not in told(rng.normal(size=300) + np.linspace(1.6, 0.4, 300))
+    wrong = told(rng.random(300) < np.linspace(0, 0.5, 300), True)
+    assert 0 <= wrong["first"] < 0.1 and 0.4 < wrong["last"] < 0.6
+    said = growth_told(wrong)
+    assert said.startswith("errors grow along the table, ") and said.endswith("on later rows expect worse")
+
+
+def test_errors_are_judged_with_their_signs():
+    table = Table(np.arange(100.0)[:, None] / 100, 3.0 + np.arange(100) / 50)
+    spec = make_spec({"name": "m", "input": {"dim": 1}, "label": {"max_abs": 9.0}, "kernel": {"sigma": 1.0}, "learning": {"rule": "frozen"},
+                      "expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [3.0]}})  # fmt: skip
+    told = judge(spec, table)["frozen"]
+    np.testing.assert_allclose(np.divide(told["offsets"], told["rows"])[[0, -1]], [-1.41, -1.98], atol=0.01)
+    assert promise(Losses.from_report(told, False))["last"] == pytest.approx(1.98, abs=0.01)
 
 
 def test_what_does_not_fit_is_not_chosen_and_each_kind_has_its_best():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,13 @@ def check(
     if as_json:
         output.print_json(found.report | ({} if watch.read is None else {"data": watch.read}))
     else:
-        shown = output.print_board if board else output.print_targets if target else output.print_check
+        shown = (
+            output.print_board
+            if board
+            else output.print_targets
+            if target
+            else partial(output.print_check, learns=spec.program.learns)
+        )
         shown(found.rows)
         output.print_loads(found.loads)
         if found.on_target:

@@ -40,6 +40,10 @@ def convert(
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
     need_free(out, data, force)
+    from pykernel.tuning.tables import notes_of
+
+    if out.suffix.lower() == ".csv":
+        need_free(notes_of(out), data, force)
     if precision not in ("float32", "float64"):
         raise UserError(f"--precision is {precision}; it must be float32 or float64")
     import numpy as np
@@ -53,11 +57,14 @@ def convert(
             raise UserError(f"{data}: is no table of text; only these become a .csv file: give --output with .npy")
         read, made = prepare_table(data, out, words(columns), label, as_json)
         if as_json:
-            output.print_json({"file": str(out), "rows": read["rows"], "made": made, "data": read})
+            output.print_json(
+                {"file": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
+            )
             return
         output.show_facts(
-            *(("made", f"of {each}: {', '.join(new)}") for each, new in made.items()),
+            *(("made", f"{each} = {how}") for new in made.values() for each, how in new.items()),
             ("file", f"{out}, {read['rows']:,} rows; the device must compute the same inputs"),
+            ("notes", f"{notes_of(out)}, which plan and fit read: specs tell how inputs are made"),
         )
         return
     if label is not None:

@@ -15,6 +15,7 @@ from pykernel.cli.options import (
     FOLDER_PLOT,
     JOBS,
     JSON,
+    NAME,
     RESULTS,
     RULES,
     TECHNIQUES,
@@ -37,8 +38,11 @@ from pykernel.telling import (
     against_monitors,
     against_simple,
     byte_count,
+    chosen,
     counted,
     error_and_deviation,
+    faults_told,
+    growth,
     key_values,
     missed_kinds,
     misses,
@@ -72,6 +76,7 @@ from pykernel.telling import (
     time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
     trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
     seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0, rare=True),
+    name=NAME,
     output=option(
         "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
     ),
@@ -123,6 +128,9 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
     verdict_of = against_monitors if monitors else against_simple
     show_facts(
         ("planned", misses(winner) if monitors else told_of(winner, f"{kind} ")),
+        ("", None if monitors else growth(winner["promise"])),
+        ("chosen", chosen(report, rate if monitors else number)),
+        ("faults", report["faults"] and faults_told(report["faults"])),
         ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),

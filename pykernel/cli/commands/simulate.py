@@ -35,6 +35,7 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, uni
     output=option("--output", "-o", value="CSV", text="Write each row's answer.", kind=Path),
     plot=PLOT,
     save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
+    start=option("--start", value="FILE", text="Go on from this state, or from what these rows teach.", kind=Path),
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,

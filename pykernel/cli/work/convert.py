@@ -16,11 +16,11 @@ import numpy as np
 
 from pykernel.cli import output
 from pykernel.errors import UserError
-from pykernel.files import whole_file
+from pykernel.files import all_or_none, whole_file
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
 from pykernel.rows.text import Cells, read_cells
-from pykernel.tuning.tables import TextTable, few_words, is_word, read_columns
+from pykernel.tuning.tables import TextTable, few_words, is_word, notes, notes_of, read_columns
 from pykernel.workflows.given import need_known, opened, write_file
 
 Converted = tuple[dict[str, Any], int]
@@ -97,8 +97,8 @@ def _header(kind: np.dtype, rows: int, width: int) -> bytes:
 
 # ------------------------------------------------------------------------------------------------- a table of numbers
 
-Made = dict[str, list[str]]
-"""Columns of a table -> the columns that were made of each."""
+Made = dict[str, dict[str, str]]
+"""Columns of a table -> the columns that were made of each -> how the device makes the same."""
 
 
 def prepare_table(
@@ -107,7 +107,8 @@ def prepare_table(
     """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
 
-    label: a column that is written as it is, as the last one.  Returns what was read, and what became of each column.
+    label: a column that is written as it is, as the last one.  Beside the table lies what ``tables.noted`` reads.  Returns what was
+    read, and what became of each column.
     """
     watch = output.Printing(as_json)
     with opened(data, watch) as (source, file, show):
@@ -122,8 +123,10 @@ def prepare_table(
         found = _inputs_of(read, name)
         if not found:
             left.append(read.left_out(name))
-        made[name] = [_free(each, columns) for each in found]
-        columns |= dict(zip(made[name], found.values(), strict=True))
+        made[name] = {}
+        for each, (cells, how) in found.items():
+            new = _free(each, columns)
+            columns[new], made[name][new] = cells, how
     if label is not None:
         columns[label] = read.label_cells(label)
     if not any(made.values()):
@@ -132,11 +135,19 @@ def prepare_table(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
-    write_file(out, text.getvalue())
     report = read.report(names, label, False) | {"left_out": left}
-    report["sentinels"] = [each | {"then": "emptied"} for each in report["sentinels"]]
+    for each in report["sentinels"]:
+        each["then"] = "emptied" if each["then"] == "missing" else each["then"]
+    gaps = sum("" in row for row in zip(*(columns[each] for new in made.values() for each in new), strict=True))
+    report["missing"] = {"rows": gaps, "then": "emptied"} if gaps else None
+    made = {name: new for name, new in made.items() if new and [*new] != [name]}
+    with all_or_none(out.parent):
+        write_file(out, text.getvalue())
+        write_file(
+            notes_of(out), notes(text.getvalue(), {k: v for new in made.values() for k, v in new.items()}, report)
+        )
     watch.data(report)
-    return report, {name: new for name, new in made.items() if new and new != [name]}
+    return report, made
 
 
 def _free(name: str, taken: Container[str]) -> str:
@@ -145,20 +156,21 @@ def _free(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
-def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
-    """The columns of numbers that are made of a column, as text; none if there is nothing to learn from."""
+def _inputs_of(read: TextTable, name: str) -> dict[str, tuple[list[str], str]]:
+    """The columns of numbers that are made of a column, as text, and how; none if there is nothing to learn from."""
     cells, values = [cell.strip() for cell in read.cells[name]], read.numeric.get(name)
     if values is not None:
-        gone = ~np.isfinite(values) | np.isin(values, list(read.columns[name].far()))
+        gone = ~np.isfinite(values)
         if np.ptp(values[~gone]) == 0:
             return {}
-        return {name: ["" if each else cell for cell, each in zip(cells, gone, strict=True)]}
+        return {name: (["" if each else cell for cell, each in zip(cells, gone, strict=True)], name)}
     why = read.left_out(name)
     if why["words"]:
-        found: dict[str, list[str]] = {}
+        found: dict[str, tuple[list[str], str]] = {}
         for word in few_words(cells) or ():
             short = re.sub(r"[^0-9A-Za-z]+", "_", word)
-            found[_free(f"{name}_{short}", found)] = [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
+            texts = [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
+            found[_free(f"{name}_{short}", found)] = texts, f"1 where {name} is {word!r}, else 0"
         return found
     if why["why"] != "time":
         return {}
@@ -167,12 +179,13 @@ def _inputs_of(read: TextTable, name: str) -> dict[str, list[str]]:
         return {}
     found = {}
     latest = max(filter(None, moments), default=0.0)
-    for which, period in (("day", 1.0), ("week", 7.0)):
+    for which, period, since in (("day", 1.0, "midnight"), ("week", 7.0, "Monday, 0:00")):
         for wave in ("sin", "cos"):
             phases = [None if each is None else getattr(math, wave)(2 * math.pi * each / period) for each in moments]
             texts = ["" if each is None else f"{each:.6f}" for each in phases]
             if len({*texts} - {""}) > 1 and (which == "day" or latest >= 1):
-                found[f"{name}_{which}_{wave}"] = texts
+                how = f"{wave}(2 pi s / {86400 * period:.0f}), s the seconds since {since}, of {name}"
+                found[f"{name}_{which}_{wave}"] = texts, how
     return found
 
 

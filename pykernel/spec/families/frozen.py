@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -31,6 +33,16 @@ ClassIndices = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_leng
 class Expansion(VectorsSection):
     """A frozen model, with all its values, in flash."""
 
+    trained_scaling: str | None = Field(
+        None,
+        description="written by `plan` and `fit`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused",
+    )
+    trained_rows: int | None = Field(
+        None, ge=1, description="written by `plan` and `fit`: how many rows the table of the training has"
+    )
+    trained_data: str | None = Field(
+        None, description="written by `plan` and `fit`: a digest of these rows, by which `simulate` knows them again"
+    )
     weights: Rows | None = Field(
         None,
         strict=False,
@@ -93,6 +105,11 @@ class FrozenModels(Models):
     def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
         tables = spec.expansion
         need_vectors(spec, refuse)
+        if tables.trained_scaling not in (None, scaling_digest(spec)):
+            refuse(
+                "[input]",
+                "has another center or scale than the vectors were trained with, which would shift them; take the old one, or train again",
+            )
         if tables.weights is not None:
             need_weights(spec, refuse, self._weights(spec), self._functions(spec))
         if tables.phases is not None:
@@ -194,6 +211,11 @@ class FrozenModels(Models):
             "low": spec.label.low if spec.label.low is not None else -most,
             "high": spec.label.high if spec.label.high is not None else most,
         }
+
+
+def scaling_digest(spec: Spec) -> str:
+    """A digest of what is done to inputs before the vectors see them."""
+    return hashlib.sha256(json.dumps(spec.scaling).encode()).hexdigest()[:12]
 
 
 def folded_rows(spec: Spec) -> tuple[np.ndarray, float]:
