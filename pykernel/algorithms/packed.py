@@ -298,7 +298,165 @@ def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
 
 
 # A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-# A vector that goes takes a coordinate along: rotations gather what the rows have of the vector's column in one of them.
+# A vector r that goes takes a coordinate along, that of its column w in T.  The others are turned away from it, each against
+# those before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+#     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
+# which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  Nothing is lost by that:
+# g_i is a sum of what x_i bounds.
+
+
+@kernel
+def release_vector(
+    t: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: of n elements; lost.  It may be
+    ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and written half as often.
+    """
+    row = row_of(r)
+    own = t[row + r]
+    weight[r] = own
+    for j in range(r + 1):
+        gathered[j] = own * t[row + j]
+    square = own * own
+    if square < least * least:
+        square = least * least
+    length = sqrt(square)
+    inverse = real(1) / length
+    to = row
+    at = row + r
+    for i in range(r + 1, n):
+        at = at + i
+        own = t[at]
+        square = square + own * own
+        grown = sqrt(square)
+        shorter = real(1) / grown
+        keep[i] = length * shorter
+        drop[i] = own * shorter * inverse
+        weight[i] = own
+        length = grown
+        inverse = shorter
+    row = row + r + 1
+    for i in range(r + 1, n, 2):
+        after = row + i + 1
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        if i + 1 < n:
+            p = keep[i + 1]
+            q = drop[i + 1]
+            v = weight[i + 1]
+            for j in range(r):
+                a = gathered[j]
+                b = t[row + j]
+                d = t[after + j]
+                t[to + j] = c * b - s * a
+                a += w * b
+                t[row + j] = p * d - q * a
+                gathered[j] = a + v * d
+            for j in range(r + 1, i):
+                a = gathered[j]
+                b = t[row + j]
+                d = t[after + j]
+                t[to + j - 1] = c * b - s * a
+                a += w * b
+                t[row + j - 1] = p * d - q * a
+                gathered[j] = a + v * d
+            b = t[row + i]
+            d = t[after + i]
+            t[to + i - 1] = c * b
+            b = w * b
+            t[row + i - 1] = p * d - q * b
+            gathered[i] = b + v * d
+            d = t[after + i + 1]
+            t[row + i] = p * d
+            gathered[i + 1] = v * d
+            to = after
+        else:
+            for j in range(r):
+                t[to + j] = c * t[row + j] - s * gathered[j]
+            for j in range(r + 1, i):
+                t[to + j - 1] = c * t[row + j] - s * gathered[j]
+            t[to + i - 1] = c * t[row + i]
+            to = row
+        row = after + i + 2
+    for j in range(n):
+        t[to + j] = real(0)
+
+
+@kernel
+def release_coordinate(
+    l: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    across: Real[...],
+    along: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take the coordinate of release_vector() out of a factor L of a covariance L L'.  O(n^2 - r^2).
+
+    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
+    across, along: cosines and sines of those; gathered: all of n elements; lost.
+    """
+    row = row_of(r)
+    w = weight[r]
+    for j in range(r + 1):
+        gathered[j] = w * l[row + j]
+    to = row
+    row = row + r + 1
+    for i in range(r + 1, n):
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        for j in range(r):
+            a = gathered[j]
+            b = l[row + j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        # columns r, r + 1, .., i - 1 as earlier turns have left them
+        x = l[row + r]
+        for j in range(r, i - 1):
+            y = l[row + j + 1]
+            b = across[j] * x + along[j] * y
+            x = along[j] * x - across[j] * y
+            a = gathered[j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        a = gathered[i - 1]
+        last = c * x - s * a
+        a += w * x
+        x = l[row + i]
+        y = c * x
+        x = w * x
+        # the row has an element too many
+        p = real(1)
+        q = real(0)
+        length = length_of(last, y, least)
+        if length > real(0):
+            inverse = real(1) / length
+            p = last * inverse
+            q = y * inverse
+        across[i - 1] = p
+        along[i - 1] = q
+        l[to + i - 1] = length
+        gathered[i - 1] = p * a + q * x
+        gathered[i] = q * a - p * x
+        to = row
+        row = row + i + 1
+    for j in range(n):
+        l[to + j] = real(0)
 
 
 @kernel
@@ -311,180 +469,102 @@ def length_of(x: Real, y: Real, least: Real) -> Real:
 
 
 @kernel
-def turn_of(t: Real[...], at: Index, x: Real, cosine: Real[...], sine: Real[...], i: Index, least: Real) -> Real:
-    """Cosine and sine, number i, of the rotation that takes (x, t[at]) to its length, which is returned.  O(1)."""
-    cosine[i] = real(1)
-    sine[i] = real(0)
-    length = length_of(x, t[at], least)
-    if length > real(0):
-        inverse = real(1) / length
-        cosine[i] = x * inverse
-        sine[i] = t[at] * inverse
-        return length
-    return x
-
-
-@kernel
-def release_vector(
-    t: Real[...], carry: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
+def release_coordinate_of(
+    s: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
 ) -> None:
-    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+    """Take the coordinate of release_vector() out of a covariance S, packed, in which later rows move up.  O(n^2 - r^2).
 
-    cosine, sine: how row i was turned against what was gathered before, from i = r + 1 on.  carry: of n elements; lost.
-    Two rows in a turn, so that carry is read and written half as often.
+    gathered: of n elements; lost.
+
+    Rows and columns are turned in one pass over half of S.  Of b, the turned row i, g = sum_k w_k b_k is what the turned
+    columns need; on the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is what column i has gathered of S, and
+    q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i takes no sum of its own.  A small c_i does no harm: x_i bounds its errors,
+    and d_(i+1), by which a is multiplied, is 1 / x_i at most.
     """
     row = row_of(r)
+    first = weight[r]
     for j in range(r + 1):
-        carry[j] = t[row + j]
-    x = carry[r]
+        gathered[j] = first * s[row + j]
+    both = first * gathered[r]
     to = row
     row = row + r + 1
     for i in range(r + 1, n, 2):
         after = row + i + 1
-        x = turn_of(t, row + r, x, cosine, sine, i, least)
-        c = cosine[i]
-        s = sine[i]
+        c = keep[i]
+        d = drop[i]
+        w = weight[i]
+        a = gathered[r]
+        x = s[row + r]
+        b = c * x - d * a
+        a += w * x
+        g = first * b
         if i + 1 < n:
-            x = turn_of(t, after + r, x, cosine, sine, i + 1, least)
-            p = cosine[i + 1]
-            q = sine[i + 1]
+            # two rows in a turn, so that what is gathered is read and written half as often
+            p = keep[i + 1]
+            q = drop[i + 1]
+            v = weight[i + 1]
             for j in range(r):
-                a = carry[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j] = c * b - s * a
-                a = c * a + s * b
-                t[row + j] = p * d - q * a
-                carry[j] = p * a + q * d
+                e = gathered[j]
+                x = s[row + j]
+                y = s[after + j]
+                s[to + j] = c * x - d * e
+                e += w * x
+                s[row + j] = p * y - q * e
+                gathered[j] = e + v * y
+            y = s[after + r]
+            b = p * y - q * a
+            gathered[r] = a + v * y
+            h = first * b
             for j in range(r + 1, i):
-                a = carry[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j - 1] = c * b - s * a
-                a = c * a + s * b
-                t[row + j - 1] = p * d - q * a
-                carry[j] = p * a + q * d
-            b = t[row + i]
-            d = t[after + i]
-            t[to + i - 1] = c * b
-            b = s * b
-            t[row + i - 1] = p * d - q * b
-            carry[i] = p * b + q * d
-            d = t[after + i + 1]
-            t[row + i] = p * d
-            carry[i + 1] = q * d
+                a = gathered[j]
+                x = s[row + j]
+                y = s[after + j]
+                b = c * x - d * a
+                a += w * x
+                gathered[j] = a + v * y
+                y = p * y - q * a
+                k = keep[j]
+                z = drop[j]
+                a = weight[j]
+                s[to + j - 1] = k * b - z * g
+                s[row + j - 1] = k * y - z * h
+                g += a * b
+                h += a * y
+            x = s[row + i]
+            y = s[after + i]
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * x - d * a) - d * g
+            both += w * (a + a + w * x)
+            a += w * x
+            b = p * y - q * a
+            gathered[i] = a + v * y
+            s[row + i - 1] = c * b - d * h
+            h += w * b
+            y = s[after + i + 1]
+            a = (h + q * both) * (real(1) / p)
+            s[row + i] = p * (p * y - q * a) - q * h
+            both += v * (a + a + v * y)
+            gathered[i + 1] = a + v * y
             to = after
         else:
             for j in range(r):
-                t[to + j] = c * t[row + j] - s * carry[j]
+                s[to + j] = c * s[row + j] - d * gathered[j]
             for j in range(r + 1, i):
-                t[to + j - 1] = c * t[row + j] - s * carry[j]
-            t[to + i - 1] = c * t[row + i]
+                b = c * s[row + j] - d * gathered[j]
+                s[to + j - 1] = keep[j] * b - drop[j] * g
+                g += weight[j] * b
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * s[row + i] - d * a) - d * g
             to = row
         row = after + i + 2
     for j in range(n):
-        t[to + j] = real(0)
-
-
-@kernel
-def release_coordinate(
-    l: Real[...],
-    carry: Real[...],
-    cosine: Real[...],
-    sine: Real[...],
-    across: Real[...],
-    along: Real[...],
-    r: Index,
-    n: Index,
-    least: Real,
-) -> None:
-    """Take the coordinate that release_vector() has gathered out of a factor L of a covariance L L'.  O(n^2 - r^2).
-
-    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
-    across, along: cosines and sines of those; carry: all of n elements; lost.
-    """
-    row = row_of(r)
-    for j in range(r + 1):
-        carry[j] = l[row + j]
-    to = row
-    row = row + r + 1
-    for i in range(r + 1, n):
-        c = cosine[i]
-        s = sine[i]
-        for j in range(r):
-            a = carry[j]
-            b = l[row + j]
-            l[to + j] = c * b - s * a
-            carry[j] = c * a + s * b
-        # columns r, r + 1, .., i - 1 as earlier turns have left them
-        x = l[row + r]
-        for j in range(r, i - 1):
-            y = l[row + j + 1]
-            b = across[j] * x + along[j] * y
-            x = along[j] * x - across[j] * y
-            a = carry[j]
-            l[to + j] = c * b - s * a
-            carry[j] = c * a + s * b
-        a = carry[i - 1]
-        last = c * x - s * a
-        a = c * a + s * x
-        x = l[row + i]
-        y = c * x
-        x = s * x
-        # the row has an element too many
-        p = real(1)
-        q = real(0)
-        length = length_of(last, y, least)
-        if length > real(0):
-            inverse = real(1) / length
-            p = last * inverse
-            q = y * inverse
-        across[i - 1] = p
-        along[i - 1] = q
-        l[to + i - 1] = length
-        carry[i - 1] = p * a + q * x
-        carry[i] = q * a - p * x
-        to = row
-        row = row + i + 1
-    for j in range(n):
-        l[to + j] = real(0)
-
-
-@kernel
-def release_coordinate_of(
-    s: Real[...], carry: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index
-) -> None:
-    """Take the coordinate that release_vector() has gathered out of a covariance S, packed.  O(n^2).
-
-    carry: of n elements; lost.
-    """
-    symmetric_row(s, r, carry, n)
-    own = carry[r]
-    row = row_of(r + 1)
-    for i in range(r + 1, n):
-        c = cosine[i]
-        z = sine[i]
-        for j in range(i):
-            a = carry[j]
-            b = s[row + j]
-            s[row + j] = c * b - z * a
-            carry[j] = c * a + z * b
-        # the two coordinates themselves
-        both = carry[i]
-        single = s[row + i]
-        change = c * z
-        s[row + i] = c * c * single - real(2) * change * both + z * z * own
-        carry[i] = change * (single - own) + (c * c - z * z) * both
-        own = z * z * single + real(2) * change * both + c * c * own
-        at = row + i
-        for j in range(i + 1, n):
-            at = at + j
-            a = carry[j]
-            b = s[at]
-            s[at] = c * b - z * a
-            carry[j] = c * a + z * b
-        row = row + i + 1
-    symmetric_close(s, r, n)
+        s[to + j] = real(0)
 
 
 @kernel

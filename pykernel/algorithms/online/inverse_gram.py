@@ -114,8 +114,8 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from T; p, q and score get its rotations.  O(N^2)."""
-    release_vector(m.t, m.p, m.q, m.score, r, count, LEAST_LENGTH)
+    """Remove vector r of count from T; q, score and u get its rotations.  O(N^2)."""
+    release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 
 # ------------------------------------------------------------------------------------------------ P, of LS

@@ -189,7 +189,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
     for j in range(len(m.t)):
         m.t[j] = bounded(m.t[j] - share * m.u[j], m.row_limit)
     add_square(m.g, -release, m.u)
-    release_vector(m.root, m.column, m.l, m.b, r, n + 1, m.length_least)
+    release_vector(m.root, m.column, m.l, m.b, m.column, r, n + 1, m.length_least)
 
 
 @kernel
