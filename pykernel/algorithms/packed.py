@@ -7,14 +7,21 @@ row, from the diagonal on.  The first row of an upper triangle has ``width`` pla
 from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
+MOST = 65535
+"""Rows that an Index can count the places of.  There are never more; but a GCC that knows that counts no turns beside its pointers:
+in the innermost loops this saves an instruction of ten."""
+
 
 @kernel
 def row_of(i: Index) -> Index:
-    """The place where row i starts: i (i + 1) / 2."""
-    start = 0
-    for j in range(i):
-        start = start + j + 1
-    return start
+    """The place where row i starts.  O(1)."""
+    return floor_shift(i * (i + 1), 1)
+
+
+@kernel
+def odd(n: Index) -> Index:
+    """1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the shortest."""
+    return n - 2 * floor_shift(n, 1)
 
 
 @kernel
@@ -23,23 +30,24 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
     Two rows in a turn, so that z is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        z[0] = bounded(z[0] * l[0], limit)
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
         total = z[i]
-        if i + 1 < n:
-            other = z[i + 1]
-            for j in range(i):
-                both = z[j]
-                total = total - l[row + j] * both
-                other = other - l[after + j] * both
-            first = bounded(total * l[row + i], limit)
-            z[i] = first
-            z[i + 1] = bounded((other - l[after + i] * first) * l[after + i + 1], limit)
-        else:
-            for j in range(i):
-                total = total - l[row + j] * z[j]
-            z[i] = bounded(total * l[row + i], limit)
+        other = z[i + 1]
+        for j in range(i):
+            both = z[j]
+            total = total - l[row + j] * both
+            other = other - l[after + j] * both
+        first = bounded(total * l[row + i], limit)
+        z[i] = first
+        z[i + 1] = bounded((other - l[after + i] * first) * l[after + i + 1], limit)
         row = after + i + 2
 
 
@@ -97,49 +105,51 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 
     Two rows in a turn, so that z and out are read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        out[0] = p[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
         a = z[i]
-        if i + 1 < n:
-            b = z[i + 1]
-            first = p[row + i] * a + p[after + i] * b
-            second = p[after + i] * a + p[after + i + 1] * b
-            for j in range(i):
-                first += p[row + j] * z[j]
-                second += p[after + j] * z[j]
-                out[j] += p[row + j] * a + p[after + j] * b
-            out[i] = first
-            out[i + 1] = second
-        else:
-            first = p[row + i] * a
-            for j in range(i):
-                first += p[row + j] * z[j]
-                out[j] += p[row + j] * a
-            out[i] = first
+        b = z[i + 1]
+        first = p[row + i] * a + p[after + i] * b
+        second = p[after + i] * a + p[after + i + 1] * b
+        for j in range(i):
+            first += p[row + j] * z[j]
+            second += p[after + j] * z[j]
+            out[j] += p[row + j] * a + p[after + j] * b
+        out[i] = first
+        out[i + 1] = second
         row = after + i + 2
 
 
 @kernel
-def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, n: Index) -> None:
-    """Replace a symmetric P by keep P - share g g', for the first n rows and columns.  O(n^2 / 2).
+def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more: Real, n: Index) -> None:
+    """Replace a symmetric P by keep P - share g g' + more I, for the first n rows and columns.  O(n^2 / 2).
 
     Two rows in a turn, so that g is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        p[0] = keep * p[0] - share * g[0] * g[0] + more
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
         step = share * g[i]
-        if i + 1 < n:
-            other = share * g[i + 1]
-            for j in range(i + 1):
-                both = g[j]
-                p[row + j] = keep * p[row + j] - step * both
-                p[after + j] = keep * p[after + j] - other * both
-            p[after + i + 1] = keep * p[after + i + 1] - other * g[i + 1]
-        else:
-            for j in range(i + 1):
-                p[row + j] = keep * p[row + j] - step * g[j]
+        other = share * g[i + 1]
+        for j in range(i + 1):
+            both = g[j]
+            p[row + j] = keep * p[row + j] - step * both
+            p[after + j] = keep * p[after + j] - other * both
+        p[row + i] += more
+        p[after + i + 1] = keep * p[after + i + 1] - other * g[i + 1] + more
         row = after + i + 2
 
 
@@ -179,44 +189,46 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
     Two rows in a turn, so that z is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
         first = real(0)
-        if i + 1 < n:
-            second = real(0)
-            for j in range(i + 1):
-                first += l[row + j] * z[j]
-                second += l[after + j] * z[j]
-            out[i] = first
-            out[i + 1] = second + l[after + i + 1] * z[i + 1]
-        else:
-            for j in range(i + 1):
-                first += l[row + j] * z[j]
-            out[i] = first
+        second = real(0)
+        for j in range(i + 1):
+            first += l[row + j] * z[j]
+            second += l[after + j] * z[j]
+        out[i] = first
+        out[i + 1] = second + l[after + i + 1] * z[i + 1]
         row = after + i + 2
 
 
 @kernel
-def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """Write L'z to out, which may be z.  O(n^2 / 2).
+def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
+    """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2 - first^2).
 
     Two rows in a turn, so that out is read and written half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    start = first - odd(n - first)
+    if start < 0:
+        out[0] = l[0] * z[0]
+        start = 1
+    if n > MOST or start > MOST:
+        return
+    row = row_of(start)
+    for i in range(start, n, 2):
         after = row + i + 1
         a = z[i]
-        if i + 1 < n:
-            b = z[i + 1]
-            for j in range(i):
-                out[j] += l[row + j] * a + l[after + j] * b
-            out[i] = l[row + i] * a + l[after + i] * b
-            out[i + 1] = l[after + i + 1] * b
-        else:
-            for j in range(i):
-                out[j] += l[row + j] * a
-            out[i] = l[row + i] * a
+        b = z[i + 1]
+        for j in range(i):
+            out[j] += l[row + j] * a + l[after + j] * b
+        out[i] = l[row + i] * a + l[after + i] * b
+        out[i + 1] = l[after + i + 1] * b
         row = after + i + 2
 
 
@@ -225,76 +237,61 @@ def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
     """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * y[0]
+        other[0] = l[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
         a = y[i]
+        b = y[i + 1]
         c = z[i]
-        if i + 1 < n:
-            b = y[i + 1]
-            d = z[i + 1]
-            for j in range(i):
-                upper = l[row + j]
-                lower = l[after + j]
-                out[j] += upper * a + lower * b
-                other[j] += upper * c + lower * d
-            out[i] = l[row + i] * a + l[after + i] * b
-            other[i] = l[row + i] * c + l[after + i] * d
-            out[i + 1] = l[after + i + 1] * b
-            other[i + 1] = l[after + i + 1] * d
-        else:
-            for j in range(i):
-                upper = l[row + j]
-                out[j] += upper * a
-                other[j] += upper * c
-            out[i] = l[row + i] * a
-            other[i] = l[row + i] * c
+        d = z[i + 1]
+        for j in range(i):
+            upper = l[row + j]
+            lower = l[after + j]
+            out[j] += upper * a + lower * b
+            other[j] += upper * c + lower * d
+        out[i] = l[row + i] * a + l[after + i] * b
+        other[i] = l[row + i] * c + l[after + i] * d
+        out[i + 1] = l[after + i + 1] * b
+        other[i + 1] = l[after + i + 1] * d
         row = after + i + 2
 
 
 @kernel
 def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
     """Write the sum of squares of each column of L to out.  O(n^2 / 2)."""
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * l[0]
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
         after = row + i + 1
-        if i + 1 < n:
-            for j in range(i):
-                out[j] += l[row + j] * l[row + j] + l[after + j] * l[after + j]
-            out[i] = l[row + i] * l[row + i] + l[after + i] * l[after + i]
-            out[i + 1] = l[after + i + 1] * l[after + i + 1]
-        else:
-            for j in range(i):
-                out[j] += l[row + j] * l[row + j]
-            out[i] = l[row + i] * l[row + i]
+        for j in range(i):
+            out[j] += l[row + j] * l[row + j] + l[after + j] * l[after + j]
+        out[i] = l[row + i] * l[row + i] + l[after + i] * l[after + i]
+        out[i + 1] = l[after + i + 1] * l[after + i + 1]
         row = after + i + 2
 
 
 @kernel
 def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
-    """Write column r of L'L to out.  O(n^2 - r^2).
-
-    Two rows in a turn, so that out is read and written half as often.
-    """
-    row = row_of(r)
-    a = l[row + r]
-    for j in range(r + 1):
-        out[j] = a * l[row + j]
-    row = row + r + 1
-    for i in range(r + 1, n, 2):
-        after = row + i + 1
-        a = l[row + r]
-        if i + 1 < n:
-            b = l[after + r]
-            for j in range(i):
-                out[j] += a * l[row + j] + b * l[after + j]
-            out[i] = a * l[row + i] + b * l[after + i]
-            out[i + 1] = b * l[after + i + 1]
-        else:
-            for j in range(i):
-                out[j] += a * l[row + j]
-            out[i] = a * l[row + i]
-        row = after + i + 2
+    """Write column r of L'L to out.  O(n^2 - r^2)."""
+    for i in range(r):
+        out[i] = real(0)
+    at = row_of(r) + r
+    for i in range(r, n):
+        out[i] = l[at]
+        at = at + i + 1
+    lower_transposed_times(l, out, out, r, n)
 
 
 # A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
@@ -332,10 +329,10 @@ def release_vector(
     length = sqrt(square)
     inverse = real(1) / length
     to = row
-    at = row + r
+    place = row + r
     for i in range(r + 1, n):
-        at = at + i
-        own = t[at]
+        place = place + i
+        own = t[place]
         square = square + own * own
         grown = sqrt(square)
         shorter = real(1) / grown
@@ -345,6 +342,8 @@ def release_vector(
         length = grown
         inverse = shorter
     row = row + r + 1
+    if r < 0 or r > MOST or n > MOST:
+        return
     for i in range(r + 1, n, 2):
         after = row + i + 1
         c = keep[i]
@@ -362,14 +361,15 @@ def release_vector(
                 a += w * b
                 t[row + j] = p * d - q * a
                 gathered[j] = a + v * d
-            for j in range(r + 1, i):
-                a = gathered[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j - 1] = c * b - s * a
+            for k in range(i - r - 1):
+                at = r + 1 + k
+                a = gathered[at]
+                b = t[row + at]
+                d = t[after + at]
+                t[to + at - 1] = c * b - s * a
                 a += w * b
-                t[row + j - 1] = p * d - q * a
-                gathered[j] = a + v * d
+                t[row + at - 1] = p * d - q * a
+                gathered[at] = a + v * d
             b = t[row + i]
             d = t[after + i]
             t[to + i - 1] = c * b
@@ -494,6 +494,8 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
+    if r < 0 or r > MOST or n > MOST:
+        return
     for i in range(r + 1, n, 2):
         after = row + i + 1
         c = keep[i]
@@ -521,19 +523,20 @@ def release_coordinate_of(
             b = p * y - q * a
             gathered[r] = a + v * y
             h = first * b
-            for j in range(r + 1, i):
-                a = gathered[j]
-                x = s[row + j]
-                y = s[after + j]
+            for k in range(i - r - 1):
+                at = r + 1 + k
+                a = gathered[at]
+                x = s[row + at]
+                y = s[after + at]
                 b = c * x - d * a
                 a += w * x
-                gathered[j] = a + v * y
+                gathered[at] = a + v * y
                 y = p * y - q * a
-                k = keep[j]
-                z = drop[j]
-                a = weight[j]
-                s[to + j - 1] = k * b - z * g
-                s[row + j - 1] = k * y - z * h
+                f = keep[at]
+                z = drop[at]
+                a = weight[at]
+                s[to + at - 1] = f * b - z * g
+                s[row + at - 1] = f * y - z * h
                 g += a * b
                 h += a * y
             x = s[row + i]
@@ -616,34 +619,33 @@ def narrow_factor(
         share[j] = growth * (z * inverse * narrower)
         root = grown
         inverse = narrower
-    row = 0
-    for i in range(0, n, 2):
+    if n > MOST:
+        return
+    alone = 0
+    if odd(n) > 0:
+        l[0] = keep[0] * l[0]
+        alone = 1
+    row = alone
+    for i in range(alone, n, 2):
+        # two rows in a turn, so that a, keep and share are read half as often
         after = row + i + 1
         x = l[row + i]
         l[row + i] = keep[i] * x
         p = a[i] * x
-        if i + 1 < n:
-            # two rows in a turn, so that a, keep and share are read half as often
-            y = l[after + i + 1]
-            l[after + i + 1] = keep[i + 1] * y
-            q = a[i + 1] * y
-            y = l[after + i]
-            l[after + i] = keep[i] * y - share[i] * q
-            q += a[i] * y
-            for t in range(i):
-                j = i - 1 - t
-                x = l[row + j]
-                y = l[after + j]
-                l[row + j] = keep[j] * x - share[j] * p
-                l[after + j] = keep[j] * y - share[j] * q
-                p += a[j] * x
-                q += a[j] * y
-        else:
-            for t in range(i):
-                j = i - 1 - t
-                x = l[row + j]
-                l[row + j] = keep[j] * x - share[j] * p
-                p += a[j] * x
+        y = l[after + i + 1]
+        l[after + i + 1] = keep[i + 1] * y
+        q = a[i + 1] * y
+        y = l[after + i]
+        l[after + i] = keep[i] * y - share[i] * q
+        q += a[i] * y
+        for t in range(i):
+            j = i - 1 - t
+            x = l[row + j]
+            y = l[after + j]
+            l[row + j] = keep[j] * x - share[j] * p
+            l[after + j] = keep[j] * y - share[j] * q
+            p += a[j] * x
+            q += a[j] * y
         row = after + i + 2
 
 

@@ -116,7 +116,7 @@ def propose_posterior(m: KrlsTModel) -> None:
             lower_transposed_twice(m.t, m.l, m.ph, m.u, m.ph, n)
             limit_combination(m, n)
         else:
-            lower_transposed_times(m.t, m.ph, m.ph, n)
+            lower_transposed_times(m.t, m.ph, m.ph, 0, n)
         m.beta[n, o] = g
         for i in range(n):
             m.beta[i, o] = m.ph[i] - g * m.u[i]
@@ -141,13 +141,7 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
 @kernel
 def learn_covariance(m: KrlsTModel, inverse: Real) -> None:
     """Update S = lambda S + (1 - lambda) I - h h' / s_y^2.  O(N^2)."""
-    n = m.n[0]
-    symmetric_downdate(m.covariance, m.h, m.forgetting, inverse, n)
-    at = 0
-    for i in range(n):
-        at = at + i
-        m.covariance[at] += m.forgotten
-        at = at + 1
+    symmetric_downdate(m.covariance, m.h, m.forgetting, inverse, m.forgotten, m.n[0])
 
 
 @kernel

@@ -49,7 +49,7 @@ class FactorModel(OnlineModel):
 def foresee_by_factor(m: FactorModel) -> Real:
     """Compute loading = L'l and h = L loading, the covariances of l'z with z; return its variance l'h.  O(N^2)."""
     n = m.n[0]
-    lower_transposed_times(m.root, m.l, m.loading, n)
+    lower_transposed_times(m.root, m.l, m.loading, 0, n)
     lower_times(m.root, m.loading, m.h, n)
     known = real(0)
     for j in range(n):

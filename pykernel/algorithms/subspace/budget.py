@@ -72,7 +72,7 @@ def express(m: SubspaceModel, own: Real, n: Index) -> None:
 @kernel
 def combination(m: SubspaceModel, n: Index) -> None:
     """Compute m.b = P k = T'l after express().  O(N^2 / 2)."""
-    lower_transposed_times(m.root, m.l, m.b, n)
+    lower_transposed_times(m.root, m.l, m.b, 0, n)
     for j in range(n):
         m.b[j] = bounded(m.b[j], m.inverse_root_limit)
 
