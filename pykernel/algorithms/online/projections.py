@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian
-from pykernel.algorithms.online.candidates import bearable, is_stored, only_grows
+from pykernel.algorithms.online.candidates import is_stored, only_grows
 from pykernel.algorithms.online.complex_inverse import project_lsridge
 from pykernel.algorithms.online.hooks import always, never
 from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
@@ -193,8 +193,8 @@ def locate(m: OnlineModel, r: Index) -> None:
 
 
 @kernel
-def project(m: OnlineModel, r: Index) -> Bool:
-    """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
+def project(m: OnlineModel, r: Index) -> None:
+    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() tells whether they may be stored.
 
     Also computes the numbers that take_out() needs.
     """
@@ -202,4 +202,3 @@ def project(m: OnlineModel, r: Index) -> Bool:
     if is_stored(m, r):
         locate(m, r)
     project_after(m, r)
-    return bearable(m, r)

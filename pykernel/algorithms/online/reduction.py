@@ -28,7 +28,7 @@ from pykernel.algorithms.online.neighbours import (
 )
 from pykernel.algorithms.online.state import AGE_MOST, FAINT, FRESH, SEARCHES, OnlineModel, Tie, place, settle
 from pykernel.algorithms.online.techniques import comparable, cost, goes_first, survey, survey_newest, survey_one
-from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
+from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, unroll
 
 
 @kernel
@@ -239,7 +239,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
     if last >= len(m.v):
         return
     for i in range(r, last):
-        for j in range(len(m.v[0])):
+        for j in unroll(len(m.v[0])):
             m.v[i, j] = m.v[i + 1, j]
         for o in range(len(m.alpha[0])):
             m.alpha[i, o] = m.alpha[i + 1, o]
