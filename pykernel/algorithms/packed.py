@@ -298,8 +298,8 @@ def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
 # A vector r that goes takes a coordinate along, that of its column w in T.  The others are turned away from it, each against
 # those before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
 #     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
-# which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  Nothing is lost by that:
-# g_i is a sum of what x_i bounds.
+# which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  They are as stable: an
+# error of g_i is a part of x_i, by which d divides.
 
 
 @kernel
@@ -315,8 +315,9 @@ def release_vector(
 ) -> None:
     """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
 
-    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: of n elements; lost.  It may be
-    ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and written half as often.
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, which is column r of T'T.  It may
+    be ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and written
+    half as often.
     """
     row = row_of(r)
     own = t[row + r]
@@ -341,52 +342,61 @@ def release_vector(
         weight[i] = own
         length = grown
         inverse = shorter
+    gathered[r] = square
     row = row + r + 1
     if r < 0 or r > MOST or n > MOST:
         return
-    for i in range(r + 1, n, 2):
+    first = r + 1
+    if odd(n - first) > 0:
+        c = keep[first]
+        s = drop[first]
+        w = weight[first]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            t[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        b = t[row + first]
+        t[to + r] = c * b
+        gathered[first] = w * b
+        to = row
+        first = first + 1
+        row = row + first
+    for i in range(first, n, 2):
         after = row + i + 1
         c = keep[i]
         s = drop[i]
         w = weight[i]
-        if i + 1 < n:
-            p = keep[i + 1]
-            q = drop[i + 1]
-            v = weight[i + 1]
-            for j in range(r):
-                a = gathered[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j] = c * b - s * a
-                a += w * b
-                t[row + j] = p * d - q * a
-                gathered[j] = a + v * d
-            for k in range(i - r - 1):
-                at = r + 1 + k
-                a = gathered[at]
-                b = t[row + at]
-                d = t[after + at]
-                t[to + at - 1] = c * b - s * a
-                a += w * b
-                t[row + at - 1] = p * d - q * a
-                gathered[at] = a + v * d
-            b = t[row + i]
-            d = t[after + i]
-            t[to + i - 1] = c * b
-            b = w * b
-            t[row + i - 1] = p * d - q * b
-            gathered[i] = b + v * d
-            d = t[after + i + 1]
-            t[row + i] = p * d
-            gathered[i + 1] = v * d
-            to = after
-        else:
-            for j in range(r):
-                t[to + j] = c * t[row + j] - s * gathered[j]
-            for j in range(r + 1, i):
-                t[to + j - 1] = c * t[row + j] - s * gathered[j]
-            t[to + i - 1] = c * t[row + i]
-            to = row
+        p = keep[i + 1]
+        q = drop[i + 1]
+        v = weight[i + 1]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            d = t[after + j]
+            t[to + j] = c * b - s * a
+            a += w * b
+            t[row + j] = p * d - q * a
+            gathered[j] = a + v * d
+        for k in range(i - r - 1):
+            at = r + 1 + k
+            a = gathered[at]
+            b = t[row + at]
+            d = t[after + at]
+            t[to + at - 1] = c * b - s * a
+            a += w * b
+            t[row + at - 1] = p * d - q * a
+            gathered[at] = a + v * d
+        b = t[row + i]
+        d = t[after + i]
+        t[to + i - 1] = c * b
+        b = w * b
+        t[row + i - 1] = p * d - q * b
+        gathered[i] = b + v * d
+        d = t[after + i + 1]
+        t[row + i] = p * d
+        gathered[i + 1] = v * d
+        to = after
         row = after + i + 2
     for j in range(n):
         t[to + j] = real(0)

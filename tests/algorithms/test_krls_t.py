@@ -65,9 +65,9 @@ def test_products_of_a_packed_triangle(n: int, seed: int) -> None:
     tolerance = {"rtol": 1e-13, "atol": 1e-13}
     bind(lower_times, FLOAT64)(l, z, out, n)
     np.testing.assert_allclose(out, factor @ z, **tolerance)
-    bind(lower_transposed_times, FLOAT64)(l, z, out, n)
+    bind(lower_transposed_times, FLOAT64)(l, z, out, 0, n)
     np.testing.assert_allclose(out, factor.T @ z, **tolerance)
-    bind(lower_transposed_times, FLOAT64)(l, in_place := z.copy(), in_place, n)
+    bind(lower_transposed_times, FLOAT64)(l, in_place := z.copy(), in_place, 0, n)
     np.testing.assert_array_equal(in_place, out)
     bind(lower_column_norms, FLOAT64)(l, out, n)
     np.testing.assert_allclose(out, np.sum(factor**2, axis=0), **tolerance)
@@ -105,7 +105,8 @@ def test_a_vector_leaves_with_a_coordinate(n: int, seed: int, data: st.DataObjec
     sigma = lower @ factor @ factor.T @ lower.T
     kept, l, s = packed(t, n), packed(factor, n), packed(np.tril(factor @ factor.T), n)
     turns, shared = np.zeros((3, n)), packed(t, n)
-    bind(release_vector, FLOAT64)(kept, np.zeros(n), *turns, r, n, 0.0)
+    bind(release_vector, FLOAT64)(kept, column := np.zeros(n), *turns, r, n, 0.0)
+    np.testing.assert_allclose(column, (t.T @ t)[:, r], rtol=1e-12, atol=1e-12 * np.abs(t).max() ** 2)
     bind(release_vector, FLOAT64)(shared, weight := np.zeros(n), np.zeros(n), np.zeros(n), weight, r, n, 0.0)
     np.testing.assert_array_equal(shared, kept)
     bind(release_coordinate, FLOAT64)(l, np.zeros(n), *turns, np.zeros(n), np.zeros(n), r, n, 0.0)

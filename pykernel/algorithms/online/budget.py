@@ -6,7 +6,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
-from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone, step_bearable
+from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
@@ -22,7 +22,7 @@ from pykernel.algorithms.online.hooks import (
 )
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express
 from pykernel.algorithms.online.neighbours import renew_overlap
-from pykernel.algorithms.online.projections import locate, project
+from pykernel.algorithms.online.projections import bearable, locate, project
 from pykernel.algorithms.online.reduction import (
     append,
     choose,
