@@ -49,7 +49,9 @@ def project_klms(m: OnlineModel, r: Index) -> None:
 @kernel
 def projects_late(m: OnlineModel) -> Bool:
     """Whether the others make up for a vector after it has left T, which then tells P_:r, in place of another product with T."""
-    if m.rounds or m.before or m.truncates_old or m.truncates_small or m.projection != Projection.KLMS:
+    if only_grows(m) or m.rounds or m.before or m.truncates_old or m.truncates_small:
+        return False
+    if m.projection != Projection.KLMS:
         return False
     return knows_diagonal(m)
 
@@ -81,8 +83,9 @@ def bearable(m: OnlineModel, r: Index) -> Bool:
             if i != r:
                 for o in range(len(m.alpha[0])):
                     most = absolute(m.beta[i, o])
-                    if scale > real(0):
-                        most += sqrt(m.score[i] * scale) * absolute(m.beta[r, o])
+                    if projects_late(m):
+                        if r < m.n[0]:
+                            most += sqrt(m.score[i] * scale) * absolute(m.beta[r, o])
                     if not (most <= m.alpha_limit):
                         return False
     return True
