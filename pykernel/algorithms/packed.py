@@ -8,8 +8,8 @@ from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
 MOST = 65535
-"""Rows that an Index can count the places of.  There are never more; but a GCC that knows that counts no turns beside its pointers:
-in the innermost loops this saves an instruction of ten."""
+"""Rows of the largest triangle whose places an Index can count.  A GCC that knows that there are never more counts no turns beside its
+pointers: in the innermost loops this saves an instruction of ten."""
 
 
 @kernel
@@ -30,6 +30,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
     Two rows in a turn, so that z is read half as often.
     """
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -105,6 +106,7 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 
     Two rows in a turn, so that z and out are read half as often.
     """
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -133,6 +135,7 @@ def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more
 
     Two rows in a turn, so that g is read half as often.
     """
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -189,6 +192,7 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
     Two rows in a turn, so that z is read half as often.
     """
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -218,6 +222,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
+    # never: GCC then needs no counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)
@@ -237,6 +242,7 @@ def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
     """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -266,6 +272,7 @@ def lower_transposed_twice(
 @kernel
 def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
     """Write the sum of squares of each column of L to out.  O(n^2 / 2)."""
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0
@@ -315,9 +322,10 @@ def release_vector(
 ) -> None:
     """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
 
-    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, which is column r of T'T.  It may
-    be ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and written
-    half as often.
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
+    ``weight``, which is lost then.  x is ``least`` or more.
+
+    Two rows in a turn, so that what is gathered is read and written half as often.
     """
     row = row_of(r)
     own = t[row + r]
@@ -344,6 +352,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
+    # never: GCC then needs no counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -504,6 +513,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
+    # never: GCC then needs no counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):
@@ -629,6 +639,7 @@ def narrow_factor(
         share[j] = growth * (z * inverse * narrower)
         root = grown
         inverse = narrower
+    # never: GCC then needs no counters
     if n > MOST:
         return
     alone = 0

@@ -138,8 +138,8 @@ static float flow_absolute(float x)
 #endif
 }
 
-/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
 typedef char flow_assert_floor_shift[((-3) >> 1) == -2 ? 1 : -1];
+/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
 static inline int32_t flow_floor_shift(int32_t a, int32_t k)
 {
     return a >> k;
@@ -417,6 +417,7 @@ static int32_t flow_odd(int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void flow_lower_times(const float *l, const float *z, float *out, int32_t n)
 {
+    /* never: GCC then needs no counters */
     if (n > 65535) {
         return;
     }
@@ -460,6 +461,7 @@ static void flow_lower_transposed_times(const float *l, const float *z, float *o
         out[0] = l[0] * z[0];
         start = 1;
     }
+    /* never: GCC then needs no counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -512,6 +514,7 @@ static float flow_energy(const flow_t *s, int32_t i, float part)
 /* Write the sum of squares of each column of L to out.  O(n^2 / 2). */
 static void flow_lower_column_norms(const float *l, float *out, int32_t n)
 {
+    /* never: GCC then needs no counters */
     if (n > 65535) {
         return;
     }
@@ -764,11 +767,11 @@ static float flow_alike_stored(const flow_t *s, int32_t i, int32_t j)
 
 /* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
  *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, which is column r of
- * T'T.  It may
- * be ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and
- * written
- * half as often. */
+ * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
+ * be
+ * ``weight``, which is lost then.  x is ``least`` or more.
+ *
+ * Two rows in a turn, so that what is gathered is read and written half as often. */
 static void flow_release_vector(float *t, float *gathered, float *keep, float *drop, float *weight,
         int32_t r, int32_t n)
 {
@@ -804,6 +807,7 @@ static void flow_release_vector(float *t, float *gathered, float *keep, float *d
     }
     gathered[r] = square;
     row = row + r + 1;
+    /* never: GCC then needs no counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }

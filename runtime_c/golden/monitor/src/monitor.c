@@ -194,8 +194,8 @@ static float monitor_absolute(float x)
 #endif
 }
 
-/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
 typedef char monitor_assert_floor_shift[((-3) >> 1) == -2 ? 1 : -1];
+/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
 static inline int32_t monitor_floor_shift(int32_t a, int32_t k)
 {
     return a >> k;
@@ -535,6 +535,7 @@ static int32_t monitor_odd(int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void monitor_substitute_forward(const float *l, float *z, int32_t n, float limit)
 {
+    /* never: GCC then needs no counters */
     if (n > 65535) {
         return;
     }
@@ -846,6 +847,7 @@ static void monitor_copy(const float *a, float *out, int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void monitor_lower_times(const float *l, const float *z, float *out, int32_t n)
 {
+    /* never: GCC then needs no counters */
     if (n > 65535) {
         return;
     }
@@ -898,6 +900,7 @@ static void monitor_lower_transposed_times(const float *l, const float *z, float
         out[0] = l[0] * z[0];
         start = 1;
     }
+    /* never: GCC then needs no counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -1185,6 +1188,7 @@ static inline float monitor_forgotten(float mu, float share)
 /* Write the sum of squares of each column of L to out.  O(n^2 / 2). */
 static void monitor_lower_column_norms(const float *l, float *out, int32_t n)
 {
+    /* never: GCC then needs no counters */
     if (n > 65535) {
         return;
     }
@@ -1271,11 +1275,11 @@ static void monitor_lower_column(const float *l, int32_t r, float *out, int32_t 
 
 /* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
  *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, which is column r of
- * T'T.  It may
- * be ``weight``, which is lost then.  x is ``least`` or more.  Two rows in a turn, so that what is gathered is read and
- * written
- * half as often. */
+ * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
+ * be
+ * ``weight``, which is lost then.  x is ``least`` or more.
+ *
+ * Two rows in a turn, so that what is gathered is read and written half as often. */
 static void monitor_release_vector(float *t, float *gathered, float *keep, float *drop, float *weight,
         int32_t r, int32_t n)
 {
@@ -1311,6 +1315,7 @@ static void monitor_release_vector(float *t, float *gathered, float *keep, float
     }
     gathered[r] = square;
     row = row + r + 1;
+    /* never: GCC then needs no counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
