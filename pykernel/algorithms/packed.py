@@ -25,20 +25,24 @@ def odd(n: Index) -> Index:
 
 
 @kernel
+def few(n: Index) -> Index:
+    """n, of which a compiler then knows that it is no large number."""
+    return n if n < MOST else MOST
+
+
+@kernel
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
     """Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2).
 
     Two rows in a turn, so that z is read half as often.
     """
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         z[0] = bounded(z[0] * l[0], limit)
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         total = z[i]
         other = z[i + 1]
@@ -106,15 +110,13 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 
     Two rows in a turn, so that z and out are read half as often.
     """
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         out[0] = p[0] * z[0]
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         a = z[i]
         b = z[i + 1]
@@ -135,15 +137,13 @@ def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more
 
     Two rows in a turn, so that g is read half as often.
     """
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         p[0] = keep * p[0] - share * g[0] * g[0] + more
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         step = share * g[i]
         other = share * g[i + 1]
@@ -192,15 +192,13 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
     Two rows in a turn, so that z is read half as often.
     """
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         out[0] = l[0] * z[0]
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         first = real(0)
         second = real(0)
@@ -242,16 +240,14 @@ def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
     """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         out[0] = l[0] * y[0]
         other[0] = l[0] * z[0]
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         a = y[i]
         b = y[i + 1]
@@ -272,15 +268,13 @@ def lower_transposed_twice(
 @kernel
 def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
     """Write the sum of squares of each column of L to out.  O(n^2 / 2)."""
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         out[0] = l[0] * l[0]
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         after = row + i + 1
         for j in range(i):
             out[j] += l[row + j] * l[row + j] + l[after + j] * l[after + j]
@@ -639,15 +633,13 @@ def narrow_factor(
         share[j] = growth * (z * inverse * narrower)
         root = grown
         inverse = narrower
-    # never: GCC then needs no counters
-    if n > MOST:
-        return
+    rows = few(n)
     alone = 0
     if odd(n) > 0:
         l[0] = keep[0] * l[0]
         alone = 1
     row = alone
-    for i in range(alone, n, 2):
+    for i in range(alone, rows, 2):
         # two rows in a turn, so that a, keep and share are read half as often
         after = row + i + 1
         x = l[row + i]

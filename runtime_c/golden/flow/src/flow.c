@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x778D43E8u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x85C5F7F2u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -405,6 +405,12 @@ static int32_t flow_candidates(const flow_t *s)
     return s->n + 1;
 }
 
+/* n, of which a compiler then knows that it is no large number. */
+static int32_t flow_few(int32_t n)
+{
+    return (n < 65535) ? n : 65535;
+}
+
 /* 1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the
  * shortest. */
 static int32_t flow_odd(int32_t n)
@@ -417,10 +423,7 @@ static int32_t flow_odd(int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void flow_lower_times(const float *l, const float *z, float *out, int32_t n)
 {
-    /* never: GCC then needs no counters */
-    if (n > 65535) {
-        return;
-    }
+    const int32_t rows = flow_few(n);
     int32_t alone = 0;
     if (flow_odd(n) > 0) {
         out[0] = l[0] * z[0];
@@ -428,7 +431,7 @@ static void flow_lower_times(const float *l, const float *z, float *out, int32_t
     }
     int32_t row = alone;
     FLOW_LOOP(4)
-    for (int32_t i = alone; i < n; i += 2) {
+    for (int32_t i = alone; i < rows; i += 2) {
         FLOW_TURN(4)
         const int32_t after = row + i + 1;
         float first = 0.0f;
@@ -514,10 +517,7 @@ static float flow_energy(const flow_t *s, int32_t i, float part)
 /* Write the sum of squares of each column of L to out.  O(n^2 / 2). */
 static void flow_lower_column_norms(const float *l, float *out, int32_t n)
 {
-    /* never: GCC then needs no counters */
-    if (n > 65535) {
-        return;
-    }
+    const int32_t rows = flow_few(n);
     int32_t alone = 0;
     if (flow_odd(n) > 0) {
         out[0] = l[0] * l[0];
@@ -525,7 +525,7 @@ static void flow_lower_column_norms(const float *l, float *out, int32_t n)
     }
     int32_t row = alone;
     FLOW_LOOP(8)
-    for (int32_t i = alone; i < n; i += 2) {
+    for (int32_t i = alone; i < rows; i += 2) {
         FLOW_TURN(8)
         const int32_t after = row + i + 1;
         FLOW_LOOP(9)

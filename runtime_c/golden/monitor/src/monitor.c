@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x79BE7132u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8A469E51u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -523,6 +523,12 @@ static void monitor_factorise(const float *g, float *l, int32_t n, float shift, 
     }
 }
 
+/* n, of which a compiler then knows that it is no large number. */
+static int32_t monitor_few(int32_t n)
+{
+    return (n < 65535) ? n : 65535;
+}
+
 /* 1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the
  * shortest. */
 static int32_t monitor_odd(int32_t n)
@@ -535,10 +541,7 @@ static int32_t monitor_odd(int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void monitor_substitute_forward(const float *l, float *z, int32_t n, float limit)
 {
-    /* never: GCC then needs no counters */
-    if (n > 65535) {
-        return;
-    }
+    const int32_t rows = monitor_few(n);
     int32_t alone = 0;
     if (monitor_odd(n) > 0) {
         z[0] = monitor_bounded(z[0] * l[0], limit);
@@ -546,7 +549,7 @@ static void monitor_substitute_forward(const float *l, float *z, int32_t n, floa
     }
     int32_t row = alone;
     MONITOR_LOOP(7)
-    for (int32_t i = alone; i < n; i += 2) {
+    for (int32_t i = alone; i < rows; i += 2) {
         MONITOR_TURN(7)
         const int32_t after = row + i + 1;
         float total = z[i];
@@ -847,10 +850,7 @@ static void monitor_copy(const float *a, float *out, int32_t n)
  * Two rows in a turn, so that z is read half as often. */
 static void monitor_lower_times(const float *l, const float *z, float *out, int32_t n)
 {
-    /* never: GCC then needs no counters */
-    if (n > 65535) {
-        return;
-    }
+    const int32_t rows = monitor_few(n);
     int32_t alone = 0;
     if (monitor_odd(n) > 0) {
         out[0] = l[0] * z[0];
@@ -858,7 +858,7 @@ static void monitor_lower_times(const float *l, const float *z, float *out, int3
     }
     int32_t row = alone;
     MONITOR_LOOP(22)
-    for (int32_t i = alone; i < n; i += 2) {
+    for (int32_t i = alone; i < rows; i += 2) {
         MONITOR_TURN(22)
         const int32_t after = row + i + 1;
         float first = 0.0f;
@@ -1188,10 +1188,7 @@ static inline float monitor_forgotten(float mu, float share)
 /* Write the sum of squares of each column of L to out.  O(n^2 / 2). */
 static void monitor_lower_column_norms(const float *l, float *out, int32_t n)
 {
-    /* never: GCC then needs no counters */
-    if (n > 65535) {
-        return;
-    }
+    const int32_t rows = monitor_few(n);
     int32_t alone = 0;
     if (monitor_odd(n) > 0) {
         out[0] = l[0] * l[0];
@@ -1199,7 +1196,7 @@ static void monitor_lower_column_norms(const float *l, float *out, int32_t n)
     }
     int32_t row = alone;
     MONITOR_LOOP(49)
-    for (int32_t i = alone; i < n; i += 2) {
+    for (int32_t i = alone; i < rows; i += 2) {
         MONITOR_TURN(49)
         const int32_t after = row + i + 1;
         MONITOR_LOOP(50)
