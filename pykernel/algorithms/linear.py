@@ -176,7 +176,7 @@ def correlate(m: LinearModel) -> Real:
             m.g[k] = m.start * m.f[k]
             m.p[k] = m.start * m.start
     else:
-        lower_transposed_times(m.root, m.phi, m.f, len(m.phi))
+        lower_transposed_times(m.root, m.phi, m.f, 0, len(m.phi))
         lower_times(m.root, m.f, m.g, len(m.phi))
         if m.forgets:
             row = 0

@@ -7,14 +7,27 @@ row, from the diagonal on.  The first row of an upper triangle has ``width`` pla
 from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
 
+MOST = 65535
+"""Rows of the largest triangle whose places an Index can count.  A GCC that knows that there are never more counts no turns beside its
+pointers: in the innermost loops this saves an instruction of ten."""
+
 
 @kernel
 def row_of(i: Index) -> Index:
-    """The place where row i starts: i (i + 1) / 2."""
-    start = 0
-    for j in range(i):
-        start = start + j + 1
-    return start
+    """The place where row i starts.  O(1)."""
+    return floor_shift(i * (i + 1), 1)
+
+
+@kernel
+def odd(n: Index) -> Index:
+    """1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the shortest."""
+    return n - 2 * floor_shift(n, 1)
+
+
+@kernel
+def few(n: Index) -> Index:
+    """n, of which a compiler then knows that it is no large number."""
+    return n if n < MOST else MOST
 
 
 @kernel
@@ -23,23 +36,23 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
     Two rows in a turn, so that z is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        z[0] = bounded(z[0] * l[0], limit)
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
         total = z[i]
-        if i + 1 < n:
-            other = z[i + 1]
-            for j in range(i):
-                both = z[j]
-                total = total - l[row + j] * both
-                other = other - l[after + j] * both
-            first = bounded(total * l[row + i], limit)
-            z[i] = first
-            z[i + 1] = bounded((other - l[after + i] * first) * l[after + i + 1], limit)
-        else:
-            for j in range(i):
-                total = total - l[row + j] * z[j]
-            z[i] = bounded(total * l[row + i], limit)
+        other = z[i + 1]
+        for j in range(i):
+            both = z[j]
+            total = total - l[row + j] * both
+            other = other - l[after + j] * both
+        first = bounded(total * l[row + i], limit)
+        z[i] = first
+        z[i + 1] = bounded((other - l[after + i] * first) * l[after + i + 1], limit)
         row = after + i + 2
 
 
@@ -97,49 +110,49 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 
     Two rows in a turn, so that z and out are read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        out[0] = p[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
         a = z[i]
-        if i + 1 < n:
-            b = z[i + 1]
-            first = p[row + i] * a + p[after + i] * b
-            second = p[after + i] * a + p[after + i + 1] * b
-            for j in range(i):
-                first += p[row + j] * z[j]
-                second += p[after + j] * z[j]
-                out[j] += p[row + j] * a + p[after + j] * b
-            out[i] = first
-            out[i + 1] = second
-        else:
-            first = p[row + i] * a
-            for j in range(i):
-                first += p[row + j] * z[j]
-                out[j] += p[row + j] * a
-            out[i] = first
+        b = z[i + 1]
+        first = p[row + i] * a + p[after + i] * b
+        second = p[after + i] * a + p[after + i + 1] * b
+        for j in range(i):
+            first += p[row + j] * z[j]
+            second += p[after + j] * z[j]
+            out[j] += p[row + j] * a + p[after + j] * b
+        out[i] = first
+        out[i + 1] = second
         row = after + i + 2
 
 
 @kernel
-def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, n: Index) -> None:
-    """Replace a symmetric P by keep P - share g g', for the first n rows and columns.  O(n^2 / 2).
+def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more: Real, n: Index) -> None:
+    """Replace a symmetric P by keep P - share g g' + more I, for the first n rows and columns.  O(n^2 / 2).
 
     Two rows in a turn, so that g is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        p[0] = keep * p[0] - share * g[0] * g[0] + more
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
         step = share * g[i]
-        if i + 1 < n:
-            other = share * g[i + 1]
-            for j in range(i + 1):
-                both = g[j]
-                p[row + j] = keep * p[row + j] - step * both
-                p[after + j] = keep * p[after + j] - other * both
-            p[after + i + 1] = keep * p[after + i + 1] - other * g[i + 1]
-        else:
-            for j in range(i + 1):
-                p[row + j] = keep * p[row + j] - step * g[j]
+        other = share * g[i + 1]
+        for j in range(i + 1):
+            both = g[j]
+            p[row + j] = keep * p[row + j] - step * both
+            p[after + j] = keep * p[after + j] - other * both
+        p[row + i] += more
+        p[after + i + 1] = keep * p[after + i + 1] - other * g[i + 1] + more
         row = after + i + 2
 
 
@@ -179,44 +192,46 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
     Two rows in a turn, so that z is read half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
         first = real(0)
-        if i + 1 < n:
-            second = real(0)
-            for j in range(i + 1):
-                first += l[row + j] * z[j]
-                second += l[after + j] * z[j]
-            out[i] = first
-            out[i + 1] = second + l[after + i + 1] * z[i + 1]
-        else:
-            for j in range(i + 1):
-                first += l[row + j] * z[j]
-            out[i] = first
+        second = real(0)
+        for j in range(i + 1):
+            first += l[row + j] * z[j]
+            second += l[after + j] * z[j]
+        out[i] = first
+        out[i + 1] = second + l[after + i + 1] * z[i + 1]
         row = after + i + 2
 
 
 @kernel
-def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """Write L'z to out, which may be z.  O(n^2 / 2).
+def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
+    """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2 - first^2).
 
     Two rows in a turn, so that out is read and written half as often.
     """
-    row = 0
-    for i in range(0, n, 2):
+    start = first - odd(n - first)
+    if start < 0:
+        out[0] = l[0] * z[0]
+        start = 1
+    # never: GCC then needs no counters
+    if n > MOST or start > MOST:
+        return
+    row = row_of(start)
+    for i in range(start, n, 2):
         after = row + i + 1
         a = z[i]
-        if i + 1 < n:
-            b = z[i + 1]
-            for j in range(i):
-                out[j] += l[row + j] * a + l[after + j] * b
-            out[i] = l[row + i] * a + l[after + i] * b
-            out[i + 1] = l[after + i + 1] * b
-        else:
-            for j in range(i):
-                out[j] += l[row + j] * a
-            out[i] = l[row + i] * a
+        b = z[i + 1]
+        for j in range(i):
+            out[j] += l[row + j] * a + l[after + j] * b
+        out[i] = l[row + i] * a + l[after + i] * b
+        out[i + 1] = l[after + i + 1] * b
         row = after + i + 2
 
 
@@ -225,80 +240,236 @@ def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
     """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * y[0]
+        other[0] = l[0] * z[0]
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
         a = y[i]
+        b = y[i + 1]
         c = z[i]
-        if i + 1 < n:
-            b = y[i + 1]
-            d = z[i + 1]
-            for j in range(i):
-                upper = l[row + j]
-                lower = l[after + j]
-                out[j] += upper * a + lower * b
-                other[j] += upper * c + lower * d
-            out[i] = l[row + i] * a + l[after + i] * b
-            other[i] = l[row + i] * c + l[after + i] * d
-            out[i + 1] = l[after + i + 1] * b
-            other[i + 1] = l[after + i + 1] * d
-        else:
-            for j in range(i):
-                upper = l[row + j]
-                out[j] += upper * a
-                other[j] += upper * c
-            out[i] = l[row + i] * a
-            other[i] = l[row + i] * c
+        d = z[i + 1]
+        for j in range(i):
+            upper = l[row + j]
+            lower = l[after + j]
+            out[j] += upper * a + lower * b
+            other[j] += upper * c + lower * d
+        out[i] = l[row + i] * a + l[after + i] * b
+        other[i] = l[row + i] * c + l[after + i] * d
+        out[i + 1] = l[after + i + 1] * b
+        other[i + 1] = l[after + i + 1] * d
         row = after + i + 2
 
 
 @kernel
 def lower_column_norms(l: Real[...], out: Real[...], n: Index) -> None:
     """Write the sum of squares of each column of L to out.  O(n^2 / 2)."""
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        out[0] = l[0] * l[0]
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
         after = row + i + 1
-        if i + 1 < n:
-            for j in range(i):
-                out[j] += l[row + j] * l[row + j] + l[after + j] * l[after + j]
-            out[i] = l[row + i] * l[row + i] + l[after + i] * l[after + i]
-            out[i + 1] = l[after + i + 1] * l[after + i + 1]
-        else:
-            for j in range(i):
-                out[j] += l[row + j] * l[row + j]
-            out[i] = l[row + i] * l[row + i]
+        for j in range(i):
+            out[j] += l[row + j] * l[row + j] + l[after + j] * l[after + j]
+        out[i] = l[row + i] * l[row + i] + l[after + i] * l[after + i]
+        out[i + 1] = l[after + i + 1] * l[after + i + 1]
         row = after + i + 2
 
 
 @kernel
 def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
-    """Write column r of L'L to out.  O(n^2 - r^2).
-
-    Two rows in a turn, so that out is read and written half as often.
-    """
-    row = row_of(r)
-    a = l[row + r]
-    for j in range(r + 1):
-        out[j] = a * l[row + j]
-    row = row + r + 1
-    for i in range(r + 1, n, 2):
-        after = row + i + 1
-        a = l[row + r]
-        if i + 1 < n:
-            b = l[after + r]
-            for j in range(i):
-                out[j] += a * l[row + j] + b * l[after + j]
-            out[i] = a * l[row + i] + b * l[after + i]
-            out[i + 1] = b * l[after + i + 1]
-        else:
-            for j in range(i):
-                out[j] += a * l[row + j]
-            out[i] = a * l[row + i]
-        row = after + i + 2
+    """Write column r of L'L to out.  O(n^2 - r^2)."""
+    for i in range(r):
+        out[i] = real(0)
+    at = row_of(r) + r
+    for i in range(r, n):
+        out[i] = l[at]
+        at = at + i + 1
+    lower_transposed_times(l, out, out, r, n)
 
 
 # A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-# A vector that goes takes a coordinate along: rotations gather what the rows have of the vector's column in one of them.
+# A vector r that goes takes a coordinate along, that of its column w in T.  The others are turned away from it, each against
+# those before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+#     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
+# which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  They are as stable: an
+# error of g_i is a part of x_i, by which d divides.
+
+
+@kernel
+def release_vector(
+    t: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
+    ``weight``, which is lost then.  x is ``least`` or more.
+
+    Two rows in a turn, so that what is gathered is read and written half as often.
+    """
+    row = row_of(r)
+    own = t[row + r]
+    weight[r] = own
+    for j in range(r + 1):
+        gathered[j] = own * t[row + j]
+    square = own * own
+    if square < least * least:
+        square = least * least
+    length = sqrt(square)
+    inverse = real(1) / length
+    to = row
+    place = row + r
+    for i in range(r + 1, n):
+        place = place + i
+        own = t[place]
+        square = square + own * own
+        grown = sqrt(square)
+        shorter = real(1) / grown
+        keep[i] = length * shorter
+        drop[i] = own * shorter * inverse
+        weight[i] = own
+        length = grown
+        inverse = shorter
+    gathered[r] = square
+    row = row + r + 1
+    # never: GCC then needs no counters
+    if r < 0 or r > MOST or n > MOST:
+        return
+    first = r + 1
+    if odd(n - first) > 0:
+        c = keep[first]
+        s = drop[first]
+        w = weight[first]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            t[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        b = t[row + first]
+        t[to + r] = c * b
+        gathered[first] = w * b
+        to = row
+        first = first + 1
+        row = row + first
+    for i in range(first, n, 2):
+        after = row + i + 1
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        p = keep[i + 1]
+        q = drop[i + 1]
+        v = weight[i + 1]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            d = t[after + j]
+            t[to + j] = c * b - s * a
+            a += w * b
+            t[row + j] = p * d - q * a
+            gathered[j] = a + v * d
+        for k in range(i - r - 1):
+            at = r + 1 + k
+            a = gathered[at]
+            b = t[row + at]
+            d = t[after + at]
+            t[to + at - 1] = c * b - s * a
+            a += w * b
+            t[row + at - 1] = p * d - q * a
+            gathered[at] = a + v * d
+        b = t[row + i]
+        d = t[after + i]
+        t[to + i - 1] = c * b
+        b = w * b
+        t[row + i - 1] = p * d - q * b
+        gathered[i] = b + v * d
+        d = t[after + i + 1]
+        t[row + i] = p * d
+        gathered[i + 1] = v * d
+        to = after
+        row = after + i + 2
+    for j in range(n):
+        t[to + j] = real(0)
+
+
+@kernel
+def release_coordinate(
+    l: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    across: Real[...],
+    along: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take the coordinate of release_vector() out of a factor L of a covariance L L'.  O(n^2 - r^2).
+
+    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
+    across, along: cosines and sines of those; gathered: all of n elements; lost.
+    """
+    row = row_of(r)
+    w = weight[r]
+    for j in range(r + 1):
+        gathered[j] = w * l[row + j]
+    to = row
+    row = row + r + 1
+    for i in range(r + 1, n):
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        for j in range(r):
+            a = gathered[j]
+            b = l[row + j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        # columns r, r + 1, .., i - 1 as earlier turns have left them
+        x = l[row + r]
+        for j in range(r, i - 1):
+            y = l[row + j + 1]
+            b = across[j] * x + along[j] * y
+            x = along[j] * x - across[j] * y
+            a = gathered[j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        a = gathered[i - 1]
+        last = c * x - s * a
+        a += w * x
+        x = l[row + i]
+        y = c * x
+        x = w * x
+        # the row has an element too many
+        p = real(1)
+        q = real(0)
+        length = length_of(last, y, least)
+        if length > real(0):
+            inverse = real(1) / length
+            p = last * inverse
+            q = y * inverse
+        across[i - 1] = p
+        along[i - 1] = q
+        l[to + i - 1] = length
+        gathered[i - 1] = p * a + q * x
+        gathered[i] = q * a - p * x
+        to = row
+        row = row + i + 1
+    for j in range(n):
+        l[to + j] = real(0)
 
 
 @kernel
@@ -311,180 +482,106 @@ def length_of(x: Real, y: Real, least: Real) -> Real:
 
 
 @kernel
-def turn_of(t: Real[...], at: Index, x: Real, cosine: Real[...], sine: Real[...], i: Index, least: Real) -> Real:
-    """Cosine and sine, number i, of the rotation that takes (x, t[at]) to its length, which is returned.  O(1)."""
-    cosine[i] = real(1)
-    sine[i] = real(0)
-    length = length_of(x, t[at], least)
-    if length > real(0):
-        inverse = real(1) / length
-        cosine[i] = x * inverse
-        sine[i] = t[at] * inverse
-        return length
-    return x
-
-
-@kernel
-def release_vector(
-    t: Real[...], carry: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index, least: Real
+def release_coordinate_of(
+    s: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
 ) -> None:
-    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+    """Take the coordinate of release_vector() out of a covariance S, packed, in which later rows move up.  O(n^2 - r^2).
 
-    cosine, sine: how row i was turned against what was gathered before, from i = r + 1 on.  carry: of n elements; lost.
-    Two rows in a turn, so that carry is read and written half as often.
+    gathered: of n elements; lost.
+
+    Rows and columns are turned in one pass over half of S.  Of b, the turned row i, g = sum_k w_k b_k is what the turned
+    columns need; on the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is what column i has gathered of S, and
+    q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i takes no sum of its own.  A small c_i does no harm: x_i bounds its errors,
+    and d_(i+1), by which a is multiplied, is 1 / x_i at most.
     """
     row = row_of(r)
+    first = weight[r]
     for j in range(r + 1):
-        carry[j] = t[row + j]
-    x = carry[r]
+        gathered[j] = first * s[row + j]
+    both = first * gathered[r]
     to = row
     row = row + r + 1
+    # never: GCC then needs no counters
+    if r < 0 or r > MOST or n > MOST:
+        return
     for i in range(r + 1, n, 2):
         after = row + i + 1
-        x = turn_of(t, row + r, x, cosine, sine, i, least)
-        c = cosine[i]
-        s = sine[i]
+        c = keep[i]
+        d = drop[i]
+        w = weight[i]
+        a = gathered[r]
+        x = s[row + r]
+        b = c * x - d * a
+        a += w * x
+        g = first * b
         if i + 1 < n:
-            x = turn_of(t, after + r, x, cosine, sine, i + 1, least)
-            p = cosine[i + 1]
-            q = sine[i + 1]
+            # two rows in a turn, so that what is gathered is read and written half as often
+            p = keep[i + 1]
+            q = drop[i + 1]
+            v = weight[i + 1]
             for j in range(r):
-                a = carry[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j] = c * b - s * a
-                a = c * a + s * b
-                t[row + j] = p * d - q * a
-                carry[j] = p * a + q * d
-            for j in range(r + 1, i):
-                a = carry[j]
-                b = t[row + j]
-                d = t[after + j]
-                t[to + j - 1] = c * b - s * a
-                a = c * a + s * b
-                t[row + j - 1] = p * d - q * a
-                carry[j] = p * a + q * d
-            b = t[row + i]
-            d = t[after + i]
-            t[to + i - 1] = c * b
-            b = s * b
-            t[row + i - 1] = p * d - q * b
-            carry[i] = p * b + q * d
-            d = t[after + i + 1]
-            t[row + i] = p * d
-            carry[i + 1] = q * d
+                e = gathered[j]
+                x = s[row + j]
+                y = s[after + j]
+                s[to + j] = c * x - d * e
+                e += w * x
+                s[row + j] = p * y - q * e
+                gathered[j] = e + v * y
+            y = s[after + r]
+            b = p * y - q * a
+            gathered[r] = a + v * y
+            h = first * b
+            for k in range(i - r - 1):
+                at = r + 1 + k
+                a = gathered[at]
+                x = s[row + at]
+                y = s[after + at]
+                b = c * x - d * a
+                a += w * x
+                gathered[at] = a + v * y
+                y = p * y - q * a
+                f = keep[at]
+                z = drop[at]
+                a = weight[at]
+                s[to + at - 1] = f * b - z * g
+                s[row + at - 1] = f * y - z * h
+                g += a * b
+                h += a * y
+            x = s[row + i]
+            y = s[after + i]
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * x - d * a) - d * g
+            both += w * (a + a + w * x)
+            a += w * x
+            b = p * y - q * a
+            gathered[i] = a + v * y
+            s[row + i - 1] = c * b - d * h
+            h += w * b
+            y = s[after + i + 1]
+            a = (h + q * both) * (real(1) / p)
+            s[row + i] = p * (p * y - q * a) - q * h
+            both += v * (a + a + v * y)
+            gathered[i + 1] = a + v * y
             to = after
         else:
             for j in range(r):
-                t[to + j] = c * t[row + j] - s * carry[j]
+                s[to + j] = c * s[row + j] - d * gathered[j]
             for j in range(r + 1, i):
-                t[to + j - 1] = c * t[row + j] - s * carry[j]
-            t[to + i - 1] = c * t[row + i]
+                b = c * s[row + j] - d * gathered[j]
+                s[to + j - 1] = keep[j] * b - drop[j] * g
+                g += weight[j] * b
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * s[row + i] - d * a) - d * g
             to = row
         row = after + i + 2
     for j in range(n):
-        t[to + j] = real(0)
-
-
-@kernel
-def release_coordinate(
-    l: Real[...],
-    carry: Real[...],
-    cosine: Real[...],
-    sine: Real[...],
-    across: Real[...],
-    along: Real[...],
-    r: Index,
-    n: Index,
-    least: Real,
-) -> None:
-    """Take the coordinate that release_vector() has gathered out of a factor L of a covariance L L'.  O(n^2 - r^2).
-
-    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
-    across, along: cosines and sines of those; carry: all of n elements; lost.
-    """
-    row = row_of(r)
-    for j in range(r + 1):
-        carry[j] = l[row + j]
-    to = row
-    row = row + r + 1
-    for i in range(r + 1, n):
-        c = cosine[i]
-        s = sine[i]
-        for j in range(r):
-            a = carry[j]
-            b = l[row + j]
-            l[to + j] = c * b - s * a
-            carry[j] = c * a + s * b
-        # columns r, r + 1, .., i - 1 as earlier turns have left them
-        x = l[row + r]
-        for j in range(r, i - 1):
-            y = l[row + j + 1]
-            b = across[j] * x + along[j] * y
-            x = along[j] * x - across[j] * y
-            a = carry[j]
-            l[to + j] = c * b - s * a
-            carry[j] = c * a + s * b
-        a = carry[i - 1]
-        last = c * x - s * a
-        a = c * a + s * x
-        x = l[row + i]
-        y = c * x
-        x = s * x
-        # the row has an element too many
-        p = real(1)
-        q = real(0)
-        length = length_of(last, y, least)
-        if length > real(0):
-            inverse = real(1) / length
-            p = last * inverse
-            q = y * inverse
-        across[i - 1] = p
-        along[i - 1] = q
-        l[to + i - 1] = length
-        carry[i - 1] = p * a + q * x
-        carry[i] = q * a - p * x
-        to = row
-        row = row + i + 1
-    for j in range(n):
-        l[to + j] = real(0)
-
-
-@kernel
-def release_coordinate_of(
-    s: Real[...], carry: Real[...], cosine: Real[...], sine: Real[...], r: Index, n: Index
-) -> None:
-    """Take the coordinate that release_vector() has gathered out of a covariance S, packed.  O(n^2).
-
-    carry: of n elements; lost.
-    """
-    symmetric_row(s, r, carry, n)
-    own = carry[r]
-    row = row_of(r + 1)
-    for i in range(r + 1, n):
-        c = cosine[i]
-        z = sine[i]
-        for j in range(i):
-            a = carry[j]
-            b = s[row + j]
-            s[row + j] = c * b - z * a
-            carry[j] = c * a + z * b
-        # the two coordinates themselves
-        both = carry[i]
-        single = s[row + i]
-        change = c * z
-        s[row + i] = c * c * single - real(2) * change * both + z * z * own
-        carry[i] = change * (single - own) + (c * c - z * z) * both
-        own = z * z * single + real(2) * change * both + c * c * own
-        at = row + i
-        for j in range(i + 1, n):
-            at = at + j
-            a = carry[j]
-            b = s[at]
-            s[at] = c * b - z * a
-            carry[j] = c * a + z * b
-        row = row + i + 1
-    symmetric_close(s, r, n)
+        s[to + j] = real(0)
 
 
 @kernel
@@ -536,34 +633,32 @@ def narrow_factor(
         share[j] = growth * (z * inverse * narrower)
         root = grown
         inverse = narrower
-    row = 0
-    for i in range(0, n, 2):
+    rows = few(n)
+    alone = 0
+    if odd(n) > 0:
+        l[0] = keep[0] * l[0]
+        alone = 1
+    row = alone
+    for i in range(alone, rows, 2):
+        # two rows in a turn, so that a, keep and share are read half as often
         after = row + i + 1
         x = l[row + i]
         l[row + i] = keep[i] * x
         p = a[i] * x
-        if i + 1 < n:
-            # two rows in a turn, so that a, keep and share are read half as often
-            y = l[after + i + 1]
-            l[after + i + 1] = keep[i + 1] * y
-            q = a[i + 1] * y
-            y = l[after + i]
-            l[after + i] = keep[i] * y - share[i] * q
-            q += a[i] * y
-            for t in range(i):
-                j = i - 1 - t
-                x = l[row + j]
-                y = l[after + j]
-                l[row + j] = keep[j] * x - share[j] * p
-                l[after + j] = keep[j] * y - share[j] * q
-                p += a[j] * x
-                q += a[j] * y
-        else:
-            for t in range(i):
-                j = i - 1 - t
-                x = l[row + j]
-                l[row + j] = keep[j] * x - share[j] * p
-                p += a[j] * x
+        y = l[after + i + 1]
+        l[after + i + 1] = keep[i + 1] * y
+        q = a[i + 1] * y
+        y = l[after + i]
+        l[after + i] = keep[i] * y - share[i] * q
+        q += a[i] * y
+        for t in range(i):
+            j = i - 1 - t
+            x = l[row + j]
+            y = l[after + j]
+            l[row + j] = keep[j] * x - share[j] * p
+            l[after + j] = keep[j] * y - share[j] * q
+            p += a[j] * x
+            q += a[j] * y
         row = after + i + 2
 
 

@@ -19,23 +19,24 @@ class Revision:
 
 RAISED: dict[str, Revision] = {
     # freeze, and where it is kept; then two rows of a matrix in a turn; then a threshold that keeps a rate in rows
-    # which a surprise in the warm-up does not spoil; then a triangle in place of P; then an alarm teaches the threshold as one event
-    "okfeb": Revision(bits=5, meaning=2),
+    # which a surprise in the warm-up does not spoil; then a triangle in place of P; then an alarm teaches the threshold as one event;
+    # then rotations of three products
+    "okfeb": Revision(bits=6, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do; kinds that
     # thin evidence does not name
     "gmm": Revision(bits=2, meaning=2),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
-    # quadratic-rls from the first sample on
+    # quadratic-rls from the first sample on; then rotations of three products, and of an odd number of rows the first one alone
     **dict.fromkeys(
         ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
-        Revision(bits=2),
+        Revision(bits=3),
     ),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
     "stages": Revision(
         bits=2
     ),  # the linear expert of [mixture] forgets no further than to what it knew before the first label
     "nystrom-rls": Revision(bits=2),  # freeze
-    "spectrum-ekf": Revision(bits=2),  # two rows of a matrix in a turn
+    "spectrum-ekf": Revision(bits=3),  # two rows of a matrix in a turn; of an odd number the first one alone
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", "gaussian kernel", "stages", "missing" or "signal"; with " int16" behind, the same in whole numbers."""

@@ -281,7 +281,7 @@ def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     A diagonal below half of what the prior gives each time, or above the prior, is none: the block begins anew.  Where no element
     of the diagonal of P - g g' inverse is negative, no element beside it has changed by more than the largest of P's diagonal.
     """
-    symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, len(m.prior))
+    symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, real(0), len(m.prior))
     sound = True
     at = 0
     for i in range(len(m.prior)):

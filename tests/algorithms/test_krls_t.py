@@ -65,9 +65,9 @@ def test_products_of_a_packed_triangle(n: int, seed: int) -> None:
     tolerance = {"rtol": 1e-13, "atol": 1e-13}
     bind(lower_times, FLOAT64)(l, z, out, n)
     np.testing.assert_allclose(out, factor @ z, **tolerance)
-    bind(lower_transposed_times, FLOAT64)(l, z, out, n)
+    bind(lower_transposed_times, FLOAT64)(l, z, out, 0, n)
     np.testing.assert_allclose(out, factor.T @ z, **tolerance)
-    bind(lower_transposed_times, FLOAT64)(l, in_place := z.copy(), in_place, n)
+    bind(lower_transposed_times, FLOAT64)(l, in_place := z.copy(), in_place, 0, n)
     np.testing.assert_array_equal(in_place, out)
     bind(lower_column_norms, FLOAT64)(l, out, n)
     np.testing.assert_allclose(out, np.sum(factor**2, axis=0), **tolerance)
@@ -104,10 +104,13 @@ def test_a_vector_leaves_with_a_coordinate(n: int, seed: int, data: st.DataObjec
     gram, t = lower @ lower.T, np.linalg.inv(lower)
     sigma = lower @ factor @ factor.T @ lower.T
     kept, l, s = packed(t, n), packed(factor, n), packed(np.tril(factor @ factor.T), n)
-    cosine, sine = np.zeros(n), np.zeros(n)
-    bind(release_vector, FLOAT64)(kept, np.zeros(n), cosine, sine, r, n, 0.0)
-    bind(release_coordinate, FLOAT64)(l, np.zeros(n), cosine, sine, np.zeros(n), np.zeros(n), r, n, 0.0)
-    bind(release_coordinate_of, FLOAT64)(s, np.zeros(n), cosine, sine, r, n)
+    turns, shared = np.zeros((3, n)), packed(t, n)
+    bind(release_vector, FLOAT64)(kept, column := np.zeros(n), *turns, r, n, 0.0)
+    np.testing.assert_allclose(column, (t.T @ t)[:, r], rtol=1e-12, atol=1e-12 * np.abs(t).max() ** 2)
+    bind(release_vector, FLOAT64)(shared, weight := np.zeros(n), np.zeros(n), np.zeros(n), weight, r, n, 0.0)
+    np.testing.assert_array_equal(shared, kept)
+    bind(release_coordinate, FLOAT64)(l, np.zeros(n), *turns, np.zeros(n), np.zeros(n), r, n, 0.0)
+    bind(release_coordinate_of, FLOAT64)(s, np.zeros(n), *turns, r, n)
     for found in (kept, l, s):
         assert not found[n * (n - 1) // 2 :].any()
     m = n - 1
@@ -132,13 +135,13 @@ def test_no_bits_of_a_factor_are_too_small_or_make_it_grow(n: int, seed: int) ->
         return l
 
     t, l, r, least = bits(), bits(), int(rng.integers(0, n)), np.float32(2.0**-50)
-    work = [np.zeros(n, np.float32) for _ in range(5)]
+    work = [np.zeros(n, np.float32) for _ in range(6)]
     before = [np.sum(triangle(each.astype(float), n) ** 2) for each in (t, l)]
     with np.errstate(under="ignore"):
         bind(narrow_factor, FLOAT32)(
             l, np.zeros(n, np.float32), *work[:2], np.float32(1e-4), np.float32(0), np.float32(1), n
         )
-        bind(release_vector, FLOAT32)(t, *work[:3], r, n, least)
+        bind(release_vector, FLOAT32)(t, *work[:4], r, n, least)
         bind(release_coordinate, FLOAT32)(l, *work, r, n, least)
     for each, size in zip((t, l), before, strict=True):
         assert np.isfinite(each).all() and np.sum(triangle(each.astype(float), n) ** 2) <= size * (1 + 1e-5) + 1e-28

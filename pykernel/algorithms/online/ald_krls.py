@@ -50,7 +50,7 @@ def absorb_by_dictionary(m: FactorModel) -> None:
     inverse = real(1) / m.spread[0]
     for o in range(len(m.error)):
         draft_mean(m, o, real(1), m.error[o] * inverse)
-        lower_transposed_times(m.t, m.ph, m.ph, n)
+        lower_transposed_times(m.t, m.ph, m.ph, 0, n)
         for i in range(n):
             m.beta[i, o] = m.ph[i]
 
@@ -82,7 +82,7 @@ def enter(m: FactorModel, n: Index) -> None:
     """C gets a row of zeros with a 1 on the diagonal, and the mean what f(x) = y takes.  O(N^2).  Engel et al. 2004, eq. 3.15."""
     row = row_of(n)
     scale = real(1) / sqrt(m.kappa[0])
-    lower_transposed_times(m.root, m.l, m.loading, n)
+    lower_transposed_times(m.root, m.l, m.loading, 0, n)
     for j in range(n):
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else scale / m.norm[0]

@@ -6,7 +6,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
-from pykernel.algorithms.online.candidates import bearable, commit, largest_step, only_grows, stand_alone, step_bearable
+from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
 from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
@@ -22,7 +22,7 @@ from pykernel.algorithms.online.hooks import (
 )
 from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express
 from pykernel.algorithms.online.neighbours import renew_overlap
-from pykernel.algorithms.online.projections import locate, project
+from pykernel.algorithms.online.projections import bearable, locate, project
 from pykernel.algorithms.online.reduction import (
     append,
     choose,
@@ -132,6 +132,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
         return OnlineStatus.REFUSED_MULTIPLIER
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
+    fits = True
     dropped = False
     if m.truncates_small:
         if largest_step(m) < m.truncate_below:
@@ -149,14 +150,14 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
             if not full and not negligible(m, r):
                 r = n + 1
         if r <= n:
-            fits = project(m, r)
-            if not fits:
-                unsearch(m)
-                return OnlineStatus.REFUSED_MULTIPLIER
+            project(m, r)
+            if not spreads(m):
+                fits = bearable(m, r)
     if spreads(m):
-        if not bearable(m, r):
-            unsearch(m)
-            return OnlineStatus.REFUSED_MULTIPLIER
+        fits = bearable(m, r)
+    if not fits:
+        unsearch(m)
+        return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     assimilate(m, True)
     grow_older(m)
@@ -187,8 +188,8 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
         m.searches[0] = 0
     stand_alone(m)
     r = choose(m)
-    fits = project(m, r)
-    if not fits:
+    project(m, r)
+    if not bearable(m, r):
         unsearch(m)
         return OnlineStatus.REFUSED_MULTIPLIER
     present(m, x)
@@ -228,6 +229,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
                         m.beta[i, o] += (m.u[i] - m.p[i] * share) * m.step[o]
     for o in range(len(m.error)):
         m.beta[n, o] = m.step[o]
+    fits = True
     if close:
         shared = give_to_nearest(m)
         fits = shared
@@ -346,8 +348,8 @@ def remove_one(m: OnlineModel) -> Index:
         m.searches[0] = 0
     stand_alone(m)
     r = choose(m)
-    fits = project(m, r)
-    if not fits:
+    project(m, r)
+    if not bearable(m, r):
         unsearch(m)
         return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)

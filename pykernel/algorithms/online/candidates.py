@@ -110,19 +110,6 @@ def step_bearable(m: OnlineModel) -> Bool:
 
 
 @kernel
-def bearable(m: OnlineModel, r: Index) -> Bool:
-    """Whether every multiplier, except that of r, is within its range."""
-    if m.drafts:
-        count = candidates(m)
-        for i in range(count):
-            if i != r:
-                for o in range(len(m.alpha[0])):
-                    if not (absolute(m.beta[i, o]) <= m.alpha_limit):
-                        return False
-    return True
-
-
-@kernel
 def commit(m: OnlineModel) -> None:
     """Copy the new multipliers of the stored vectors to the model."""
     if m.drafts:

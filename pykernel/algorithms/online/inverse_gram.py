@@ -44,7 +44,7 @@ LEAST_LENGTH = Constant(2.0**-50)
 def inverse_times(m: OnlineModel, b: Real[...], out: Real[...], n: Index) -> None:
     """out = P b, over the first n vectors.  b is not out.  O(N^2)."""
     lower_times(m.t, b, out, n)
-    lower_transposed_times(m.t, out, out, n)
+    lower_transposed_times(m.t, out, out, 0, n)
 
 
 @kernel
@@ -63,7 +63,7 @@ def express(m: OnlineModel, n: Index) -> None:
 @kernel
 def combination(m: OnlineModel, n: Index) -> None:
     """Compute u = P k = T'l after express().  O(N^2)."""
-    lower_transposed_times(m.t, m.l, m.u, n)
+    lower_transposed_times(m.t, m.l, m.u, 0, n)
     limit_combination(m, n)
 
 
@@ -114,8 +114,8 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from T; p, q and score get its rotations.  O(N^2)."""
-    release_vector(m.t, m.p, m.q, m.score, r, count, LEAST_LENGTH)
+    """Remove vector r of count from T; q, score and u get its rotations.  O(N^2)."""
+    release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 
 # ------------------------------------------------------------------------------------------------ P, of LS

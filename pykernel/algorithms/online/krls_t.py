@@ -39,6 +39,7 @@ from pykernel.algorithms.packed import (
     release_coordinate,
     release_coordinate_of,
     row_of,
+    symmetric_downdate,
     symmetric_times,
 )
 from pykernel.algorithms.stages import noise, trust
@@ -115,7 +116,7 @@ def propose_posterior(m: KrlsTModel) -> None:
             lower_transposed_twice(m.t, m.l, m.ph, m.u, m.ph, n)
             limit_combination(m, n)
         else:
-            lower_transposed_times(m.t, m.ph, m.ph, n)
+            lower_transposed_times(m.t, m.ph, m.ph, 0, n)
         m.beta[n, o] = g
         for i in range(n):
             m.beta[i, o] = m.ph[i] - g * m.u[i]
@@ -140,13 +141,7 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
 @kernel
 def learn_covariance(m: KrlsTModel, inverse: Real) -> None:
     """Update S = lambda S + (1 - lambda) I - h h' / s_y^2.  O(N^2)."""
-    row = 0
-    for i in range(m.n[0]):
-        share = m.h[i] * inverse
-        for j in range(i + 1):
-            m.covariance[row + j] = m.forgetting * m.covariance[row + j] - share * m.h[j]
-        m.covariance[row + i] += m.forgotten
-        row = row + i + 1
+    symmetric_downdate(m.covariance, m.h, m.forgetting, inverse, m.forgotten, m.n[0])
 
 
 @kernel
@@ -201,9 +196,9 @@ def leave(m: KrlsTModel, r: Index, count: Index) -> None:
     """The coordinate that vector r takes along leaves S and the mean, given the rotations of release().  O(N^2)."""
     leave_mean(m, r, count)
     if m.forgets:
-        release_coordinate_of(m.covariance, m.p, m.q, m.score, r, count)
+        release_coordinate_of(m.covariance, m.p, m.q, m.score, m.u, r, count)
     else:
-        release_coordinate(m.root, m.p, m.q, m.score, m.loading, m.h, r, count, LEAST_LENGTH)
+        release_coordinate(m.root, m.p, m.q, m.score, m.u, m.loading, m.h, r, count, LEAST_LENGTH)
 
 
 @kernel

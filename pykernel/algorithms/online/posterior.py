@@ -49,7 +49,7 @@ class FactorModel(OnlineModel):
 def foresee_by_factor(m: FactorModel) -> Real:
     """Compute loading = L'l and h = L loading, the covariances of l'z with z; return its variance l'h.  O(N^2)."""
     n = m.n[0]
-    lower_transposed_times(m.root, m.l, m.loading, n)
+    lower_transposed_times(m.root, m.l, m.loading, 0, n)
     lower_times(m.root, m.loading, m.h, n)
     known = real(0)
     for j in range(n):
@@ -102,11 +102,11 @@ def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
 def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
     """The coordinate that vector r takes along leaves the mean, given the rotations of release().  O(N) for each output."""
     for o in range(len(m.expected[0])):
-        gathered = m.expected[r, o]
+        gathered = m.u[r] * m.expected[r, o]
         for i in range(r + 1, count):
             own = m.expected[i, o]
             turned = m.q[i] * own - m.score[i] * gathered
-            gathered = m.q[i] * gathered + m.score[i] * own
+            gathered += m.u[i] * own
             m.expected[i - 1, o] = bounded(turned, m.alpha_limit)
         m.expected[count - 1, o] = real(0)
 

@@ -7,15 +7,17 @@ p and row what take_out() needs.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import gaussian
-from pykernel.algorithms.online.candidates import bearable, is_stored, only_grows
+from pykernel.algorithms.online.candidates import candidates, is_stored, only_grows
 from pykernel.algorithms.online.complex_inverse import project_lsridge
 from pykernel.algorithms.online.hooks import always, never
 from pykernel.algorithms.online.inverse_gram import inverse_column, inverse_times
 from pykernel.algorithms.online.neighbours import measure_row
-from pykernel.algorithms.online.state import OnlineModel, Projection
-from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel, real
+from pykernel.algorithms.online.state import SMALLEST_DIAGONAL, OnlineModel, Projection, settle
+from pykernel.algorithms.online.techniques import knows_diagonal
+from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel, real, sqrt
 
 
 @kernel
@@ -34,7 +36,7 @@ def project_klms(m: OnlineModel, r: Index) -> None:
         for i in range(n):
             for o in range(len(m.alpha[0])):
                 m.beta[i, o] += m.u[i] * m.beta[n, o]
-    else:
+    elif not projects_late(m):
         share = m.u[r] * m.inverse_kappa[0]
         scale = real(1) / (m.p[r] + m.u[r] * share)
         for o in range(len(m.alpha[0])):
@@ -42,6 +44,51 @@ def project_klms(m: OnlineModel, r: Index) -> None:
             for i in range(n):
                 m.beta[i, o] -= (m.p[i] + m.u[i] * share) * g
             m.beta[n, o] += share * g
+
+
+@kernel
+def projects_late(m: OnlineModel) -> Bool:
+    """Whether the others make up for a vector after it has left T, which then tells P_:r, in place of another product with T."""
+    if only_grows(m) or m.rounds or m.before or m.truncates_old or m.truncates_small:
+        return False
+    if m.projection != Projection.KLMS:
+        return False
+    return knows_diagonal(m)
+
+
+@kernel
+def project_late(m: OnlineModel, r: Index) -> None:
+    """project_klms() of a stored vector, given P_:r in p, with the sample's.  bearable() has made certain that all fits.  O(N)."""
+    scale = real(1) / (m.p[r] if m.p[r] > SMALLEST_DIAGONAL else SMALLEST_DIAGONAL)
+    for o in range(len(m.alpha[0])):
+        g = m.beta[r, o] * scale
+        for i in range(m.n[0]):
+            m.alpha[i, o] = settle(bounded(m.beta[i, o] - m.p[i] * g, m.alpha_limit))
+        m.beta[m.n[0], o] = bounded(m.beta[m.n[0], o] - m.p[m.n[0]] * g, m.alpha_limit)
+
+
+@kernel
+def bearable(m: OnlineModel, r: Index) -> Bool:
+    """Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
+
+    That changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|.
+    """
+    if m.drafts:
+        count = candidates(m)
+        scale = real(0)
+        if projects_late(m):
+            if r < m.n[0]:
+                scale = real(1) / (m.score[r] if m.score[r] > SMALLEST_DIAGONAL else SMALLEST_DIAGONAL)
+        for i in range(count):
+            if i != r:
+                for o in range(len(m.alpha[0])):
+                    most = absolute(m.beta[i, o])
+                    if projects_late(m):
+                        if r < m.n[0]:
+                            most += sqrt(m.score[i] * scale) * absolute(m.beta[r, o])
+                    if not (most <= m.alpha_limit):
+                        return False
+    return True
 
 
 @kernel
@@ -189,17 +236,19 @@ def locate(m: OnlineModel, r: Index) -> None:
     if needs_row(m) or m.keeps_neighbours or m.keeps_overlap:
         measure_row(m, r)
     if m.keeps_factor:
-        inverse_column(m, r)
+        if not projects_late(m):
+            inverse_column(m, r)
 
 
 @kernel
-def project(m: OnlineModel, r: Index) -> Bool:
-    """Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
+def project(m: OnlineModel, r: Index) -> None:
+    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() tells whether they may be stored.
 
     Also computes the numbers that take_out() needs.
     """
     project_before(m, r)
     if is_stored(m, r):
         locate(m, r)
+        if projects_late(m):
+            return
     project_after(m, r)
-    return bearable(m, r)

@@ -26,9 +26,10 @@ from pykernel.algorithms.online.neighbours import (
     renew_overlap,
     unsure,
 )
+from pykernel.algorithms.online.projections import project_late, projects_late
 from pykernel.algorithms.online.state import AGE_MOST, FAINT, FRESH, SEARCHES, OnlineModel, Tie, place, settle
 from pykernel.algorithms.online.techniques import comparable, cost, goes_first, survey, survey_newest, survey_one
-from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real
+from pykernel.dialect import DIM, Bool, Index, Real, absolute, kernel, real, unroll
 
 
 @kernel
@@ -180,11 +181,12 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from what is kept of count vectors.  Needs P_:r in p, and distances in row.  O(N), with matrices O(N^2).
+    """Remove vector r from what is kept of count vectors.  P and Q need P_:r in p, neighbours distances in row.  O(N), with matrices
+    O(N^2).
 
     count: n, or n + 1 after append().
     """
-    if m.keeps_factor:
+    if m.keeps_squared or m.keeps_inverse:
         if count > m.n[0]:
             include_newest(m, r)
     if m.keeps_squared:
@@ -193,6 +195,8 @@ def take_out(m: OnlineModel, r: Index, count: Index) -> None:
         release_inverse(m, r, count)
     if m.keeps_factor:
         release(m, r, count)
+        if projects_late(m):
+            project_late(m, r)
     if m.keeps_complex:
         release_complex(m, r, count)
     if m.keeps_neighbours:
@@ -239,7 +243,7 @@ def close_gap(m: OnlineModel, r: Index) -> None:
     if last >= len(m.v):
         return
     for i in range(r, last):
-        for j in range(len(m.v[0])):
+        for j in unroll(len(m.v[0])):
             m.v[i, j] = m.v[i + 1, j]
         for o in range(len(m.alpha[0])):
             m.alpha[i, o] = m.alpha[i + 1, o]

@@ -11,10 +11,11 @@ from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.algorithms.kernels import one_minus_exp
 from pykernel.algorithms.online.candidates import age_of, candidates, energy, magnitude
 from pykernel.algorithms.online.complex_inverse import ridge_diagonal
+from pykernel.algorithms.online.hooks import always, never
 from pykernel.algorithms.online.inverse_gram import inverse_diagonal, inverse_norms, newest_norm, penalised_losses
 from pykernel.algorithms.online.neighbours import isolation, overlap_of
 from pykernel.algorithms.online.state import Metric, OnlineModel
-from pykernel.dialect import Index, Kernel, Real, chosen, kernel, real
+from pykernel.dialect import Bool, Index, Kernel, Real, chosen, kernel, real
 
 
 @kernel
@@ -252,6 +253,11 @@ def survey_newest(m: OnlineModel) -> None:
 @_by_technique(lambda technique: technique.survey_one)
 def survey_one(m: OnlineModel, i: Index) -> None:
     """Compute the numbers that one candidate's cost needs."""
+
+
+@_by_technique(lambda technique: always if technique.survey is inverse_diagonal else never)
+def knows_diagonal(m: OnlineModel) -> Bool:
+    """Whether score_i is P_ii after the survey."""
 
 
 @_by_technique(lambda technique: technique.before)

@@ -1,7 +1,7 @@
 """Removing vectors that are old, small or worth little, beside the one that a sample replaces (Mitchinson et al. 2003)."""
 
 from pykernel.algorithms.online.candidates import commit, magnitude, stand_alone
-from pykernel.algorithms.online.projections import locate, project
+from pykernel.algorithms.online.projections import bearable, locate, project
 from pykernel.algorithms.online.reduction import choose, close_gap, negligible, take_out
 from pykernel.algorithms.online.state import OnlineModel
 from pykernel.dialect import Index, Real, absolute, kernel, real
@@ -51,8 +51,8 @@ def trim(m: OnlineModel) -> None:
                 r = choose(m)
                 if not negligible(m, r):
                     break
-                fits = project(m, r)
-                if not fits:
+                project(m, r)
+                if not bearable(m, r):
                     break
                 commit(m)
         if r == m.n[0]:

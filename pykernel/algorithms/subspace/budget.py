@@ -72,7 +72,7 @@ def express(m: SubspaceModel, own: Real, n: Index) -> None:
 @kernel
 def combination(m: SubspaceModel, n: Index) -> None:
     """Compute m.b = P k = T'l after express().  O(N^2 / 2)."""
-    lower_transposed_times(m.root, m.l, m.b, n)
+    lower_transposed_times(m.root, m.l, m.b, 0, n)
     for j in range(n):
         m.b[j] = bounded(m.b[j], m.inverse_root_limit)
 
@@ -189,7 +189,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
     for j in range(len(m.t)):
         m.t[j] = bounded(m.t[j] - share * m.u[j], m.row_limit)
     add_square(m.g, -release, m.u)
-    release_vector(m.root, m.column, m.l, m.b, r, n + 1, m.length_least)
+    release_vector(m.root, m.column, m.l, m.b, m.column, r, n + 1, m.length_least)
 
 
 @kernel

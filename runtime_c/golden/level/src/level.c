@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA1C9B80Du)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEFB2AB9Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -507,7 +507,21 @@ static void level_project_bounded(level_t *s, int32_t r)
     }
 }
 
-/* Whether every multiplier, except that of r, is within its range. */
+/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() tells whether they may be
+ * stored.
+ *
+ * Also computes the numbers that take_out() needs. */
+static void level_project(level_t *s, int32_t r)
+{
+    if (r < s->n) {
+        level_measure_row(s, r);
+    }
+    level_project_bounded(s, r);
+}
+
+/* Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
+ *
+ * That changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|. */
 static bool level_bearable(const level_t *s, int32_t r)
 {
     const int32_t count = level_candidates(s);
@@ -518,25 +532,14 @@ static bool level_bearable(const level_t *s, int32_t r)
             LEVEL_LOOP(14)
             for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
                 LEVEL_TURN(14)
-                if (!(level_absolute(s->beta[i][o]) <= LEVEL_ALPHA_LIMIT)) {
+                const float most = level_absolute(s->beta[i][o]);
+                if (!(most <= LEVEL_ALPHA_LIMIT)) {
                     return false;
                 }
             }
         }
     }
     return true;
-}
-
-/* Change the multipliers in beta so that the other vectors replace candidate r.  False: one is out of range.
- *
- * Also computes the numbers that take_out() needs. */
-static bool level_project(level_t *s, int32_t r)
-{
-    if (r < s->n) {
-        level_measure_row(s, r);
-    }
-    level_project_bounded(s, r);
-    return level_bearable(s, r);
 }
 
 /* Take back what the searches of an update wrote that is refused: it changes nothing. */
@@ -760,14 +763,17 @@ static int32_t level_insert(level_t *s, const float x[LEVEL_DIM])
     }
     /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
+    bool fits = true;
     if (full) {
         r = level_choose(s);
         if (r <= n) {
-            if (!level_project(s, r)) {
-                level_unsearch(s);
-                return LEVEL_REFUSED_MULTIPLIER;
-            }
+            level_project(s, r);
+            fits = level_bearable(s, r);
         }
+    }
+    if (!fits) {
+        level_unsearch(s);
+        return LEVEL_REFUSED_MULTIPLIER;
     }
     level_commit(s);
     if (r == n) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9300C3CCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x5AF128A1u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -507,8 +507,15 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     }
     /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
+    bool fits = true;
     if (full) {
         r = pressure_cheapest(s);
+        if (r <= n) {
+            fits = true;
+        }
+    }
+    if (!fits) {
+        return PRESSURE_REFUSED_MULTIPLIER;
     }
     if (r == n) {
         return PRESSURE_DISCARDED;
