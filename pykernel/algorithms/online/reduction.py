@@ -131,7 +131,9 @@ def unsearch(m: OnlineModel) -> None:
     """Take back what the searches of an update wrote that is refused: it changes nothing."""
     if m.keeps_neighbours:
         for turn in range(m.searches[0]):
-            m.neighbour[m.searched[turn]] = m.lost[turn]
+            # always true; it shows the place to who sees no search
+            if m.searched[turn] >= 0 and m.searched[turn] < len(m.neighbour):
+                m.neighbour[m.searched[turn]] = m.lost[turn]
 
 
 @kernel

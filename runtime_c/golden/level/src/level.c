@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEFB2AB9Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x73FBF6DDu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -548,7 +548,10 @@ static void level_unsearch(level_t *s)
     LEVEL_LOOP(15)
     for (int32_t turn = 0; turn < s->searches; turn++) {
         LEVEL_TURN(15)
-        s->neighbour[s->searched[turn]] = s->lost[turn];
+        /* always true; it shows the place to who sees no search */
+        if ((s->searched[turn] >= 0) && (s->searched[turn] < LEVEL_N_MAX)) {
+            s->neighbour[s->searched[turn]] = s->lost[turn];
+        }
     }
 }
 
