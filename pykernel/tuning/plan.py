@@ -46,6 +46,8 @@ STOOD_IN = (4, 16)
 
 From them, the largest number of vectors within the limits follows.
 """
+BOUNDING = 0.3
+"""The part of the time after which this is given up."""
 LEADERS = 6
 """How many of the best arms are changed."""
 BEHIND = 3
@@ -110,7 +112,8 @@ class Search:
         until: called before each batch; the time at which it ends, finished or not.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
-        self._bound_trained(until(self))
+        now = time.monotonic()
+        self._bound_trained(now + BOUNDING * (until(self) - now))
         proposals = self._proposals(np.random.default_rng(self.seed))
         while (most := left(self)) > 0:
             batch: list[Trial] = []
@@ -253,9 +256,12 @@ class Search:
                 specs = [self.table.whole(stand_in(arm.made.content, size, self.table)) for size in STOOD_IN]
             except UserError:  # the arm's first trial reports the reason
                 continue
-            costs = self.workers.run([cost_task(dump(spec), str(target), TRIES) for spec in specs], until)
+            tasks, began = [cost_task(dump(spec), str(target), TRIES) for spec in specs], time.monotonic()
+            costs = self.workers.run(tasks, until)
             if None in costs:
+                self.measuring, self.repeatable = time.monotonic() - began, False
                 return
+            self.measuring = max(self.measuring, *map(self.workers.took, tasks))
             few, many = (taken(each, self.limits, HEADROOM)[1] for each in costs)
             first, last = STOOD_IN
             for limit in set(few) & set(many):

@@ -452,7 +452,7 @@ class _Watch:
         self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried
-        return sys.maxsize if clock.monotonic() < self.until(course) else 0
+        return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
 
     def until(self, course: Search) -> float:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
