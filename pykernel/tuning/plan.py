@@ -66,6 +66,8 @@ FEW_VERIFIED = 50
 """Rows by which the instructions of a sample are found."""
 BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
+BY_MEASURING = 4
+"""How many times as long as measuring a model it takes to verify it: twice built, and five times as many tries in the search."""
 EMULATED_A_SECOND = 30e6
 """About so many instructions are emulated in a second; slower PCs end later than ``time``."""
 EMULATED = 600_000_000
@@ -457,9 +459,9 @@ def seconds_to_verify(search: Search) -> float:
 
     A model that is not measured yet is taken for one like the best that is.
     """
-    if search.limits.target is None or not search.trials:
+    if search.limits.target is None:
         return 0.0
-    seconds, winner = max(BUILT, 2 * search.measuring), search.winner()
+    seconds, winner = max(BUILT, BY_MEASURING * search.measuring), search.winner()
     if winner is not None and winner.arm.made.rule == "frozen":  # it is trained once more, on more rows
         seconds += search.workers.took(winner.arm.task(winner, search.limits.ram))
     known = next((trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.found), None)
