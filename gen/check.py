@@ -18,7 +18,6 @@ from pykernel.engine.choice import Engine, chosen_engine, engines_of_a_check
 from pykernel.errors import CheckFailed, UserError, told_late
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes, write_sources
-from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.parallel import Threads, go_on
@@ -216,7 +215,7 @@ def check(
         made = [compiling.start(make, *built) for built in builds[:1]]
         reference = Reference(project, memory, x, y, first)
         made += [compiling.start(make, *built) for built in builds[1:]]
-        more = {c: compiling.start(_sizes_and_coverage, project, c) for c in chosen}
+        sizes = compiling.start(_sizes, project, chosen[0])
         run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
         for i, done in enumerate(concurrent.futures.as_completed(run)):
             tell(_told(done.result(), first))
@@ -224,8 +223,7 @@ def check(
         rows = [done.result() for done in run]
         witnesses = [reference.witness(other, say, tell) for other in others]
         say(0.9, "compiling C, for its sizes")
-        for c in chosen:
-            _add_sizes(rows, c, more[c].result)
+        _add_sizes(rows, chosen[0], sizes.result)
     say(1.0, "done")
     return reference.report(rows, witnesses)
 
@@ -236,27 +234,24 @@ def _told(row: dict[str, Any], engine: Engine) -> str:
     return f"{row['compiler']} {row['flags']}, {row['samples']:,} samples: {found}"
 
 
-def _sizes_and_coverage(project: Project, c: Compiler) -> dict[str, Any]:
-    """What a firmware links if it does not save the model; and of the self-test, if this compiler can tell."""
+def _sizes(project: Project, c: Compiler) -> dict[str, int]:
+    """What a firmware links if it does not save the model."""
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
         sources = write_sources(Path(folder), project.sources)
-        core = [source for source in sources if source.name != f"{project.spec.name}_snapshot.c"]
-        measured = selftest_coverage(project, c)
-        return section_bytes(core, c) | ({} if measured is None else {"coverage": str(measured)})
+        return section_bytes([each for each in sources if each.name != f"{project.spec.name}_snapshot.c"], c)
 
 
-def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, Any]]) -> None:
-    """Add a compiler's sizes to its rows, and the coverage to the first of them."""
+def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, int]]) -> None:
+    """Add a compiler's sizes to its rows."""
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
         found = measured()
     except CheckFailed as error:  # what differs already is told as it is
+        found, wrong = {}, {"equal": False, "first_difference": str(error)}
         for row in equal:
-            row |= {"equal": False, "first_difference": str(error)}
-        return
+            row |= wrong
     for row in equal:
         row |= found
-        found.pop("coverage", None)
 
 
 def stream_of(

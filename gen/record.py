@@ -11,6 +11,8 @@ from typing import Any
 from pykernel.errors import UserError
 from pykernel.files import read_plain
 from pykernel.gen.check import Report
+from pykernel.gen.compilers import find_compilers
+from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
 from pykernel.gen.write import has_check, project_folder, read_manifest, write_files
@@ -42,12 +44,14 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
 
     Either all three files are written, or none.  A new row replaces an earlier row of the same build and target; other
     earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
-    project, or a VALIDITY.md that was changed by hand.
+    project, or a VALIDITY.md that was changed by hand; CheckFailed if the self-test fails in the build that counts lines.
     """
     require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
+    coverage = _coverage(spec, report)
     for result in report.rows:
-        row = _row(result, report)
+        row = _row(result, report) | {"coverage": coverage}
+        coverage = ""  # once is enough
         rows[row["built"], row["target"]] = row
     return _write(Path(folder), spec, list(rows.values()), _proof(Path(folder)))
 
@@ -84,6 +88,13 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
         raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None
 
 
+def _coverage(spec: Spec, report: Report) -> str:
+    """Which lines the self-test runs, if gcc has compiled the C on this machine and the C is right."""
+    built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
+    found = [selftest_coverage(build(spec), each) for each in find_compilers() if each.name in built] if built else []
+    return "".join(str(each) for each in found if each)
+
+
 def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
     """One line of the table."""
     equal = ", ".join([report.engine, *(each["engine"] for each in report.witnesses if each["equal"])])
@@ -99,7 +110,6 @@ def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
             "equal": (f"yes ({equal})" if row["equal"] else f"**no**: {row['first_difference']}")
             + "".join(f"; **not {name}**: {difference}" for name, difference in wrong.items()),
             "state": row.get("state_hash", ""),
-            "coverage": row.get("coverage", ""),
             "bounds": ", ".join(
                 f"{name} {bound['instructions']}"
                 for name, bound in row.get("bounds", {}).items()

@@ -200,6 +200,8 @@ class Workers:
         self.results = Results(results)
         self.computed = self.reused = 0
         """computed: the number of tasks that were run; reused: the number of tasks whose results were found."""
+        self.seconds: dict[str, float] = {}
+        """The key of each task that was run -> how long that took."""
         self._submit: Callable[[Task], Any] | None = None
         self._client: Any = None
         self._end = contextlib.ExitStack()
@@ -243,8 +245,13 @@ class Workers:
         """The task's result; None if it has none yet."""
         return self.results.found.get(task_key(self.function, task, self.context))
 
+    def took(self, task: Task) -> float:
+        """How many seconds the task took; 0 if its result was found."""
+        return self.seconds.get(task_key(self.function, task, self.context), 0.0)
+
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
         self.results.add(key, task, result, seconds)
+        self.seconds[key] = seconds
         self.computed += 1
         self._bar.advance()
 

@@ -39,6 +39,7 @@ def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any]
     target, flags = made.targetctx, Flags()
     made.targetdescr.options.parse_as_flags(flags, made.targetoptions)
     flags.no_compile = True
+    flags.no_rewrites = True  # what they find, constants and sums of whole arrays, is not in our text
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)

@@ -46,6 +46,8 @@ STOOD_IN = (4, 16)
 
 From them, the largest number of vectors within the limits follows.
 """
+BOUNDING = 0.3
+"""The part of the time after which this is given up."""
 LEADERS = 6
 """How many of the best arms are changed."""
 BEHIND = 3
@@ -64,6 +66,8 @@ FEW_VERIFIED = 50
 """Rows by which the instructions of a sample are found."""
 BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
+BY_MEASURING = 4
+"""How many times as long as measuring a model it takes to verify it: twice built, and five times as many tries in the search."""
 EMULATED_A_SECOND = 30e6
 """About so many instructions are emulated in a second; slower PCs end later than ``time``."""
 EMULATED = 600_000_000
@@ -110,7 +114,8 @@ class Search:
         until: called before each batch; the time at which it ends, finished or not.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
-        self._bound_trained()
+        now = time.monotonic()
+        self._bound_trained(now + BOUNDING * (until(self) - now))
         proposals = self._proposals(np.random.default_rng(self.seed))
         while (most := left(self)) > 0:
             batch: list[Trial] = []
@@ -128,9 +133,9 @@ class Search:
                 self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
             self._take(batch, results)
-            self._measure()
-            if None in results:
+            if None in results:  # the time is over: who is not measured is verified at once
                 return
+            self._measure()
 
     def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
         """Keep the batch's trials before the first without a result; or, if these would be the only ones, all that have one."""
@@ -241,11 +246,11 @@ class Search:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
-    def _bound_trained(self) -> None:
+    def _bound_trained(self, until: float) -> None:
         """Estimate how many trained vectors keep all limits.
 
         Costs grow linearly with the number of vectors.  Models with random vectors have the same costs and need no
-        training.
+        training.  until: the time at which what is not measured yet is given up.
         """
         target = self.limits.target
         for arm in self._trained_arms() if target is not None else ():
@@ -253,7 +258,12 @@ class Search:
                 specs = [self.table.whole(stand_in(arm.made.content, size, self.table)) for size in STOOD_IN]
             except UserError:  # the arm's first trial reports the reason
                 continue
-            costs = self.workers.run([cost_task(dump(spec), str(target), TRIES) for spec in specs])
+            tasks, began = [cost_task(dump(spec), str(target), TRIES) for spec in specs], time.monotonic()
+            costs = self.workers.run(tasks, until)
+            if None in costs:
+                self.measuring, self.repeatable = time.monotonic() - began, False
+                return
+            self.measuring = max(self.measuring, *map(self.workers.took, tasks))
             few, many = (taken(each, self.limits, HEADROOM)[1] for each in costs)
             first, last = STOOD_IN
             for limit in set(few) & set(many):
@@ -406,7 +416,7 @@ def verified(
             return trial, None, search.limits.uses(ram=trial.found["ram_bytes"], flash=flash_of(trial.found))
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
-        amounts, uses = taken(row, search.limits)
+        amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)  # as when it was measured
         trial.found |= {"amounts": amounts, "uses": uses}
         if fits(uses):
             return trial, row, uses
@@ -445,16 +455,21 @@ def rows_verified(spec: Spec, instructions: int) -> int:
 
 
 def seconds_to_verify(search: Search) -> float:
-    """About how long ``verified`` will take, if the best model so far stays the best."""
-    trial = search.winner() if search.limits.target is not None else None
-    if trial is None or "costs" not in trial.found:
+    """About how long ``verified`` will take, if the best model so far stays the best; 0 without a target.
+
+    A model that is not measured yet is taken for one like the best that is.
+    """
+    if search.limits.target is None:
         return 0.0
-    spec = search.table.whole(trial.content)
-    instructions = per_sample(spec, trial.found["costs"])
-    return (
-        max(BUILT, 2 * search.measuring)
-        + rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
-    )
+    seconds, winner = max(BUILT, BY_MEASURING * search.measuring), search.winner()
+    if winner is not None and winner.arm.made.rule == "frozen":  # it is trained once more, on more rows
+        seconds += search.workers.took(winner.arm.task(winner, search.limits.ram))
+    known = next((trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.found), None)
+    if known is not None:
+        spec = search.table.whole(known.content)
+        instructions = per_sample(spec, known.found["costs"])
+        seconds += rows_verified(spec, instructions) * instructions / spec.stride / EMULATED_A_SECOND
+    return seconds
 
 
 def model_name(trial: Trial) -> str:

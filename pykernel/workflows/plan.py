@@ -57,8 +57,9 @@ from pykernel.workflows.simulate import taught, with_training
 
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
-ENDING = 3.0
-"""Seconds for what follows the trials: the picture, and errors of simple models."""
+ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
+"""Least seconds for what follows the trials: the picture, and errors of simple models; and how many times as long it takes as what
+came before them: on a slow PC, or a busy one, both take longer."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
 RAM, FLASH = 16 * 1024, 64 * 1024
@@ -446,6 +447,7 @@ class _Watch:
     def __init__(self, began: float, time: float, trials: int | None, watch: Watch) -> None:
         self.began, self.time, self.trials, self.watch = began, time, trials, watch
         self.best, self.told = float("inf"), 0.0
+        self.ending = max(ENDING, ENDING_BY_BEGINNING * (clock.monotonic() - began))
         most = f"{time:g} s" if trials is None else f"{trials:,} trials"
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
@@ -468,17 +470,17 @@ class _Watch:
         self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried
-        return sys.maxsize if clock.monotonic() < self.until(course) else 0
+        return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
 
     def until(self, course: Search) -> float:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
         if self.trials is not None:
             return math.inf
         named = 1 if len(course.kinds()) == 1 else 2  # models that are verified, or whose instructions are counted
-        ending, jobs = ENDING + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
+        ending, jobs = self.ending + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes judge two monitors once more
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
-            ending += ENDING + PROMISED / COUNT * one
+            ending += self.ending + PROMISED / COUNT * one
         return self.began + max(self.time / 2, self.time - ending)
 
 

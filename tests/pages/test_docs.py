@@ -505,7 +505,8 @@ SOURCES = {
     for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples", "website")
     for path in (ROOT / folder).rglob("*.py")
 }
-# prints the files of the walk whose functions run, in the order of the first call; of kernels, in the last update
+# prints the files of the walk whose functions run, in the order of the first call; of kernels, in the update that calls most
+# files: simple predictors are models, too, and learn after the user's
 TRACE = """
 import importlib, sys
 root, files, of_kernels, command = sys.argv[1], sys.argv[2].split(), sys.argv[3] == "kernels", sys.argv[4:]
@@ -513,19 +514,19 @@ for file in files:
     if file.endswith(".py"):
         importlib.import_module("pykernel." * (not file.startswith("pykernel")) + file[:-3].replace("/", "."))
 from pykernel.cli.app import main
-wanted, seen = {f"{root}/{file}": file for file in files}, {}
+wanted, each = {f"{root}/{file}": file for file in files}, [{}]
 def look(frame, event, arg):
     if frame.f_code.co_filename in wanted:
         if of_kernels and frame.f_code.co_name == "update":
-            seen.clear()
-        seen[wanted[frame.f_code.co_filename]] = None
+            each.append({})
+        each[-1][wanted[frame.f_code.co_filename]] = None
 sys.settrace(look)
 try:
     main(command)
 except SystemExit as stopped:
     sys.settrace(None)
     assert stopped.code == 0
-print("TRACE", *seen)
+print("TRACE", *max(reversed(each), key=len))
 """
 
 

@@ -50,9 +50,9 @@ def check(
 
     A board needs the firmware of pykernel generate --with-check (docs/boards.md).
 
-    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
-    whole program, RAM is the model, stack is the largest use. The second table counts the instructions of one call; worst
-    is the most expensive call that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
+    Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
+    flash is the whole program, RAM is the model, stack is the largest use. The second table counts instructions of one
+    call; worst is the most that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
     simple predictors would keep.
 
     A spec's [target] sets limits: RAM, flash, instructions, cycles. For all but RAM the model runs on that CPU, too.
