@@ -94,11 +94,11 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
 def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
     """Annotations that stand before a statement.  known: lengths of the function's arrays."""
     values, found = _evaluated(node), list[str]()
-    if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
-        found = [f"split {printed(index)};" for index in _places(node.value)]
-    if isinstance(node, Assign) and _counted(node, f):
-        found.append(f"split {printed(node.value)};")
     if not _becomes_several(node):
+        if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
+            found = [f"split {printed(index)};" for index in _places(node.value)]
+        if isinstance(node, Assign) and _counted(node, f):
+            found.append(f"split {printed(node.value)};")
         found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
     found += [f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known)]
     return _without_calls(found)
@@ -125,7 +125,11 @@ def _without_calls(found: list[str]) -> list[str]:
 
 def _becomes_several(node: Statement | None) -> bool:
     """Whether Frama-C makes several statements of a declaration: it takes no annotation of a split there."""
-    return isinstance(node, Assign) and node.declares and any(isinstance(each, Choice) for each in walk(node.value))
+    if not (isinstance(node, Assign) and node.declares):
+        return False
+    return any(isinstance(each, Choice | Call) and each is not node.value for each in walk(node.value)) or isinstance(
+        node.value, Choice
+    )
 
 
 def _unless(part: Expr, printed: Printed, real: str) -> list[str]:

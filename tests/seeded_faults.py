@@ -80,8 +80,8 @@ FAULTS = [
     Fault(
         "sign of a rotation",
         "pykernel/algorithms/packed.py",
-        "t[to + j - 1] = c * b - s * a",
-        "t[to + j - 1] = c * b + s * a",
+        "t[row + j] = p * d - q * a",
+        "t[row + j] = p * d + q * a",
     ),
     Fault(
         *("a new vector has no neighbour", f"{ONLINE}/neighbours.py"),
@@ -97,7 +97,10 @@ FAULTS = [
         *("the variance's weight is not forgotten", f"{ONLINE}/krls_t.py"),
         *("m.weight[0] = m.forgetting * m.weight[0] + real(1)", "m.weight[0] = m.weight[0] + real(1)"),
     ),
-    Fault("the prior does not come back", f"{ONLINE}/krls_t.py", "        m.covariance[row + i] += m.forgotten\n", ""),
+    Fault(
+        *("the prior does not come back", f"{ONLINE}/krls_t.py"),
+        *("m.forgetting, inverse, m.forgotten, m.n[0])", "m.forgetting, inverse, real(0), m.n[0])"),
+    ),
     Fault(
         "off by one", f"{ONLINE}/validity.py", "if i >= n and m.v[i, j] != real(0)", "if i > n and m.v[i, j] != real(0)"
     ),

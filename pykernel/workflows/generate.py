@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pykernel.errors import UserError
-from pykernel.files import bytes_of
 from pykernel.telling import QUIET, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -66,20 +65,7 @@ def generate(
     if start is not None:
         if memory is not None or own is not None:
             raise UserError("start is for a model that has learned nothing yet, and this one has; leave start out")
+        from pykernel.workflows.simulate import started  # slow to load
+
         memory = started(spec, start, watch)
     return generate(spec, output, memory=own if memory is None else memory, force=force, with_check=with_check)
-
-
-def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """The memory from a saved state, or from a recording, whichever it is.  Raises UserError."""
-    from pykernel.host import snapshot
-
-    path = Path(start) if isinstance(start, str | Path) else None
-    # a pipe is a recording: what was read of it could not be read again
-    if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
-        from pykernel.workflows.simulate import learned  # slow to load
-
-        return learned(spec, start, watch)
-    found = snapshot.read(spec, bytes_of(path, snapshot.snapshot_bytes(spec) + 1), str(path))
-    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
-    return found.memory

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import all_or_none, need_different, need_not_data, open_data, whole_file
+from pykernel.files import all_or_none, bytes_of, need_different, need_not_data, open_data, whole_file
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host import snapshot
@@ -37,7 +37,6 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Show, Watch
-from pykernel.workflows.generate import started
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -216,6 +215,17 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     elif simulation.warning:
         watch.warn(simulation.warning)
     return _whole(spec, simulation, stage)
+
+
+def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
+    """The memory from a saved state, or from a recording, whichever it is.  Raises UserError."""
+    path = Path(start) if isinstance(start, str | Path) else None
+    # a pipe is a recording: what was read of it could not be read again
+    if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
+        return learned(spec, start, watch)
+    found = snapshot.read(spec, bytes_of(path, snapshot.snapshot_bytes(spec) + 1), str(path))
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
+    return found.memory
 
 
 class Rows:

@@ -1,5 +1,6 @@
 """``pykernel prove``: what is analysed is the C that is generated, a model is proved, and seeded faults are found."""
 
+import itertools
 import json
 import re
 import shutil
@@ -57,13 +58,25 @@ def test_the_annotated_c_is_the_generated_c(content):
     assert "/*@ assert inside" in annotated["m.c"]
 
 
+SPLIT = re.compile(r"/\*@ (?:split|merge) [^*]*\*/\n\s*(?:const )?\w+ \w+ = ([^;]*);")
+
+
+def several(value):
+    """Whether Frama-C makes several statements of a declaration: of a choice, or of a call that is not all of its value."""
+    whole = re.fullmatch(r"m_\w+\(.*\)", value, re.DOTALL)
+    depth = list(itertools.accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in value))
+    alone = whole and 0 not in depth[value.index("(") : -1]
+    return "?" in value or bool(re.search(r"m_\w+\(", value[1:] if alone else value))
+
+
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_no_annotation_calls_the_c(program):
-    """Frama-C refuses it: readers of snapshots, for one, get each number by a call."""
+def test_frama_c_takes_every_annotation(program):
+    """It refuses calls of the C, as readers of snapshots would be, which get each number by one; and a split of several statements."""
     for text in build(make_spec({"name": "m"} | PROGRAMS[program]), annotated=True).sources.values():
         for annotation in re.findall(r"/\*@(.*?)\*/", text, re.DOTALL):
             assert not re.search(r"(?<!\\)\bm_\w+\(", annotation), annotation
+        assert not [value for value in SPLIT.findall(text) if several(value)]
 
 
 def test_a_driver_calls_every_entry_and_states_every_range():

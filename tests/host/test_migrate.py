@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.bits import samples_of
 from pykernel.algorithms.online.state import Projection
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
@@ -11,7 +12,6 @@ from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec, rules
 from pykernel.spec.sections import fields_of
-from tests.host.test_identity import samples_of
 from tests.support.every_model import MODELS, accepted, content_of, family_of
 from tests.support.following import triangle_of
 
