@@ -157,12 +157,11 @@ class _Writer:
         return isinstance(most, Extent) and bool(most.symbols)
 
     def splits(self, level: str, reads: frozenset[str]) -> list[str]:
-        """Annotations about the few whole numbers that calls keep and that this one reads."""
+        """Annotations about the counts that calls keep and that this one reads: numbers from 0 on, alone or few in a row."""
         kept = self.program.state_bytes(self.layout)
-        few = [
-            r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads and math.prod(r.slot.shape) <= FEW
-        ]
-        return [line for r in few for line in r.split(level, self.counted(r))]
+        of_call = [r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads]
+        counts = [r for r in of_call if r.low == 0 and len(r.slot.shape) <= 1 and math.prod(r.slot.shape) <= FEW]
+        return [line for r in counts for line in r.split(level, self.counted(r))]
 
     # ------------------------------------------------------------------------------------------------ files
 

@@ -124,6 +124,19 @@ USUAL: dict[str, dict[str, Any]] = {
     "flow: klms, mklms, 16 vectors, 3 inputs": read("runtime_c/golden/flow.toml"),
     "default, 6 inputs": {"input": {"dim": 6}},
     "int16 default, 6 inputs": WHOLE | {"input": {"dim": 6, "max_abs": 4.0}},
+    "[signal], 256 samples of 3 channels": {
+        "signal": {
+            "channels": ["a", "b", "c"],
+            "max_abs": 10.0,
+            "rate": 1000.0,
+            "window": 256,
+            "hop": 64,
+            "features": ["rms", "crest", "kurtosis"],
+            "bands": [[10.0, 50.0], [50.0, 150.0], [150.0, 400.0]],
+        },
+        "label": {"max_abs": 5.0},
+        "learning": {"rule": "nlms"},
+    },
 }
 """Models of usual sizes."""
 PROGRAMS = SMALL | USUAL
