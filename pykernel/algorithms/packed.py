@@ -288,7 +288,8 @@ def lower_column(l: Real[...], r: Index, out: Real[...], n: Index) -> None:
     """Write column r of L'L to out.  O(n^2 - r^2)."""
     for i in range(r):
         out[i] = real(0)
-    at = row_of(r) + r
+    at = row_of(r)
+    at = at + r
     for i in range(r, n):
         out[i] = l[at]
         at = at + i + 1

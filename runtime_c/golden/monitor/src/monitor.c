@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x8A469E51u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x310D2B4Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1260,7 +1260,8 @@ static void monitor_lower_column(const float *l, int32_t r, float *out, int32_t 
         MONITOR_TURN(54)
         out[i] = 0.0f;
     }
-    int32_t at = monitor_row_of(r) + r;
+    int32_t at = monitor_row_of(r);
+    at = at + r;
     MONITOR_LOOP(55)
     for (int32_t i = r; i < n; i++) {
         MONITOR_TURN(55)
