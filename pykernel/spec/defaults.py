@@ -352,7 +352,7 @@ def update_instructions(n: int, soft: bool) -> int:
 
     Measured for 8 to 64 vectors on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv): within a quarter.
     """
-    return (44 * n * n + 500 * n) * (39 if soft else 1)
+    return (30 * n * n + 540 * n) * (41 if soft else 1)
 
 
 def _budget(content: Mapping[str, Any]) -> int:
