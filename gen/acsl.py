@@ -127,8 +127,9 @@ def _becomes_several(node: Statement | None) -> bool:
     """Whether Frama-C makes several statements of a declaration: it takes no annotation of a split there."""
     if not (isinstance(node, Assign) and node.declares):
         return False
-    return any(isinstance(each, Choice | Call) and each is not node.value for each in walk(node.value)) or isinstance(
-        node.value, Choice
+    value = node.value
+    return isinstance(value, Choice) or any(
+        isinstance(each, Choice | Call) for each in walk(value) if each is not value
     )
 
 

@@ -245,11 +245,9 @@ def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[
     """Add a compiler's sizes to its rows."""
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
-        found = measured()
+        found: dict[str, Any] = {**measured()}
     except CheckFailed as error:  # what differs already is told as it is
-        found, wrong = {}, {"equal": False, "first_difference": str(error)}
-        for row in equal:
-            row |= wrong
+        found = {"equal": False, "first_difference": str(error)}
     for row in equal:
         row |= found
 

@@ -100,8 +100,8 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Annotations that let what a model's calls ask of their counts be followed: each number of a count's range by itself,
-        and, where any bytes may lie there, those beyond the range."""
+        """Annotations before a call: Eva analyses each number of a count's range by itself; and, where any bytes may lie there,
+        the numbers below the range and above it."""
         names = [] if self.slot.scalar else [[str(i)] for i in range(self.slot.shape[0])]
         places = [self.place(each) for each in names or [[]]]
         beyond = [f"/*@ split {p} {end}; */" for p in places for end in (f"< {self.low}", f"> {self.high}")]

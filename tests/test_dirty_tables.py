@@ -331,6 +331,14 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
         codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
         assert ("4 cells of heat were -9999" in said and "convert emptied them" in said) == (name == "ready")
     assert codes == {"ready": [-9999], "bare": []}
+    # notes may be damaged: then there are none
+    whole = Path("ready.inputs.json").read_text()
+    known = json.loads(whole)
+    for wrong in ("[]", "{", whole.replace("-9999", "1e999"), *(json.dumps(known | {key: ["x"]}) for key in known)):
+        Path("ready.inputs.json").write_text(wrong)
+        planned_data(asked := Asked("ready.csv", 0, 1, None, "out", QUIET), None, None, "y")
+        assert sentinels(asked.read) == [] and "made" not in asked.read
+    Path("ready.inputs.json").write_text(whole)
     fit = [
         "--label",
         "y",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
@@ -477,27 +477,45 @@ def notes_of(table: Path) -> Path:
     return table.with_suffix(".inputs.json")
 
 
+class Code(BaseModel):
+    """A sentinel whose cells ``convert`` emptied: its value, and the least and the largest of the other numbers."""
+
+    column: str
+    value: FiniteFloat
+    cells: NonNegativeInt
+    others: tuple[FiniteFloat, FiniteFloat]
+
+
+class Notes(BaseModel):
+    """What ``convert`` knows of a table that it made.  table: its digest; made: how each new column is made."""
+
+    table: str
+    made: dict[str, str]
+    sentinels: list[Code]
+
+
 def notes(text: str, made: Mapping[str, str], data: Mapping[str, Any]) -> str:
-    """What ``noted`` reads.  text: the table; made: how each new column is made; data: what was read of the old table."""
-    codes = [each for each in data["sentinels"] if each["then"] == "emptied"]
-    content = {"table": hashlib.sha256(text.encode()).hexdigest(), "made": dict(made), "sentinels": codes}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    """What ``noted`` reads.  text: the table; data: what was read of the old table."""
+    codes = [Code(**each) for each in data["sentinels"] if each["then"] == "emptied"]
+    known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), sentinels=codes)
+    return known.model_dump_json(indent=1) + "\n"
 
 
 def noted(data: dict[str, Any], table: str | Path) -> None:
     """Add to what was read from a table what ``convert`` knew of it: how its inputs are made, and emptied sentinels.
 
-    Nothing, if the notes are of another table, or if there are none.
+    Nothing, if the notes are of another table, or if there are none that can be read.
     """
     try:
-        known = json.loads(notes_of(Path(table)).read_bytes())
-        same = known["table"] == hashlib.sha256(Path(table).read_bytes()).hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
+        known = Notes.model_validate_json(notes_of(Path(table)).read_bytes())
+        same = known.table == hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    except (OSError, ValueError):
         return
     if same:
-        data["made"] = {each: how for each, how in known["made"].items() if each in data["inputs"]}
+        data["made"] = {each: how for each, how in known.made.items() if each in data["inputs"]}
         there = [*data["inputs"], data["label"]]
-        data["sentinels"] += [each | {"then": "gone"} for each in known["sentinels"] if each["column"] in there]
+        codes = [each.model_dump() for each in known.sentinels if each.column in there]
+        data["sentinels"] += [each | {"others": [*each["others"]], "then": "gone"} for each in codes]
 
 
 def few_values(values: np.ndarray) -> list[str]:
