@@ -138,9 +138,12 @@ class Tree:
         code, known = {name: c_digest(self.models[name]) for name in result.code}, (old or {}).get("bits", {})
 
         def bits(name: str) -> str:
+            models = self.models[name]
             if old is not None and (name not in known or old["code"][name] == code[name]):
                 return known.get(name, "")
-            return bits_digest(self.models[name])
+            revisions = revisions_digest(models)
+            # other revisions say it at once
+            return bits_digest(models) if old is None or known[name].startswith(revisions) else revisions
 
         return {
             "script": self.script(result),
@@ -254,13 +257,15 @@ def c_digest(models: Any) -> str:
     return digest("\n".join(c_of(spec) for spec in models()).encode())
 
 
+def revisions_digest(models: Any) -> str:
+    """Of the revisions of some models' algorithms, for which longer streams speak than the one of the bits (tests/host/corpus.json)."""
+    return digest(repr([[(each, revision_of(each)) for each in sorted(spec.algorithms)] for spec in models()]).encode())
+
+
 @functools.cache
 def bits_digest(models: Any) -> str:
-    """Of what some models compute, and of their revisions, for which longer streams speak (tests/host/corpus.json)."""
-    found = [
-        (bits_of(spec, SAMPLES), [(each, revision_of(each)) for each in sorted(spec.algorithms)]) for spec in models()
-    ]
-    return digest(repr(found).encode())
+    """The digest of the revisions, and one of what the models compute."""
+    return f"{revisions_digest(models)} {digest(repr([bits_of(spec, SAMPLES) for spec in models()]).encode())}"
 
 
 def c_of(spec: Spec) -> str:
