@@ -151,10 +151,10 @@ class _Writer:
                 yield _Range(slot, int(low), int(high))
 
     def counted(self, r: _Range) -> bool:
-        """Whether a field counts what is used of an array, or names a place in one: its range ends at a capacity, or one before."""
+        """Whether a field counts what is used of an array: its range ends at the array's size."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
         most = declared[r.slot.name]
-        return isinstance(most, Extent) and bool(most.symbols)
+        return isinstance(most, Extent) and most.text in most.symbols
 
     def splits(self, level: str, reads: frozenset[str]) -> list[str]:
         """Annotations about the counts that calls keep and that this one reads: numbers from 0 on, alone or few in a row."""
