@@ -3,9 +3,9 @@
     python -m benchmarks.device.bounds [--only NAME …] [-o docs/data] [--show]
 
 GCC.  The stream is the check's, 400 samples with difficult ones among them; the search takes TRIES tries from it, with
-states that are restored, reset, refreshed and forged.  What the marks of loops cost is measured beside it: bytes of code,
-and the instructions of the stream's median calls, with the marks and without.  Writes bounds.csv and marks.csv, and the
-tables into docs/bounds.md.
+states that are restored, reset, refreshed and forged.  The rows of a preset are written when they are measured.  What the marks of
+loops cost is measured beside it: bytes of code, and the instructions of the stream's median calls, with the marks and without.
+Writes bounds.csv and marks.csv, and the tables into docs/bounds.md.
 """
 
 from __future__ import annotations
@@ -117,17 +117,18 @@ def main(words: Sequence[str] | None = None) -> None:
     if chosen.show:
         rows, marks = load(path), load(beside)
     else:
-        names = chosen.only or (*PRESETS, *LINEAR)
-        jobs = [(preset, p) for preset in names for p in ("float32", "int16") if p == "float32" or preset in WHOLE]
-        made: list[dict[str, Any]] = []
+        names, order = chosen.only or (*PRESETS, *LINEAR), (*PRESETS, *LINEAR)
+        rows = load(path) if path.is_file() else []
         with progress_bar() as bar:
-            for preset, precision in bar.track(jobs, description="counting"):
-                try:
-                    made += measure(preset, precision)
-                except UserError as refused:
-                    print(f"{preset}, {precision}: {refused}")
+            for preset in bar.track(names, description="counting"):
+                made: list[dict[str, Any]] = []
+                for precision in ("float32", "int16") if preset in WHOLE else ("float32",):
+                    try:
+                        made += measure(preset, precision)
+                    except UserError as refused:
+                        print(f"{preset}, {precision}: {refused}")
+                rows = save(path, merged(path, made, "preset", [preset], order))
         marks = save(beside, [cost_of_marks(p, *b) for p in MARKED for b in BUILDS])
-        rows = save(path, merged(path, made, "preset", names, (*PRESETS, *LINEAR)))
     if chosen.out == DATA:
         publish(tables(rows) | table_of_marks(marks), PAGE)
     print("\n".join((*tables(rows).values(), *table_of_marks(marks).values())))
