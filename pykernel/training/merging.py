@@ -18,7 +18,7 @@ state is that of one model that has learned all samples.  Normalised least mean 
 function is the mean of the functions.
 
 Statistics of inputs and labels are those of all samples, as far as their horizons tell.  The linear part of a model is
-fitted to g.  How far the rule has been right, and its noise, are learned anew.
+the mean of all.  How far the rule has been right, and its noise, are learned anew.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class _Merging:
         self.choose_power()
         g = self.teacher.g(self.power)
         start = HostModel(self.into)
-        pool_stages(self.into, self.devices, start.memory, self.union, g)
+        pool_stages(self.into, self.devices, start.memory)
         z = seen_inputs(self.into, start.memory, self.union)
         rest = g - led(self.into, start.memory, z)
         kernel = MercerKernel.of(self.into)
@@ -408,8 +408,8 @@ def _chooses(rows: int) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------------- stages
 
 
-def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory, x: np.ndarray, g: np.ndarray) -> None:
-    """Write the statistics of all devices' inputs and labels to the memory, and a linear part that fits g (L, OUTPUTS) at x (L, D).
+def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory) -> None:
+    """Write the statistics of all devices' inputs and labels to the memory, and the linear part.
 
     Each device counts as many samples as it has, its horizon at most.
     """
@@ -438,11 +438,17 @@ def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory, x: np.nd
         memory.field("center")[...] = (counts * of("center")).sum(axis=0) / max(counts.sum(), 1.0)
         memory.field("averaged")[0] = min(int(counts.sum()), config.center_horizon)
     if config.leads:
-        z = np.column_stack([seen_inputs(spec, memory, x), np.ones(len(x))])
-        ridge = 1e-6 * np.square(z).sum(axis=0).mean()
-        rest = g - led(spec, memory, z[:, :-1])
-        slopes = np.linalg.solve(z.T @ z + ridge * np.eye(z.shape[1]), z.T @ rest).T
-        memory.field("slopes")[...] = np.clip(slopes, -config.linear_limit, config.linear_limit)
+        # the mean of the devices' linear functions: beyond all vectors it goes on as they do
+        slopes, scale = of("slopes"), np.ones(spec.width)
+        constant = slopes[:, :, -1] + (of("center") if config.centers else 0.0)
+        slopes = slopes[:, :, :-1]
+        if spec.standardises:
+            slopes = slopes * of("scale")[:, None]
+            constant = constant + (slopes * (mean - of("mean"))[:, None]).sum(axis=2)
+            scale = np.array(memory.field("scale"), np.float64)
+        center = np.array(memory.field("center"), np.float64) if config.centers else 0.0
+        found = np.column_stack([slopes.mean(axis=0) / np.where(scale > 0, scale, 1.0), constant.mean(axis=0) - center])
+        memory.field("slopes")[...] = np.clip(found, -config.linear_limit, config.linear_limit)
 
 
 def led(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
