@@ -466,13 +466,16 @@ def led(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 
 
 def add_sums(spec: Spec, devices: Sequence[_Device]) -> HostModel:
-    """Recursive least squares: the model that has learned all samples of all devices.  O(K F^3) for F features."""
+    """Recursive least squares: the model that has learned all samples of all devices.  O(K F^3) for F features.
+
+    Raises UserError for a state whose covariance no samples give.
+    """
     model, config = HostModel(spec), spec.config
     expanded = spec.expansion is not None
     prior = float(config.prior_variance if expanded else config.start**2)
     features = model.memory.field("weights").shape[1]
-    lower, origin = np.tril_indices(features), None
-    precision, products = np.eye(features) / prior, np.zeros((features, spec.outputs))
+    nothing, lower = np.eye(features) / prior, np.tril_indices(features)
+    precision, products, origin = nothing, np.zeros((features, spec.outputs)), None
     for device in devices:
         memory = device.model.memory
         if not expanded and not memory.field("started")[0]:
@@ -480,18 +483,15 @@ def add_sums(spec: Spec, devices: Sequence[_Device]) -> HostModel:
         triangle = np.zeros((features, features))
         triangle[lower] = memory.field("settled" if expanded else "root")
         if expanded:
-            settled = triangle + np.tril(triangle, -1).T
-            own = np.linalg.inv(prior * np.eye(features) - settled)
+            own = _inverse(prior * np.eye(features) - (triangle + np.tril(triangle, -1).T), device.name)
         else:
-            inverse = np.linalg.inv(triangle)
-            own = inverse.T @ inverse
+            own = _inverse(triangle @ triangle.T, device.name)
         center = np.array(memory.field("origin"), np.float64)
         origin = center if origin is None else origin
         move = moved_features(config.feature_kind, center - origin, features)
-        precision += move @ (own - np.eye(features) / prior) @ move.T
+        precision = precision + move @ (own - nothing) @ move.T
         products += move @ own @ np.array(memory.field("weights"), np.float64).T
-    covariance = np.linalg.inv(precision)
-    covariance = (covariance + covariance.T) / 2
+    covariance = _inverse(precision, spec.name)
     model.memory.field("weights")[...] = (covariance @ products).T
     if expanded:
         model.memory.field("settled")[...] = (prior * np.eye(features) - covariance)[lower]
@@ -500,6 +500,17 @@ def add_sums(spec: Spec, devices: Sequence[_Device]) -> HostModel:
         model.memory.field("origin")[...] = origin
         model.memory.field("started")[0] = 1
     return model
+
+
+def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
+    """Of a positive definite matrix.  Raises UserError for another."""
+    try:
+        factor = np.linalg.inv(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        raise UserError(
+            f"{where}: what was learned is no sum of samples; leave out the device whose state is damaged"
+        ) from None
+    return np.asarray(factor.T @ factor)
 
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:

@@ -266,6 +266,17 @@ def test_what_cannot_be_merged_is_one_sentence(name: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("rule", ["rls", "expansion-rls"])
+def test_a_forged_covariance_is_one_sentence(rule: str) -> None:
+    """The device takes it, for it costs O(F^3) to see that no samples lead there."""
+    spec = LINEAR["rls"] if rule == "rls" else spec_of(rule, reduction=None, expansion=EXPANDED)
+    devices = taught(spec)
+    forged = devices["device 3"].memory.field("root" if rule == "rls" else "settled")
+    forged[...] = 0 if rule == "rls" else spec.config.prior_variance
+    with pytest.raises(UserError, match="^device 3: what was learned is no sum of samples"):
+        merge(spec, states_of(devices))
+
+
 def test_hostile_states_are_one_sentence_and_write_nothing(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
