@@ -273,7 +273,7 @@ def test_a_forged_covariance_is_one_sentence(rule: str) -> None:
     devices = taught(spec)
     forged = devices["device 3"].memory.field("root" if rule == "rls" else "settled")
     forged[...] = 0 if rule == "rls" else spec.config.prior_variance
-    with pytest.raises(UserError, match="^device 3: what was learned is no sum of samples"):
+    with pytest.raises(UserError, match=r"^device 3: what was learned is no sum of samples"):
         merge(spec, states_of(devices))
 
 
