@@ -395,7 +395,11 @@ RESULTS: dict[str, Result] = {
     "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),
     # data of others: whoever has them gives their folders
     "merging": Result(
-        "-m benchmarks.host.merging", ("merging.csv",), "minutes", ("recursive", "linear"), ("pykernel.training.merging",)
+        "-m benchmarks.host.merging",
+        ("merging.csv",),
+        "minutes",
+        ("recursive", "linear"),
+        ("pykernel.training.merging",),
     ),
     "missing": Result(
         "-m benchmarks.host.missing",

@@ -3,7 +3,8 @@
     python -m benchmarks.host.merging --air FOLDER --updrs FILE    # and seglearn's set, if the package is installed
     python -m benchmarks.host.merging --show
 
-None of the data is shipped here, and none of it has chosen a constant.  Sets that are not given keep their lines.
+None of the data is shipped here, and none of it has chosen a constant; watch has shown that counts of statistics must not be added.
+Sets that are not given keep their lines.
 
 air      Beijing Multi-Site Air Quality (UCI, CC BY 4.0): the folder of 12 CSV files, one for each station, of hours of four years.
          PM2.5 from PM10, SO2, NO2, CO, O3, temperature, pressure, dew point and wind; rows that are complete.  Devices learn rows of

@@ -17,7 +17,7 @@ Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.
 state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: there the merged
 function is the mean of the functions.
 
-Statistics of inputs and labels are those of all samples, as far as their horizons tell.  The linear part of a model is
+Statistics of inputs and labels are those of all samples, as far as their horizons tell, and change as those of one device.  The linear part of a model is
 the mean of all.  How far the rule has been right, and its noise, are learned anew.
 """
 
@@ -59,7 +59,7 @@ ROUNDS = 60
 TOLERANCES = (1e-4, 1e-3, 1e-2, 0.1)
 """What may be left of the answers, in parts of these; the next one where a multiplier would leave its range."""
 REPEATS = 64
-"""The vectors are learned again until the merged model is as sure of them as the surest device, at most so often."""
+"""The vectors are learned again until the merged model is as sure of them as the devices together, at most so often."""
 BLOCK = 100
 """Rows of a recording that choose, or judge, in a row."""
 STRANGE = 3.0
@@ -309,8 +309,18 @@ class _Merging:
         else:
             wanted = self.fitted(kernel.gram(z, z[chosen]), rest, chosen)
         pupil.teach(z[chosen], wanted[chosen], self.union[chosen])
-        pupil.make_sure(z[chosen], wanted[chosen], self.union[chosen], self.devices)
+        pupil.make_sure(z[chosen], wanted[chosen], self.union[chosen], self.known(chosen))
         return pupil.model, chosen, g
+
+    def known(self, chosen: np.ndarray) -> float:
+        """The variance of labels with which the devices together know some of the vectors, in the mean: that of the surest device, or
+        where devices differ by more, the variance of their answers.
+        """
+        if not self.devices[0].model.has("variance"):
+            return np.inf
+        least = np.min([device.model.variance(self.union[chosen]) for device in self.devices], axis=0)
+        apart = np.square(self.teacher.answers - self.teacher.g(self.power)).mean(axis=2)
+        return float(np.maximum(least, (self.teacher.weights(self.power) * apart).sum(axis=0)[chosen]).mean())
 
     def fitted(self, columns: np.ndarray, rest: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """The combination of columns (L, n) next to the rest (L, OUTPUTS) whose multipliers the rule accepts."""
@@ -380,20 +390,14 @@ class _Pupil:
             "larger [label] max_abs"
         )
 
-    def make_sure(self, z: np.ndarray, wanted: np.ndarray, x: np.ndarray, devices: Sequence[_Device]) -> None:
-        """Where the rule keeps a variance: learn the vectors again, until it is as sure of them as the surest device.
-
-        A rule whose answers become worse stops before.
-        """
-        if not self.model.has("variance"):
-            return
-        sure = np.min([device.model.variance(x) for device in devices], axis=0).mean()
+    def make_sure(self, z: np.ndarray, wanted: np.ndarray, x: np.ndarray, variance: float) -> None:
+        """Learn the vectors again, until the mean of their variances is at most this one; a rule whose answers become worse stops before."""
         most = 2 * np.square(self.answers(z, x) - wanted).sum() + TOLERANCES[0] * np.square(wanted).sum()
         kept = HostModel(self.spec)
         for _ in range(REPEATS):
-            kept.memory.copy_from(self.model.memory)
-            if np.mean(self.model.variance(x)) <= sure:
+            if variance == np.inf or np.mean(self.model.variance(x)) <= variance:
                 return
+            kept.memory.copy_from(self.model.memory)
             self.learn(z, wanted)
             if not np.square(self.answers(z, x) - wanted).sum() <= most:
                 self.model.memory.copy_from(kept.memory)
@@ -411,7 +415,8 @@ def _chooses(rows: int) -> np.ndarray:
 def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory) -> None:
     """Write the statistics of all devices' inputs and labels to the memory, and the linear part.
 
-    Each device counts as many samples as it has, its horizon at most.
+    Each device counts as many samples as it has, its horizon at most.  The merged statistics go on as quickly as those of the device that
+    has seen most: with the sum of the counts, a new place would be learned more slowly than by any device.
     """
     config = spec.config
 
@@ -429,14 +434,14 @@ def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory) -> None:
         real = spec.real.real
         floor = real(2.0**-80)
         memory.field("scale")[...] = [real(1) / np.sqrt(value + floor) for value in memory.field("variance")]
-        memory.field("observed")[0] = min(int(of("observed").sum()), config.input_horizon)
+        memory.field("observed")[0] = of("observed").max()
         if config.completes:
-            memory.field("values_seen")[...] = np.minimum(each.sum(axis=0), memory.field("observed")[0])
+            memory.field("values_seen")[...] = each.max(axis=0)
             memory.field("scale")[memory.field("values_seen") == 0] = 0
     if config.centers:
         counts = of("averaged")
         memory.field("center")[...] = (counts * of("center")).sum(axis=0) / max(counts.sum(), 1.0)
-        memory.field("averaged")[0] = min(int(counts.sum()), config.center_horizon)
+        memory.field("averaged")[0] = counts.max()
     if config.leads:
         # the mean of the devices' linear functions: beyond all vectors it goes on as they do
         slopes, scale = of("slopes"), np.ones(spec.width)
