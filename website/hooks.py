@@ -68,7 +68,7 @@ def on_files(files: Any, config: Any) -> Any:
         add(page, content=markdown)
     for page, piece in PIECES:
         add(piece, content=piece_of(page, piece))
-    add("live.html", content=living_page())
+    add("live.html", content=front_page())
     add("spec.schema.json", content=schema())
     add("api.md", content=api())
     return files
@@ -241,15 +241,12 @@ def executed(path: Path) -> tuple[str, dict[str, str]]:
 # ------------------------------------------------------------------------------------------------- what code says
 
 
-def living_page() -> str:
+def front_page() -> str:
     """The generated C of the demo's model, which learns the shipped year in a browser."""
-    from pykernel.gen.check import as_taken
     from pykernel.host.bikeshare import bikeshare, bikeshare_spec
-    from pykernel.targets.page import make_page
+    from pykernel.workflows.page import living_page
 
-    spec = bikeshare_spec()
-    x, y, _ = bikeshare()
-    return make_page(spec, *as_taken(spec, x, y), beside=answers())
+    return living_page(bikeshare_spec(), *bikeshare()[:2], beside=answers())
 
 
 def front() -> str:
