@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pykernel.errors import UserError
+from pykernel.errors import CheckFailed
 from pykernel.workflows.check import check
 from pykernel.workflows.simulate import simulate
 
@@ -19,12 +19,12 @@ FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
 
 
 def living_page(
-    spec: Spec, x: np.ndarray, y: np.ndarray, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
+    spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> str:
     """The text of the page.
 
-    x, y: as ``read_rows`` has them.  target: emulated CPUs that learn the same rows, for instructions, bounds and hashes.
-    beside: hashes of other machines.
+    x, y: as ``read_rows`` has them; y is None without labels.  target: emulated CPUs that learn the same rows, for
+    instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
     """
     from pykernel.gen.check import as_taken
     from pykernel.targets.page import make_page, need_page
@@ -37,7 +37,7 @@ def living_page(
     if target:
         checked = check(spec, target=target, stream=stream)
         if not checked.equal:
-            raise UserError(f"{spec.name}: {checked!r}")
+            raise CheckFailed(f"no page is made: {checked!r}")
         figures += checked.page.figures("Instructions of one call")
         hashes |= {f"an emulated {row['target']}": row["state_hash"] for row in checked.rows}
     return make_page(spec, *stream, beside=hashes, figures=figures)

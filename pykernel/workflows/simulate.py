@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pykernel.dialect import Memory
     from pykernel.report.page import Report
 
-    Recording = str | Path | tuple[ArrayLike, ArrayLike]
+    Recording = str | Path | tuple[ArrayLike, ArrayLike | None]
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,7 +34,7 @@ def page(spec_file: Path, data: str, out: Path, target: list[str], force: bool, 
 
         pykernel page spec.toml data.csv -o page.html --target cortex-m4f
 
-    Exit codes: 0 done, 2 bad input (nothing is written then).
+    Exit codes: 0 done, 1 an emulated CPU computes other bytes, 2 bad input. Nothing is written but with 0.
     """
     from pykernel.host.samples import read_rows
     from pykernel.rows.columns import Columns
