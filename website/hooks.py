@@ -131,6 +131,8 @@ def moved(found: re.Match[str], page: str) -> str:
         return text
     if path in OUTSIDE or path.startswith("docs/"):
         to = OUTSIDE.get(path) or path.removeprefix("docs/")
+        if (shown := to.removesuffix(".ipynb") + ".md") in OUTPUTS and shown != page:
+            to = shown
         if text.endswith(".md"):  # a file's name says little on a site
             text = posixpath.basename(text).removesuffix(".md").replace("-", " ")
         return f"{mark}[{text}]({PLACES.get((to, anchor[1:]), to)}{anchor})"
