@@ -15,12 +15,13 @@ import numpy as np
 
 from pykernel.dialect import Memory
 from pykernel.engine.choice import Engine, chosen_engine, engines_of_a_check
-from pykernel.errors import CheckFailed, UserError, told_late
+from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes, write_sources
 from pykernel.gen.project import BROKEN_BUILD, Project, build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.parallel import Threads, go_on
+from pykernel.progress import told_late
 from pykernel.spec.model import Spec
 
 Progress = Callable[[float, str], None]

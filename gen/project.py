@@ -19,7 +19,7 @@ import numpy as np
 
 from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Real, extents
 from pykernel.dialect.program import Program
-from pykernel.errors import UserError, told_late
+from pykernel.errors import UserError
 from pykernel.gen import rehearsal
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
@@ -32,6 +32,7 @@ from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
+from pykernel.progress import told_late
 from pykernel.report import sections
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec

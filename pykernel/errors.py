@@ -1,4 +1,4 @@
-"""Errors that a user can correct, and help for users: the word that was probably meant; messages about slow steps."""
+"""Errors that a user can correct, and help for users: the word that was probably meant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import difflib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
@@ -131,43 +131,3 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """The end of a message about an unknown word: a question with the similar known word, else ``otherwise``."""
     near = nearest(word, known)
     return otherwise if near is None else f"did you mean {near!r}?"
-
-
-PAUSE = 2.0
-"""Seconds after which work is no longer silent."""
-
-
-@contextlib.contextmanager
-def told_late(pause: float | None = None) -> Iterator[Callable[[float, str], None]]:
-    """A function say(fraction, text) that tells how far the work is.
-
-    Work of less than ``pause`` seconds (``PAUSE``) is silent.  Later the newest text is printed on standard error, with the
-    fraction that is done if that is between 0 and 1; then what is new, after as many seconds again or a tenth of those that have
-    passed, so that a long log stays short.
-    """
-    import sys
-    import threading
-    import time
-
-    pause = PAUSE if pause is None else pause
-    started = time.monotonic()
-    newest, printed, waiting = "", "", None
-
-    def show() -> None:
-        nonlocal printed, waiting
-        printed, waiting = newest, None
-        print(printed, file=sys.stderr, flush=True)
-
-    def say(fraction: float, text: str) -> None:
-        nonlocal newest, waiting
-        newest = f"pykernel: {text}" + (f" ({fraction:.0%})" if 0 < fraction < 1 else "")
-        if waiting is None and newest != printed:
-            waiting = threading.Timer(max(pause, (time.monotonic() - started) / 10), show)
-            waiting.daemon = True
-            waiting.start()
-
-    try:
-        yield say
-    finally:
-        if waiting is not None:
-            waiting.cancel()

@@ -32,8 +32,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
-from pykernel.errors import MissingExtra, UserError, option, told_late
+from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import kind, lock
+from pykernel.progress import Show, bar
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
@@ -175,7 +176,7 @@ class Workers:
     of a Dask scheduler ("tcp://host:8786"), whose workers need this version of pykernel.
     results: a file of finished tasks, see ``Results``; tasks that are found there are not run again.
     context: what results depend on besides a task's content, such as a digest of the data; part of a task's key.
-    title: the progress bar's title.  The bar is shown if standard error is a terminal; without a title there is no bar.
+    title: the title of the bar, as ``progress.bar`` shows it; without a title there is no bar.
     expect: the total number of tasks, if it is known in advance and more than are run at once.
 
     An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
@@ -206,6 +207,8 @@ class Workers:
         self._client: Any = None
         self._end = contextlib.ExitStack()
         self._bar = _Bar(title, expect)
+        self.after: Callable[[], None] = self._bar.advance
+        """Called after each task that was run."""
 
     def __enter__(self) -> Workers:
         return self
@@ -253,7 +256,7 @@ class Workers:
         self.results.add(key, task, result, seconds)
         self.seconds[key] = seconds
         self.computed += 1
-        self._bar.advance()
+        self.after()
 
     def _run_elsewhere(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
@@ -607,67 +610,43 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 
 @contextlib.contextmanager
 def working(title: str | None, steps: int = 1, done: int = 0) -> Iterator[Callable[[], None]]:
-    """Show how far the work is, as ``_Bar`` does, and give the function that is called after each step.
+    """Show how far the work is, and give the function that is called after each step.
 
     done: how many of the steps are already done.  Without a title nothing is shown.
     """
-    bar = _Bar(title)
-    bar.begin(steps, done)
+    steps_done = _Bar(title)
+    steps_done.begin(steps, done)
     try:
-        yield bar.advance
+        yield steps_done.advance
     finally:
-        bar.stop()
+        steps_done.stop()
 
 
 class _Bar:
-    """A progress bar on standard error: how many tasks are done, and how long the rest may take.
-
-    Where standard error is no terminal: lines, if the work takes long.
-    """
+    """A progress bar, as ``progress.bar`` shows it: how many tasks are done."""
 
     def __init__(self, title: str | None, expect: int = 0) -> None:
         self.title, self.expect, self.total, self.done = title, expect, 0, 0
         self._shown = contextlib.ExitStack()
-        self._show: Callable[[], None] | None = None
+        self._say: Show | None = None
 
     def begin(self, tasks: int, done: int) -> None:
         """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
         self.total += tasks
         self.done += done
-        if self.title is None:
-            return
-        if self._show is None:
-            self._show = self._begun(self.title)
+        if self.title is not None and self._say is None:
+            self._say = self._shown.enter_context(bar())
         self._show()
 
-    def _begun(self, title: str) -> Callable[[], None]:
-        """What shows how many tasks are done."""
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            say = self._shown.enter_context(told_late())
-            return lambda: say(self.done / max(self.total, self.expect, 1), title)
-        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn()]
-        columns += [MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()]
-        progress = self._shown.enter_context(Progress(*columns, console=console, transient=True))
-        task = progress.add_task(title, total=None)
-        return lambda: progress.update(task, total=max(self.total, self.expect), completed=self.done)
+    def _show(self) -> None:
+        if self._say is not None:
+            of = max(self.total, self.expect, 1)
+            self._say(self.done / of, f"{self.title} {self.done:,} of {of:,}" if of > 1 else str(self.title))
 
     def advance(self) -> None:
         self.done += 1
-        if self._show is not None:
-            self._show()
+        self._show()
 
     def stop(self) -> None:
         self._shown.close()
-        self._show = None
+        self._say = None

@@ -10,20 +10,19 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, told_late, visible
-
-Show = Callable[[float, str], None]
-"""A function (amount done, name of the next step)."""
+from pykernel.errors import UserError, visible
+from pykernel.progress import Show, told_late
 
 
 class Watch:
-    """Receives a workflow's messages.  This class prints only steps that take more than two seconds, on standard error.
+    """Receives a workflow's messages.  This class shows only how far work is that takes more than two seconds: in a notebook as a
+    bar, else as lines on standard error.
 
     The command line has a subclass that prints all messages; a program may have one that logs them.
     """
 
-    bars = False
-    """Whether long work may draw its own progress bars on standard error."""
+    bars = True
+    """Whether long work may draw its own progress bars."""
 
     def note(self, *lines: str) -> None:
         """Report assumptions; they belong to the result."""
@@ -41,7 +40,7 @@ class Watch:
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """total: 1, or a number of bytes, or None if it is not known."""
-        return told_late()
+        return told_late(total)
 
 
 QUIET = Watch()

@@ -7,7 +7,7 @@ import html
 import json
 import string
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
 from pykernel.gen.project import build, page_source, state_hash
 from pykernel.host.model import HostModel
+from pykernel.report.markup import Html, element, sentence
+from pykernel.report.page import HINT, SCRIPT, STYLE
 from pykernel.spec.model import Spec
 from pykernel.spec.summary import summary
 from pykernel.targets.build import data_file, model_files
@@ -28,23 +30,34 @@ MOST_BYTES = 8_000_000
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 
-def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str] | None = None) -> str:
-    """The text of the page.
-
-    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.check.as_taken``.  beside: name of a machine ->
-    the hash of the state after the last row that this machine has computed.
-
-    The page contains the hash of the state after the last row as the host computes it.  The page compares it with the
-    browser's hash.  Raises UserError if the model does not learn, or if there are too many rows.
-    """
-    program = spec.program
-    if not program.learns:
+def need_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> None:
+    """Raises UserError if the model does not learn, or if there are too many rows.  x, y: as of ``make_page``."""
+    if not spec.program.learns:
         raise UserError(f"{spec.name} learns nothing; a page shows models that learn from each row")
     if x.nbytes + y.nbytes > MOST_BYTES:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
     if spec.forecasts:
         raise UserError(f"{spec.name} forecasts its own signal, which a page does not take yet; pykernel simulate does")
+
+
+def make_page(
+    spec: Spec,
+    x: np.ndarray,
+    y: np.ndarray,
+    beside: Mapping[str, str] | None = None,
+    figures: Sequence[Html] = (),
+) -> str:
+    """The text of the page.
+
+    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.check.as_taken``.  beside: name of a machine ->
+    the hash of the state after the last row that this machine has computed.  figures: of a report of these rows.
+
+    The page contains the hash of the state after the last row as the host computes it.  The page compares it with the
+    browser's hash.  Raises UserError as ``need_page`` does.
+    """
+    need_page(spec, x, y)
+    program = spec.program
     inputs = list(spec.input.columns or [f"x{j}" for j in range(spec.dim)])
     project = build(spec)
     files = model_files(project)[0] | {"page.c": page_source(project)}
@@ -82,10 +95,20 @@ def make_page(spec: Spec, x: np.ndarray, y: np.ndarray, beside: Mapping[str, str
         "y": _text(y.tobytes()),
     }
     return string.Template(data_file("page.html")).substitute(
+        style=STYLE,
+        figures=_beside(figures),
+        script=SCRIPT,
         title=html.escape(f"{spec.name}: {summary(spec)}"),
         # text within a <script> must not contain the end of the script
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
     )
+
+
+def _beside(figures: Sequence[Html]) -> Html:
+    if not figures:
+        return Html("")
+    told = sentence(f"The report of these rows, which the PC made when it made this page. {HINT}")
+    return element("section", told, element("div", *figures, class_="two"), class_="made")
 
 
 def _type(dtype: np.dtype) -> str:

@@ -1,4 +1,6 @@
-"""What the site has beside docs/: pages from elsewhere in the repository, what code says of itself, the living page."""
+"""What the site has beside docs/: pages from elsewhere in the repository, what code says of itself, the living page, and the
+notebooks of docs/, which are executed here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import json
 import logging
 import posixpath
 import re
+import tempfile
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -59,9 +62,13 @@ def on_files(files: Any, config: Any) -> Any:
         add(page, abs_src_path=str(ROOT / source))
     for name in ASSETS:
         add(name, abs_src_path=str(ROOT / "website" / name))
+    for path in NOTEBOOKS:
+        page = f"{path.stem}.md"
+        markdown, OUTPUTS[page] = executed(path)
+        add(page, content=markdown)
     for page, piece in PIECES:
         add(piece, content=piece_of(page, piece))
-    add("live.html", content=living_page())
+    add("live.html", content=front_page())
     add("spec.schema.json", content=schema())
     add("api.md", content=api())
     return files
@@ -97,6 +104,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown
 
 
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    for place, output in OUTPUTS.get(page.file.src_uri, {}).items():
+        content = content.replace(place, output)
+    return content
+
+
 def on_post_build(**_: Any) -> None:
     LOG.info("more than %s words, beside reference: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
 
@@ -118,6 +131,8 @@ def moved(found: re.Match[str], page: str) -> str:
         return text
     if path in OUTSIDE or path.startswith("docs/"):
         to = OUTSIDE.get(path) or path.removeprefix("docs/")
+        if (shown := to.removesuffix(".ipynb") + ".md") in OUTPUTS and shown != page:
+            to = shown
         if text.endswith(".md"):  # a file's name says little on a site
             text = posixpath.basename(text).removesuffix(".md").replace("-", " ")
         return f"{mark}[{text}]({PLACES.get((to, anchor[1:]), to)}{anchor})"
@@ -188,18 +203,52 @@ PLACES = {(page, slug(heading)): owner for page in SPLIT for heading, owner in o
 """(page of docs/, anchor) -> page of the site."""
 
 
+# ------------------------------------------------------------------------------------------------------ notebooks
+
+
+NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
+OUTPUTS: dict[str, dict[str, str]] = {}
+"""Page -> a place in its HTML -> the output there, which no Markdown may change."""
+
+
+def executed(path: Path) -> tuple[str, dict[str, str]]:
+    """A notebook as a page: Markdown with a place for each output that is HTML; and those outputs.  A cell that fails ends the build."""
+    import nbformat
+    from nbclient import NotebookClient
+    from traitlets.config import Config
+
+    notebook = nbformat.read(path, 4)
+    with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+        sockets = Config(ConnectionFileMixin={"transport": "ipc", "ip": f"{folder}/kernel"})
+        where = {"metadata": {"path": folder}}
+        NotebookClient(notebook, kernel_name="python3", timeout=600, config=sockets, resources=where).execute()
+    parts, outputs = [], {}
+    for cell in notebook.cells:
+        parts.append(f"```python\n{cell.source}\n```" if cell.cell_type == "code" else cell.source)
+        for output in cell.get("outputs", ()):
+            shown = output.get("data", {"text/plain": output.get("text")})
+            if html := shown.get("text/html"):
+                place = f'<div class="output" id="output-{len(outputs)}"></div>'
+                outputs[place] = f'<div class="output">{html}</div>'
+                parts.append(place)
+            elif shown["text/plain"]:  # a bar that has gone is empty
+                parts.append(f"```text\n{shown['text/plain'].rstrip()}\n```")
+    title, first, rest = "\n\n".join(parts).split("\n\n", 2)
+    download = (
+        f"[Download the notebook]({path.name}). It shows here what it showed on the machine that built this site."
+    )
+    return "\n\n".join((title, first, download, rest)), outputs
+
+
 # ------------------------------------------------------------------------------------------------- what code says
 
 
-def living_page() -> str:
+def front_page() -> str:
     """The generated C of the demo's model, which learns the shipped year in a browser."""
-    from pykernel.gen.check import as_taken
     from pykernel.host.bikeshare import bikeshare, bikeshare_spec
-    from pykernel.targets.page import make_page
+    from pykernel.workflows.page import living_page
 
-    spec = bikeshare_spec()
-    x, y, _ = bikeshare()
-    return make_page(spec, *as_taken(spec, x, y), beside=answers())
+    return living_page(bikeshare_spec(), *bikeshare()[:2], beside=answers())
 
 
 def front() -> str:

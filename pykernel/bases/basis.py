@@ -22,6 +22,7 @@ from pykernel.bases.arguments import checked_count
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.files import open_plain, whole_file
+from pykernel.report import sections
 from pykernel.rows import Rows, as_rows, each_row
 
 Path = str | os.PathLike[str]
@@ -82,6 +83,10 @@ class Basis:
         size = f"{len(self)} vectors of {self.vectors.shape[1]} inputs"
         left = f"trace {'' if self.exact else 'about '}{self.trace[-1]:.4g}"
         return f"<Basis: {size} by {self.method}, {left}, stopped: {self.stopped}>"
+
+    def _repr_html_(self) -> str:
+        page = sections.basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)
+        return page._repr_html_()
 
     def features(self, x: Any) -> np.ndarray:
         """z(x) = L^-1 k_S(x), (rows, n), of x (rows, D): an array, or what ``as_rows`` takes.  O(n D + n^2) a row.

@@ -108,7 +108,7 @@ def select_basis(
         The finished part is saved in this file, every minute and after an interruption. The same call continues from
         the file, and finds the same basis, bit for bit. When the basis is complete, the file is removed.
     progress : str or function, optional
-        The title of a progress bar on standard error, if that is a terminal; or a function of n and tr R / tr K.
+        The title of a progress bar; or a function of n and tr R / tr K.
     **options
         Options of the method: parameters of its class.
 

@@ -134,7 +134,7 @@ def select_sharded(
         Finished shards are kept in this file, and unfinished ones beside it (not with Dask); the same call goes on from
         there, to the same basis, bit for bit.
     title : str, optional
-        Of the progress bar on standard error, if someone is watching.
+        Of the progress bar.
     options : mapping, optional
         Of ``select_basis``: tau, candidates, points, and the method's own.
 

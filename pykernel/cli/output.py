@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN, told_late, visible
-from pykernel.telling import Show, Watch, byte_count, finite, plain
+from pykernel.errors import UNWRITTEN, visible
+from pykernel.progress import Show, bar, told_late
+from pykernel.telling import Watch, byte_count, finite, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -366,20 +367,6 @@ class Printing(Watch):
     def warn(self, sentence: str) -> None:
         warn(sentence)
 
-    @contextlib.contextmanager
-    def progress(self, total: float | None = 1) -> Iterator[Show]:
-        """A progress bar on standard error, if it is a terminal; else lines, if the work takes long."""
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        console = Console(stderr=True)
-        if self.as_json or not console.is_terminal:
-            with told_late() as say:
-                yield lambda done, what: say(done, visible(what))
-            return
-        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
-        if total != 1:
-            columns.insert(3, DownloadColumn())
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("", total=total)
-            yield lambda done, what: progress.update(task, completed=done, description=visible(what))
+    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
+        """A progress bar on standard error, if it is a terminal; else, and with --json, lines, if the work takes long."""
+        return told_late(total) if self.as_json else bar(total)

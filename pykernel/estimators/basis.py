@@ -184,6 +184,10 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         self._largest = np.abs(X).max(axis=0)
         return self
 
+    def _repr_html_inner(self) -> str:
+        there = self.basis_._repr_html_() if hasattr(self, "basis_") else ""
+        return super()._repr_html_inner() + there
+
     def transform(self, X: Any) -> np.ndarray:
         """Features of samples.  O(n_components (n_features + n_components)) each.
 

@@ -152,7 +152,7 @@ PARAMETERS = {
         default=False,
         kind=bool,
         text="""bool
-        Whether to show a progress bar, on a terminal.""",
+        Whether to show a progress bar, on a terminal or in a notebook.""",
     ),
     "precision": Parameter(
         default="float32",

@@ -166,6 +166,11 @@ class Report:
             class_="pykernel",
         )
 
+    def figures(self, *titles: str) -> list[Html]:
+        """Those of these sections that there are, for another page; it needs ``STYLE``, and for zooming ``SCRIPT``."""
+        found = [each.html() for each in self.sections if each.title in titles]
+        return [element("div", each, class_="pykernel") for each in found if each]
+
     def html(self) -> str:
         """The whole file.  Its policy lets a browser load nothing, and run no script but this one."""
         digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -188,4 +193,4 @@ class Report:
             file.write(self.html().encode())
 
 
-__all__ = ["HINT", "Html", "Report", "Section", "sentence"]
+__all__ = ["HINT", "SCRIPT", "STYLE", "Html", "Report", "Section", "sentence"]

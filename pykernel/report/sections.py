@@ -46,6 +46,10 @@ Courses = Sequence[tuple[np.ndarray, np.ndarray]]
 Asked = Mapping[str, Any]
 DRIFT = 1.0
 """From this many deviations on, a table's drift is in bold."""
+LONGEST = 200
+"""Most characters of a line of a spec, and of a key's value, that are shown."""
+LINES = 100
+"""Most lines of a spec that are shown."""
 COLUMNS = 200
 """Most columns of a table that are listed."""
 
@@ -139,14 +143,18 @@ def spec_report(name: str, summary: str, model: Mapping[str, Any], text: str) ->
 
 
 def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Report:
-    """A spec's keys.  keys: section, key, declaration and value of each."""
-    rows = [[f"[{section}] {key}" if section else key, _shown(value)[:200]] for section, key, _, value in keys]
+    """A spec's keys that have a value.  keys: section, key, declaration and value of each."""
+    rows = [[f"[{section}] {key}" if section else key, _shown(value)[:LONGEST]] for section, key, _, value in keys]
+    rows = [row for row in rows if row[1]]
     return Report(name, f"rule {rule}", [Section("Keys", [table(("key", "value"), rows, words=(0, 1))])])
 
 
 def lines_of(text: str) -> Html:
-    """Text with its line ends."""
-    return Html("<br>".join(element("code", line) for line in text.splitlines()))
+    """Text with its line ends; of hundreds of vectors the first ones, and of a long line the beginning."""
+    every = text.splitlines()
+    lines = [line if len(line) <= LONGEST else f"{line[:LONGEST]} …" for line in every[:LINES]]
+    lines += [f"… {len(every) - LINES:,} more lines"] if len(every) > LINES else []
+    return Html("<br>".join(element("code", line) for line in lines))
 
 
 # -------------------------------------------------------------------------------------------------------------- simulate
@@ -526,7 +534,7 @@ def fitted(
     return Report(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
 
 
-# ----------------------------------------------------------------------------------------------- check, basis, generate
+# ---------------------------------------------------------------------------------------- check, prove, basis, generate
 
 
 def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
@@ -618,17 +626,61 @@ def _calls(rows: Iterable[Mapping[str, Any]]) -> list[Html]:
     return [table(("target", "call", "min", "median", "max", "worst found", "bound"), lines, words=(0, 1)), *told]
 
 
-def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
-    """A basis.  left_out and limit: after 0, 1, ... vectors."""
-    left, limit = np.array(report["left_out"]), report["limit"]
+def proved(report: Mapping[str, Any], said: str) -> Report:
+    """What is proved of a model's calls."""
+    heads = ("call", "from", "proved", "alarms", "ranges", "reached", "seconds")
+    calls = [
+        [
+            row["call"],
+            row["level"],
+            "yes" if row["proved"] else f"NO: {row['why']}",
+            f"{row['alarms']:,}",
+            f"{row['proved_ranges']:,} of {row['ranges']:,}",
+            f"{row['reached']:,} of {row['statements']:,}",
+            f"{row['seconds']:,.1f}",
+        ]
+        for row in report["calls"]
+    ]
+    alarms = [
+        [each["call"], each["meaning"], each["condition"], f"{each['file']}:{each['line']}"]
+        for each in report["alarms"][:LISTED]
+    ]
+    wrong = [i for i, row in enumerate(report["calls"]) if not row["proved"]]
+    sections = [
+        Section("Calls", [table(heads, calls, words=(0, 1, 2), strong=wrong)]),
+        Section(
+            "Alarms", [table(("call", "what could not be ruled out", "condition", "where"), alarms, words=range(4))]
+        ),
+        Section("By what", [facts([("tools", report["tools"]), ("configuration", report["config_hash"])])]),
+    ]
+    return Report(f"proof of {report['name']}", said, sections, report["ok"])
+
+
+def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Report:
+    """A basis without its rows.  left: the part left out after 0, 1, ... vectors."""
+    about = "" if exact else "about "
+    told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
+    sections = [Section("How it was chosen", [facts(told)]), _left_out(left, None, exact)]
+    count = len(left) - 1
+    return Report(f"basis of {count:,} vectors", f"they leave out {about}{100 * left[-1]:.3g} % of the rows", sections)
+
+
+def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
+    """left, limit: the part left out after 0, 1, ... vectors, and the least possible."""
     count = np.arange(1.0, len(left))
-    lines = [figures.Line("left out" + ("" if report["exact"] else " (estimated)"), count, left[1:], "model")]
+    lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
     if limit:
         lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
     log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
     plot = figures.Plot(
         "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
     )
+    return Section("What is left out", [plot.html()])
+
+
+def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
+    """A basis.  left_out and limit: after 0, 1, ... vectors."""
+    left = np.array(report["left_out"])
     said = f"{report['vectors']:,} vectors leave out {100 * left[-1]:.3g} % of {report['rows']:,} rows"
     errors = report["errors"]
     good = True
@@ -640,7 +692,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     told += [(key, report[key]) for key in ("spec", "basis")]
     sections = [
         _asked(asked, *told),
-        Section("What is left out", [plot.html()]),
+        _left_out(left, report["limit"], report["exact"]),
         Section("Warnings", [sentence(text) for text in report["warnings"]]),
     ]
     return Report(f"basis of {report['vectors']:,} vectors", said, [*sections, *inside(model)], good)
@@ -648,7 +700,10 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
 
 def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Report:
     """What was written."""
-    told = [(name.replace("_", " "), _shown(value)) for name, value in figures_.items()]
+    told = [
+        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else _shown(value))
+        for name, value in figures_.items()
+    ]
     listed = Html("<br>".join(element("code", each) for each in files))
     return Report(
         f"{figures_['name']} in {folder}",

@@ -420,7 +420,7 @@ def select(
     jobs: None or 1: this process; N: processes; or the address of a Dask scheduler.  Each worker holds the Gram matrix
     of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
     the number of workers.  results: a file of finished widths, which are not computed again
-    (pykernel.parallel.Results).  progress: show a bar on standard error, if that is a terminal.
+    (pykernel.parallel.Results).  progress: show a bar.
 
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """

@@ -12,10 +12,11 @@ import numpy as np
 
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
+from pykernel.progress import Show
 from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, table_columns
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.telling import Show, refuse
+from pykernel.telling import refuse
 from pykernel.tuning.tables import chosen_inputs, few_values, read_columns, read_table
 
 BLOCK = 2**16

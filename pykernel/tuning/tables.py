@@ -15,10 +15,11 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
+from pykernel.progress import Show
 from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns
 from pykernel.rows.text import read_cells
 from pykernel.spec.model import OUTPUTS_LIMIT
-from pykernel.telling import Show, gaps_told, refuse
+from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
 from pykernel.tuning.stage import Stage
 

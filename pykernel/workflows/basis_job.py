@@ -19,11 +19,12 @@ from pykernel.errors import UserError, option
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
+from pykernel.progress import Show
 from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import Show, root
+from pykernel.telling import root
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model, Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced

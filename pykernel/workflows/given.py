@@ -12,8 +12,9 @@ from typing import Any, BinaryIO
 
 from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
+from pykernel.progress import Show
 from pykernel.spec.renamed import word_meant
-from pykernel.telling import Show, Watch, refuse
+from pykernel.telling import Watch, refuse
 
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""

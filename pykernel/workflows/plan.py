@@ -17,13 +17,13 @@ from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
 from pykernel.plots import SIMPLE, Panel, pareto_figure
+from pykernel.progress import Show
 from pykernel.report import sections
 from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.telling import (
     QUIET,
-    Show,
     Watch,
     assumed_told,
     byte_count,
@@ -252,15 +252,17 @@ def plan(
         "limits": vars(limits),
     }
     report["limits_assumed"] = is_assumed
-    with new_folder(asked.output), search.workers(table, asked, "trying") as workers:
+    with new_folder(asked.output), search.workers(table, asked) as workers:
         course = Search(tried, table, workers, limits, seed, every, labels)
         tried_from = clock.monotonic()
         report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
-            found, specs, page = concluded(
-                course, named, wanted, asked, None if report["interrupted"] else each, report
-            )
+            with watch.progress() as show:
+                show(0, "verifying the best models")
+                found, specs, page = concluded(
+                    course, named, wanted, asked, None if report["interrupted"] else each, report
+                )
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
             raise
@@ -283,6 +285,7 @@ def _run(course: Search, told: _Watch) -> bool:
     """Run the search; returns whether it was interrupted."""
     try:
         with told.watch.progress() as told.show:
+            course.workers.after = told.trial
             course.run(told.left, told.until)
     except KeyboardInterrupt:
         if not course.trials:
@@ -446,7 +449,7 @@ class _Watch:
 
     def __init__(self, began: float, time: float, trials: int | None, watch: Watch) -> None:
         self.began, self.time, self.trials, self.watch = began, time, trials, watch
-        self.best, self.told = float("inf"), 0.0
+        self.best, self.told, self.tried = float("inf"), 0.0, 0
         self.ending = max(ENDING, ENDING_BY_BEGINNING * (clock.monotonic() - began))
         most = f"{time:g} s" if trials is None else f"{trials:,} trials"
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
@@ -454,6 +457,7 @@ class _Watch:
     def left(self, course: Search) -> int:
         """How many trials may follow."""
         most, tried = self.trials, len(course.trials)
+        self.trial(tried)
         gone = clock.monotonic() - self.began
         best = course.winner()
         score = float("inf") if best is None else best.score
@@ -467,10 +471,15 @@ class _Watch:
                 else f"  {error_and_deviation(best.told)}  {model_name(best)}, {byte_count(best.bytes)}"
             )
             self.watch.tell(f"{gone:5.0f} s  {tried:4} trials{left}{found}")
-        self.show(gone / self.time if most is None else tried / most, "trying models")
         if most is not None:
             return most - tried
         return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
+
+    def trial(self, tried: int | None = None) -> None:
+        """Show how far the work is after so many trials, or after one more."""
+        self.tried = self.tried + 1 if tried is None else tried
+        part = (clock.monotonic() - self.began) / self.time if self.trials is None else self.tried / self.trials
+        self.show(min(1.0, part), "trying models")
 
     def until(self, course: Search) -> float:
         """When the trials end, so that what follows ends in time; at least half of the time is theirs."""

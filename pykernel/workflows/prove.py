@@ -16,6 +16,7 @@ from pykernel.workflows.models import Fitted, spec_and_memory
 if TYPE_CHECKING:
     from pykernel.gen.frama_c import Finding
     from pykernel.gen.proof import Proof
+    from pykernel.report.page import Report
     from pykernel.spec.model import Spec
 
 TIMEOUT = 600.0
@@ -46,6 +47,16 @@ class Proved:
     def ok(self) -> bool:
         """Whether every call is proved."""
         return all(row["proved"] for row in self.rows)
+
+    @property
+    def page(self) -> Report:
+        """The result for people: ``page.write("report.html")``; a notebook shows it."""
+        from pykernel.report import sections
+
+        return sections.proved(self.report, self.verdict)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
 
     @property
     def report(self) -> dict[str, Any]:

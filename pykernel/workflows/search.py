@@ -210,8 +210,8 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
 
 
 @contextlib.contextmanager
-def workers(table: Table, options: Asked, title: str, expect: int = 0) -> Iterator[Workers]:
-    """The worker processes.  After an interrupt, a message says where finished runs are kept."""
+def workers(table: Table, options: Asked, title: str | None = None, expect: int = 0) -> Iterator[Workers]:
+    """The worker processes.  title: of their own bar, if there is one.  After an interrupt, a message says where finished runs are kept."""
     at_work = Workers(
         work,
         table,

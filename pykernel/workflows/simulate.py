@@ -32,11 +32,12 @@ from pykernel.host.samples import (
 from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
+from pykernel.progress import Show
 from pykernel.rows.columns import Columns
 from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Show, Watch
+from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from pykernel.dialect import Memory
     from pykernel.report.page import Report
 
-    Recording = str | Path | tuple[ArrayLike, ArrayLike]
+    Recording = str | Path | tuple[ArrayLike, ArrayLike | None]
 
 
 @dataclass(frozen=True, repr=False)

@@ -245,7 +245,10 @@ def test_a_wrong_command_line_is_told_in_a_sentence(run, arguments, says):
 # -------------------------------------------------------------------------------------------------------- simulate
 
 
-def test_simulate_for_people(run, folder):
+def test_simulate_for_people(run, folder, monkeypatch):
+    monkeypatch.setattr(
+        "pykernel.progress.PAUSE", 600
+    )  # of a busy machine matplotlib alone takes longer than the usual one
     code, out, err = run("simulate", "spec.toml", "data.csv", "-o", "p.csv", "--plot", "e.png")
     assert (code, err) == (0, "")
     for text in ("model", "last label", "running mean", "300 rows", "added", "p.csv", "e.png"):

@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
-from pykernel.errors import UserError, told_late
+from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Host, Reference, check, differing_fields, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
+from pykernel.progress import told_late
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import QUICK, in_one_build
@@ -496,7 +497,7 @@ def test_nothing_is_silent_for_long(capfd, monkeypatch):
 
     monkeypatch.setattr(threading, "Timer", Timer)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with told_late(2.0) as say:
+    with told_late(pause=2.0) as say:
         for i in range(3):
             say(0.0, f"step {i}")
             go_on(0.6)

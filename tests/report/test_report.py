@@ -17,7 +17,18 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pykernel import BudgetedKernelRegressor, KernelRidgeRegressor, check, fit, generate, plan, simulate, sweep
+from pykernel import (
+    BudgetedKernelRegressor,
+    KernelBasis,
+    KernelRidgeRegressor,
+    KernelSubspace,
+    check,
+    fit,
+    generate,
+    plan,
+    simulate,
+    sweep,
+)
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
@@ -29,6 +40,7 @@ from pykernel.report.page import SCRIPT, Report
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import number, rate, verdict
 from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.prove import Proved
 
 HOSTILE = ("</td><script>alert(1)</script>", "\"onmouseover='x'", "a&lt;b", "<img src=http://x.test onerror=x>")
 VOID = {"meta", "br"}
@@ -303,6 +315,34 @@ def test_notebooks_show_specs_estimators_and_projects(tmp_path):
     assert "Bytes by part" not in model._repr_html_()
     shown = model.fit(x, x[:, 0])._repr_html_()
     assert "Bytes by part" in shown and model._repr_mimebundle_()["text/html"].count("Bytes by part") == 1
+
+
+def test_notebooks_show_bases_and_proofs():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    shown = KernelBasis(n_components=5).fit(x)._repr_mimebundle_()["text/html"]
+    assert "basis of 5 vectors" in shown and "tr R / tr K" in shown
+    known = {
+        "level": "state",
+        "alarms": 1,
+        "ranges": 3,
+        "proved_ranges": 2,
+        "statements": 9,
+        "reached": 8,
+        "seconds": 1.5,
+    }
+    rows = [
+        known | {"call": call, "proved": not why, "why": why} for call, why in (("update", HOSTILE[0]), ("hash", ""))
+    ]
+    alarm = {"call": "update", "meaning": "may overflow", "condition": HOSTILE[3], "file": "flow.c", "line": 7}
+    found = Proved("flow", "00000001", "Frama-C", rows, [alarm], 0, 0, 3.0)
+    page = checked_page(found._repr_html_())
+    assert found.verdict in page.texts and f"NO: {HOSTILE[0]}" in page.texts and HOSTILE[3] in page.texts
+    assert page.texts.count("2 of 3") == 2 and not found.page.good
+
+
+def test_numbers_of_many_vectors_do_not_fill_a_notebook():
+    x = np.random.default_rng(0).normal(size=(300, 3))
+    assert len(KernelSubspace().fit(x)._repr_mimebundle_()["text/html"]) < 100_000
 
 
 def test_a_search_is_the_model_that_it_found():

@@ -23,6 +23,8 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page
+from pykernel.workflows.page import FIGURES, living_page
+from pykernel.workflows.simulate import simulate
 from tests.support.interrupts import PATIENCE
 from tests.targets.test_boards import SPECS
 
@@ -47,6 +49,12 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def made(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, np.ndarray]:
+    spec, x, y = given(kind, rows)
+    return spec, *as_taken(spec, x, y)
+
+
+def given(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, Any]:
+    """As a user has rows and labels; None without labels."""
     content: dict[str, Any] = {"name": "m"} | (SPECS | MORE)[kind]
     if "signal" not in content:
         content["input"] = content.get("input", {"dim": 3}) | {"columns": ["p", "q", "r"]}
@@ -59,7 +67,7 @@ def made(kind: str, rows: int = 400) -> tuple[Spec, np.ndarray, np.ndarray]:
         y = np.column_stack([y, x[:, 0]])
     elif "class" in kind:
         y = np.digitize(y, [-0.5, 0.5])
-    return spec, *as_taken(spec, x, None if COLUMNS[kind] is None else y)
+    return spec, x, None if COLUMNS[kind] is None else y
 
 
 def content_of(text: str) -> dict[str, Any]:
@@ -117,10 +125,25 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
     assert row["equal"] and row["state_hash"] == content["hash"]
 
 
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.in_turn(2)
+def test_the_reports_figures_stand_beside(kind: str) -> None:
+    """Those of ``simulate``, of the same rows; they change no other part of the page."""
+    spec, x, y = given(kind)
+    text, figures = living_page(spec, x, y), simulate(spec, (x, y)).page.figures(*FIGURES)
+    assert len(figures) == 2 and all(figure in text for figure in figures)
+    first = "Errors" if COLUMNS[kind] else "Level and alarms" if spec.program.raises_alarms(spec.config) else "Answers"
+    assert re.findall("<h2>([^<]*)</h2>", "".join(figures)) == [first, "Bytes by part"]
+    assert content_of(text) == content_of(page.make_page(*made(kind))) and "Error over time" not in page.make_page(
+        *made(kind)
+    )
+
+
 def test_names_are_no_code() -> None:
     spec, x, y = made("number", 20)
     hostile = make_spec(spec.model_dump(exclude_unset=True) | {"input": {"columns": ["</script><b>", "q", "r"]}})
     text = page.make_page(hostile, x, y)
+    assert "</script><b>" not in living_page(hostile, *given("number", 20)[1:])
     assert "</script><b>" not in text and content_of(text)["inputs"][0] == "</script><b>"
 
 
@@ -190,3 +213,14 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
     assert code == 0 and "30 rows" in said and content_of((tmp_path / "p.html").read_text())["rows"] == 30
     code, _, complaint = run(*words)
     assert code == 2 and "is there already" in complaint
+    assert run(*words, "--force", "--target", "cortex-m5")[0] == 2
+
+
+@pytest.mark.usefixtures("one_build")
+def test_a_target_gives_its_hash_and_its_instructions() -> None:
+    pytest.importorskip("unicorn")
+    spec, x, y = given("number", 40)
+    text = living_page(spec, x, y, ["cortex-m4f"])
+    content = content_of(text)
+    assert content["beside"] == {"an emulated cortex-m4f": content["hash"]}
+    assert "<h2>Instructions of one call</h2>" in text and ">bound</th>" in text

@@ -1,0 +1,139 @@
+"""How far long work is: a bar on a terminal or in a notebook, else lines on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import html
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pykernel.errors import visible
+
+Show = Callable[[float, str], None]
+"""A function (amount done, name of the step)."""
+PAUSE = 2.0
+"""Seconds after which work is no longer silent."""
+BLINK = 0.5
+"""Seconds between two changes of a notebook's bar."""
+
+
+@contextlib.contextmanager
+def bar(total: float | None = 1) -> Iterator[Show]:
+    """A bar, if standard error is a terminal; else as ``told_late``.  total: the amount of all work; None if it is not known."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with told_late(total) as say:
+            yield say
+        return
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()]
+    columns += [TimeElapsedColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done, what: progress.update(task, completed=done, description=visible(what))
+
+
+@contextlib.contextmanager
+def told_late(total: float | None = 1, pause: float | None = None) -> Iterator[Show]:
+    """A function say(amount done, text) that tells how far the work is.
+
+    Work of less than ``pause`` seconds (``PAUSE``) is silent.  Later a notebook shows a bar with the newest text, until the work
+    ends.  Elsewhere the text is printed on standard error, with the part that is done if that is between 0 and 1; then what is
+    new, after as many seconds again or a tenth of those that have passed, so that a long log stays short.
+    """
+    display = _notebook()
+    pause = PAUSE if pause is None else pause
+    with _lines(pause) if display is None else _in_place(pause, display) as say:
+        yield lambda amount, text: say(amount / total if total else 0.0, visible(text))
+
+
+def _line(part: float, text: str) -> str:
+    return f"{text} ({part:.0%})" if 0 < part < 1 else text
+
+
+@contextlib.contextmanager
+def _lines(pause: float) -> Iterator[Show]:
+    started = time.monotonic()
+    newest, printed, waiting = "", "", None
+
+    def show() -> None:
+        nonlocal printed, waiting
+        printed, waiting = newest, None
+        print(f"pykernel: {printed}", file=sys.stderr, flush=True)
+
+    def say(part: float, text: str) -> None:
+        nonlocal newest, waiting
+        newest = _line(part, text)
+        if waiting is None and newest != printed:
+            waiting = threading.Timer(max(pause, (time.monotonic() - started) / 10), show)
+            waiting.daemon = True
+            waiting.start()
+
+    try:
+        yield say
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+
+
+@contextlib.contextmanager
+def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
+    """One output of a notebook's cell, which a thread changes; it is empty at the end."""
+    started, ended = time.monotonic(), threading.Event()
+    newest = (0.0, "")
+
+    def show() -> None:
+        handle, wait = None, pause
+        while not ended.wait(wait):
+            part, text = newest
+            told = {"text/plain": _line(part, text), "text/html": _html(part, text, time.monotonic() - started)}
+            if handle is not None:
+                handle.update(told, raw=True)
+            elif text:
+                handle = display(told, raw=True, display_id=True)
+            wait = BLINK
+        if handle is not None:
+            handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+    def say(part: float, text: str) -> None:
+        nonlocal newest
+        newest = part, text
+
+    # in the cell's context, or Jupyter would not know whose output this is
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
+    thread.start()
+    try:
+        yield say
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _notebook() -> Callable[..., Any] | None:
+    """What shows something in a notebook that can be changed later: Jupyter's ``display``; None elsewhere."""
+    jupyter = sys.modules.get("IPython")
+    if jupyter is None or getattr(jupyter.get_ipython(), "kernel", None) is None:
+        return None
+    from IPython.display import display
+
+    return display
+
+
+def _html(part: float, text: str, seconds: float) -> str:
+    """A bar; one that moves to and fro if nobody knows which part is done."""
+    known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
+    return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"

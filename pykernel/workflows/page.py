@@ -1,0 +1,43 @@
+"""A page in which a model learns recorded rows, beside the figures of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pykernel.errors import CheckFailed
+from pykernel.workflows.check import check
+from pykernel.workflows.simulate import simulate
+
+if TYPE_CHECKING:
+    from pykernel.spec.model import Spec
+
+FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
+"""Sections of a simulation's report."""
+
+
+def living_page(
+    spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
+) -> str:
+    """The text of the page.
+
+    x, y: as ``read_rows`` has them; y is None without labels.  target: emulated CPUs that learn the same rows, for
+    instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
+    """
+    from pykernel.gen.check import as_taken
+    from pykernel.targets.page import make_page, need_page
+
+    stream = as_taken(spec, x, y)
+    need_page(spec, *stream)
+    labelled = spec.inner.program.label_kind != "none"
+    figures = simulate(spec, (x, y if labelled else None)).page.figures(*FIGURES)
+    hashes = dict(beside or {})
+    if target:
+        checked = check(spec, target=target, stream=stream)
+        if not checked.equal:
+            raise CheckFailed(f"no page is made: {checked!r}")
+        figures += checked.page.figures("Instructions of one call")
+        hashes |= {f"an emulated {row['target']}": row["state_hash"] for row in checked.rows}
+    return make_page(spec, *stream, beside=hashes, figures=figures)
