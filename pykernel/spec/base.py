@@ -605,5 +605,6 @@ def _toml(value: Any) -> str:
             return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+        known = {key: each for key, each in value.items() if each is not None}
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in known.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -251,15 +251,15 @@ def with_training(spec: Spec, data: str | Path) -> Spec:
     """A spec whose vectors were trained on a recording, which tells that; any other spec as it is."""
     if not isinstance(spec.expansion, Expansion):
         return spec
-    told: dict[str, Any] = {"trained_scaling": scaling_digest(spec)}
+    told: dict[str, Any] = {"scaling": scaling_digest(spec)}
     if Path(data).is_file():
         rows = Rows()
         with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
             for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
                 pass
-            told |= {"trained_rows": rows.rows, "trained_data": rows.digest}
+            told |= {"rows": rows.rows, "data": rows.digest}
     content = spec.model_dump(exclude_unset=True)
-    return make_spec(content | {"expansion": told | content["expansion"]})
+    return make_spec(content | {"expansion": {"trained": told} | content["expansion"]})
 
 
 def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
@@ -564,9 +564,9 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         rows = rows if seen is None else seen.reading(rows)
-        trained = getattr(spec.expansion, "trained_rows", None)
-        known = Rows(trained)
-        rows = rows if trained is None else known.reading(rows)
+        trained = getattr(spec.expansion, "trained", None)
+        known = None if trained is None or trained.data is None else Rows(trained.rows)
+        rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
             answered = []
@@ -586,8 +586,8 @@ def _run(
         state = b""
         if save:
             write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
-    if trained is not None and known.digest == spec.expansion.trained_data:
-        recording.trained = trained
+    if known is not None and known.digest == trained.data:
+        recording.trained = trained.rows
     if recording.path is not None:
         recording.read = columns.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)
