@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, told_late, visible
+from pykernel.errors import UserError, told_late
 
 Show = Callable[[float, str], None]
 """A function (amount done, name of the next step)."""
@@ -191,12 +191,6 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     return told
-
-
-def made_told(data: Mapping[str, Any]) -> str:
-    """Comments of a spec's file that say how the device makes the inputs that ``convert`` made; "" without any."""
-    lines = [f"# {visible(f'{each} = {how}')}\n" for each, how in data.get("made", {}).items()]
-    return "".join(["# Inputs that the device must compute as pykernel convert did:\n", *lines, "\n"]) if lines else ""
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:

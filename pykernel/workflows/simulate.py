@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option, visible
 from pykernel.files import all_or_none, bytes_of, need_different, need_not_data, open_data, whole_file
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
@@ -36,6 +36,7 @@ from pykernel.rows.columns import Columns
 from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.sections import FORMULA_LIMIT
 from pykernel.telling import QUIET, Show, Watch
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -247,19 +248,24 @@ class Rows:
         return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
 
 
-def with_training(spec: Spec, data: str | Path) -> Spec:
-    """A spec whose vectors were trained on a recording, which tells that; any other spec as it is."""
-    if not isinstance(spec.expansion, Expansion):
-        return spec
-    told: dict[str, Any] = {"scaling": scaling_digest(spec)}
-    if Path(data).is_file():
-        rows = Rows()
-        with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
-            for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
-                pass
-            told |= {"rows": rows.rows, "data": rows.digest}
+def with_origin(spec: Spec, data: str | Path, read: Mapping[str, Any]) -> Spec:
+    """A spec made from a recording, which tells how its inputs are computed and on which rows its vectors were trained.
+
+    read: what was read from the recording.
+    """
     content = spec.model_dump(exclude_unset=True)
-    return make_spec(content | {"expansion": {"trained": told} | content["expansion"]})
+    if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
+        content["input"] |= {"formulas": lines}
+    if isinstance(spec.expansion, Expansion):
+        told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        if Path(data).is_file():
+            rows = Rows()
+            with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
+                for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
+                    pass
+                told |= {"rows": rows.rows, "data": rows.digest}
+        content["expansion"] = {"trained": told} | content["expansion"]
+    return make_spec(content, custom=spec.custom)
 
 
 def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
@@ -564,7 +570,7 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         rows = rows if seen is None else seen.reading(rows)
-        trained = getattr(spec.expansion, "trained", None)
+        trained: Any = getattr(spec.expansion, "trained", None)
         known = None if trained is None or trained.data is None else Rows(trained.rows)
         rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
