@@ -104,6 +104,19 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
 
 
+KNOWN_ROWS = "rows that the model was trained on cannot judge it"
+
+
+def rivals_told(report: Mapping[str, Any]) -> str:
+    """A sentence about what a model that gets no labels is compared with; "" for other models."""
+    if report["gets_labels"]:
+        return ""
+    if report["simple_learned"] is None:
+        return "the simple predictors go on to learn from labels, which this model does not: read from a file, they learn the first half only"
+    learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
+    return f"the simple predictors learned the labels of {learned}, and no others: this model gets none"
+
+
 def root(value: float) -> float:
     """The root of a mean of squares; NaN if rounding made it negative."""
     return math.sqrt(value) if value >= 0 else math.nan

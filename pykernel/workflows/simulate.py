@@ -162,7 +162,8 @@ def simulate(
     need_different(list(files.values()))
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
-    simulation, stage = _begin(spec, delay, refresh_every, train_every), None
+    until = recording.steps(spec, watch) // 2 if _gets_no_labels(spec) and recording.again else None
+    simulation, stage = _begin(spec, delay, refresh_every, train_every, until), None
     if start is not None:
         stage = None if spec.signal is None else SignalStage(spec)
         _go_on(simulation, stage, started(spec, start, watch))
@@ -182,9 +183,12 @@ def simulate(
     }
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
-    report["trained_rows"] = recording.trained
+    report |= {"trained_rows": recording.trained, "knows_second_half": False}
     if recording.trained is not None:
-        every = recording.trained == (report["rows"] if raw is None else raw.rows)
+        rows = report["rows"] if raw is None else raw.rows
+        every = recording.trained == rows
+        if recording.trained > rows // 2:  # the simple predictors know less of the second half than the model does
+            report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if every else f"the first {recording.trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
     report |= {} if raw is None else {"raw_rows": raw.report()}
@@ -321,6 +325,16 @@ class Recorded:
     def again(self) -> bool:
         """Whether the rows can be read once more."""
         return self.path is None or Path(self.path).is_file()
+
+    def steps(self, spec: Spec, watch: Watch) -> int:
+        """How many samples the model will see."""
+        with contextlib.ExitStack() as stack:
+            rows, size = self.batches(spec, stack)
+            show, count = stack.enter_context(watch.progress(size)), 0
+            for batch in steps_of(spec, rows):
+                count += len(batch.x)
+                show(batch.position, "counting rows")
+        return count
 
     def batches(
         self, spec: Spec, stack: contextlib.ExitStack, seen: Columns | None = None
@@ -536,10 +550,18 @@ def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
     return True, lanes
 
 
-def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
+def _gets_no_labels(spec: Spec) -> bool:
+    """Whether the recording's labels are for the comparison alone: the device gets none."""
+    program = spec.inner.program
+    return program.label_kind != "none" and not (program.learns or spec.forecasts)
+
+
+def _begin(
+    spec: Spec, delay: int, refresh_every: int, train_every: int, until: int | None = None
+) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
-        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts)
+        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts, until)
     for name, given in (("delay", delay), ("train_every", train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that {option(name)} means nothing; leave it out")
