@@ -192,7 +192,7 @@ class FrozenModels(Models):
         if expansion.distance == "products":
             folded, square_limit = folded_rows(spec)
             rows[: len(vectors)] = np.column_stack([folded, weights])
-        calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
+        calibration = np.array(expansion.calibration or np.zeros((capacities["OUTPUTS"], 2)), float)
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
             "decision": DECISIONS[expansion.decision],
