@@ -6,6 +6,7 @@ Some minutes on two cores.  With --results, finished runs are kept there, and an
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -46,7 +47,13 @@ def main() -> None:
                 continue
             command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
             run = subprocess.run(
-                command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command,
+                cwd=folder,
+                env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
+                check=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
             # how long it took differs each time; what sweep.csv has, too, is long
             shown = re.sub(r"^( +\d+ s  |pykernel: ).*\n", "", run.stdout, flags=re.MULTILINE)
