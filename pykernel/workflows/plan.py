@@ -58,7 +58,7 @@ SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
 """Least seconds for what follows the trials: the picture, and errors of simple models; and how many times as long it takes as what
-came before them: on a slow PC, or a busy one, both take longer."""
+came before them: on a slow PC, or a busy one, both take longer.  Measured in CPU seconds: 1.2 times, of 1,000 and of 8,645 rows."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
 RAM, FLASH = 16 * 1024, 64 * 1024
