@@ -424,8 +424,11 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 def _about(spec: Spec) -> list[str]:
     """The same names as lines of a comment, and how the firmware computes inputs."""
-    told = [f"{what}: {', '.join(names)}" for what, names in _names(spec).items()]
-    told += [f"x[{j}] = {how}" for j, how in spec.formulas.items()]
+    told = []
+    for what, names in _names(spec).items():
+        told.append(f"{what}: {', '.join(names)}")
+        if what in ("Inputs", "Channels"):
+            told += [f"x[{j}] = {how}" for j, how in spec.formulas.items()]
     return [" *", *(f" * {comment(line)}".rstrip() for line in told)] if told else []
 
 
