@@ -71,7 +71,7 @@ def follow(tmp_path, monkeypatch, capsys):
             else:
                 assert language == "text", "a block that is neither a file, nor commands, nor their output"
                 left = " ".join(said.split())
-                for line in text.splitlines():
+                for line in filter(str.strip, text.splitlines()):
                     _, found, left = left.partition(" ".join(line.split()))
                     assert found, f"{page} shows what is not said:\n{line}\n{said}"
         return [words[1] for words in ran if words[0] == "pykernel"]
