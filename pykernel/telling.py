@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, visible
+from pykernel.errors import UserError
 from pykernel.progress import Show, told_late
 
 
@@ -103,6 +103,19 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
 
 
+KNOWN_ROWS = "rows that the model was trained on cannot judge it"
+
+
+def rivals_told(report: Mapping[str, Any]) -> str:
+    """A sentence about what a model that gets no labels is compared with; "" for other models."""
+    if report["gets_labels"]:
+        return ""
+    if report["simple_learned"] is None:
+        return "the simple predictors go on to learn from labels, which this model does not: read from a file, they learn the first half only"
+    learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
+    return f"the simple predictors learned the labels of {learned}, and no others: this model gets none"
+
+
 def root(value: float) -> float:
     """The root of a mean of squares; NaN if rounding made it negative."""
     return math.sqrt(value) if value >= 0 else math.nan
@@ -190,12 +203,6 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     return told
-
-
-def made_told(data: Mapping[str, Any]) -> str:
-    """Comments of a spec's file that say how the device makes the inputs that ``convert`` made; "" without any."""
-    lines = [f"# {visible(f'{each} = {how}')}\n" for each, how in data.get("made", {}).items()]
-    return "".join(["# Inputs that the device must compute as pykernel convert did:\n", *lines, "\n"]) if lines else ""
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:

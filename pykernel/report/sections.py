@@ -18,6 +18,7 @@ from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
 from pykernel.telling import (
     KINDS,
+    KNOWN_ROWS,
     MEASURES,
     against_monitors,
     against_simple,
@@ -36,6 +37,7 @@ from pykernel.telling import (
     of_simple,
     question,
     rate,
+    rivals_told,
     skipped,
     told_of,
     unit_of,
@@ -183,9 +185,10 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     unit, classes = unit_of(report), report.get("classes")
     shown = rate if classes else number
     found = report["verdict"]
-    said = report["warning"] or (
-        f"{verdict(found, shown)}, over the second half" if found else "too few rows were scored to judge the model"
-    )
+    untold = "too few rows were scored to judge the model"
+    if report["knows_second_half"]:
+        untold = KNOWN_ROWS
+    said = report["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     sections = []
     forecasts = [plot.html() for plot in drawn.get("forecasts", ())]
@@ -224,7 +227,12 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     head += [f"{kind}, second half" for kind in kinds.values()]
     sections.append(
         Section(
-            "Errors", [plot.html(), table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong)]
+            "Errors",
+            [
+                plot.html(),
+                table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong),
+                *([sentence(told)] if (told := rivals_told(report)) else []),
+            ],
         )
     )
     if "band" in drawn:

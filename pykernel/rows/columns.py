@@ -39,7 +39,9 @@ LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
 """Numbers that loggers and databases write where there is no number."""
 FAR = 2.0
-"""A sentinel lies further from all other numbers of its column than this many times their range."""
+"""A sentinel lies further from all other numbers of its column than this many times their range.  Of 199 columns of scikit-learn's
+tables, the demo's and benchmarks' streams, no largest or smallest value that is repeated lies further than once the range: 2 among 0
+and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
 class Column:

@@ -16,12 +16,12 @@ from pykernel.host.scores import Ranges
 from pykernel.report import sections
 from pykernel.report.page import Report, Section
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import QUIET, Watch, counted, made_told, number, rate
+from pykernel.telling import QUIET, Watch, counted, number, rate
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.simulate import with_training
+from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection
@@ -170,7 +170,7 @@ def fit(
         found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
-    found = replace(found, spec=with_training(found.spec, given.data))
+    found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"]))
     return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
 
 
@@ -246,7 +246,7 @@ def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str,
     page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
-            write_file(given.output, made_told(found.report["data"]) + found.spec.to_toml())
+            write_file(given.output, found.spec.to_toml())
         if is_report(given.plot):
             page.write(given.plot)  # type: ignore[arg-type]
         elif given.plot and found.selection is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option, visible
 from pykernel.files import all_or_none, bytes_of, need_different, need_not_data, open_data, whole_file
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
@@ -37,6 +37,7 @@ from pykernel.rows.columns import Columns
 from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.sections import FORMULA_LIMIT
 from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -162,7 +163,8 @@ def simulate(
     need_different(list(files.values()))
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
-    simulation, stage = _begin(spec, delay, refresh_every, train_every), None
+    until = recording.steps(spec, watch) // 2 if _gets_no_labels(spec) and recording.again else None
+    simulation, stage = _begin(spec, delay, refresh_every, train_every, until), None
     if start is not None:
         stage = None if spec.signal is None else SignalStage(spec)
         _go_on(simulation, stage, started(spec, start, watch))
@@ -182,9 +184,12 @@ def simulate(
     }
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     warnings = [] if raw is None else raw.warnings(report["rows"])
-    report["trained_rows"] = recording.trained
+    report |= {"trained_rows": recording.trained, "knows_second_half": False}
     if recording.trained is not None:
-        every = recording.trained == (report["rows"] if raw is None else raw.rows)
+        rows = report["rows"] if raw is None else raw.rows
+        every = recording.trained == rows
+        if recording.trained > rows // 2:  # the simple predictors know less of the second half than the model does
+            report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if every else f"the first {recording.trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
     report |= {} if raw is None else {"raw_rows": raw.report()}
@@ -248,19 +253,24 @@ class Rows:
         return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
 
 
-def with_training(spec: Spec, data: str | Path) -> Spec:
-    """A spec whose vectors were trained on a recording, which tells that; any other spec as it is."""
-    if not isinstance(spec.expansion, Expansion):
-        return spec
-    told: dict[str, Any] = {"trained_scaling": scaling_digest(spec)}
-    if Path(data).is_file():
-        rows = Rows()
-        with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
-            for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
-                pass
-            told |= {"trained_rows": rows.rows, "trained_data": rows.digest}
+def with_origin(spec: Spec, data: str | Path, read: Mapping[str, Any]) -> Spec:
+    """A spec made from a recording, which tells how its inputs are computed and on which rows its vectors were trained.
+
+    read: what was read from the recording.
+    """
     content = spec.model_dump(exclude_unset=True)
-    return make_spec(content | {"expansion": told | content["expansion"]})
+    if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
+        content["input"] |= {"formulas": lines}
+    if isinstance(spec.expansion, Expansion):
+        told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        if Path(data).is_file():
+            rows = Rows()
+            with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
+                for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
+                    pass
+                told |= {"rows": rows.rows, "data": rows.digest}
+        content["expansion"] = {"trained": told} | content["expansion"]
+    return make_spec(content, custom=spec.custom)
 
 
 def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
@@ -316,6 +326,16 @@ class Recorded:
     def again(self) -> bool:
         """Whether the rows can be read once more."""
         return self.path is None or Path(self.path).is_file()
+
+    def steps(self, spec: Spec, watch: Watch) -> int:
+        """How many samples the model will see."""
+        with contextlib.ExitStack() as stack:
+            rows, size = self.batches(spec, stack)
+            show, count = stack.enter_context(watch.progress(size)), 0
+            for batch in steps_of(spec, rows):
+                count += len(batch.x)
+                show(batch.position, "counting rows")
+        return count
 
     def batches(
         self, spec: Spec, stack: contextlib.ExitStack, seen: Columns | None = None
@@ -531,10 +551,18 @@ def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
     return True, lanes
 
 
-def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
+def _gets_no_labels(spec: Spec) -> bool:
+    """Whether the recording's labels are for the comparison alone: the device gets none."""
+    program = spec.inner.program
+    return program.label_kind != "none" and not (program.learns or spec.forecasts)
+
+
+def _begin(
+    spec: Spec, delay: int, refresh_every: int, train_every: int, until: int | None = None
+) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
-        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts)
+        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts, until)
     for name, given in (("delay", delay), ("train_every", train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that {option(name)} means nothing; leave it out")
@@ -565,9 +593,9 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         rows = rows if seen is None else seen.reading(rows)
-        trained = getattr(spec.expansion, "trained_rows", None)
-        known = Rows(trained)
-        rows = rows if trained is None else known.reading(rows)
+        trained: Any = getattr(spec.expansion, "trained", None)
+        known = None if trained is None or trained.data is None else Rows(trained.rows)
+        rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
             answered = []
@@ -587,8 +615,8 @@ def _run(
         state = b""
         if save:
             write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
-    if trained is not None and known.digest == spec.expansion.trained_data:
-        recording.trained = trained
+    if known is not None and known.digest == trained.data:
+        recording.trained = trained.rows
     if recording.path is not None:
         recording.read = columns.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
 from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import counted, gaps_told, missing_told, number, rate, unit_of, verdict
+from pykernel.telling import KNOWN_ROWS, counted, gaps_told, missing_told, number, rate, rivals_told, unit_of, verdict
 
 
 @command(
@@ -51,7 +51,8 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. Lines of advice say why a model is bad, and what change helps on these rows.
+    linear models. Beside a model that does not learn, these learn the first half only. Lines of advice say why a model is bad,
+    and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
     and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
     tells it, the most blamed input with its share and the kind of alarm.
@@ -172,6 +173,10 @@ def print_end(report: Mapping[str, Any]) -> None:
         show(f"         (errors over the second half, {kind})")
     if (found := report.get("verdict")) is not None:
         show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
+        if told := rivals_told(report):
+            show(f"         {told}", "")
+    if report["knows_second_half"]:
+        show(f"verdict  none: {KNOWN_ROWS}")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {unit_of(report)}s"
         show(f"verdict  {scored} of the second half were scored: too few to judge")
