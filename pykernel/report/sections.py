@@ -25,6 +25,8 @@ from pykernel.telling import (
     chosen,
     counted,
     data_sentences,
+    devices_table,
+    devices_told,
     faults_told,
     gaps_told,
     growth,
@@ -169,6 +171,25 @@ def simulated(
         found, said, good = _scored(report, drawn)
     title = f"{name}: {counted(report)}"
     return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
+
+
+def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
+    """A model on many devices."""
+    title, columns, rows = devices_table(report)
+    told = devices_told(report)
+    key = "error" if report["ratio"] is None else "ratio"
+    values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
+    share = np.linspace(0, 100, len(values))
+    plots = []
+    if len(values) > 1:
+        what = "the model's error, of the best simple predictor's" if key == "ratio" else columns[2]
+        plots = [figures.Plot("All devices, the best first", "% of the devices", what, [figures.Line(what, share, values, "model")], zero=True).html()]
+    sections = [_asked(asked, ("rule", report["rule"])), Section("Devices", [*plots, table(columns, rows, words=(0, 4))])]
+    sections.append(Section("All together", [sentence(line) for line in told]))
+    unread = [[each["device"], each["reason"]] for each in report["unread"]]
+    sections.append(Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else []))
+    good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
+    return Report(title, told[-1] if told else "", sections, good)
 
 
 def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:

@@ -7,14 +7,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
-from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import counted, gaps_told, missing_told, number, rate, unit_of, verdict
+from pykernel.cli.options import (
+    DELAY,
+    DEVICES_JOBS,
+    DEVICES_RESULTS,
+    ENGINE,
+    JSON,
+    MANY,
+    PLOT,
+    SPEC,
+    TRUST_CODE,
+    command,
+    option,
+    read_spec,
+)
+from pykernel.cli.output import Printing, print_json, show, show_facts, show_table, styled, warn
+from pykernel.errors import UserError
+from pykernel.telling import (
+    counted,
+    devices_table,
+    devices_told,
+    gaps_told,
+    missing_told,
+    number,
+    rate,
+    unit_of,
+    unread_told,
+    verdict,
+)
 
 
 @command(
     spec_file=SPEC,
-    data=CSV,
+    data=MANY,
     delay=DELAY,
     refresh_every=option(
         "--refresh-every",
@@ -36,6 +61,8 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, uni
     plot=PLOT,
     save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
     start=option("--start", value="FILE", text="Go on from this state, or from what these rows teach.", kind=Path),
+    jobs=DEVICES_JOBS,
+    results=DEVICES_RESULTS,
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
@@ -65,6 +92,9 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
+    if "devices" in report:
+        print_devices(report, found.warnings, as_json)
+        return
     if as_json:
         print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
@@ -82,6 +112,20 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- report
+
+
+def print_devices(report: Mapping[str, Any], warnings: Sequence[str], as_json: bool) -> None:
+    """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
+    if as_json:
+        print_json(report | {"warning": "\n".join(warnings) or None})
+    else:
+        warn(*warnings)
+        title, columns, rows = devices_table(report)
+        show_table(title, columns, rows, words=(0, 4))
+        show(*devices_told(report))
+        show_facts(("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device"))
+    if report["unread"]:
+        raise UserError(unread_told(report["unread"], len(report["devices"]) + len(report["unread"])))
 
 
 def print_errors(report: Mapping[str, Any]) -> None:
