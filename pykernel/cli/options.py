@@ -63,7 +63,8 @@ def command(**options: Declared) -> Callable[[Callable[..., None]], Callable[...
 
     def typed(run: Callable[..., None]) -> Callable[..., None]:
         def called(*, engine: str | None = None, **given: Any) -> None:
-            given |= {name: each[0] for name, each in given.items() if options[name] is MANY and len(each) == 1}
+            # one table is what it always was
+            given |= {name: each[0] for name, each in given.items() if options[name] in (MANY, LOGS) and len(each) == 1}
             with engine_used(engine), on_command_line():
                 try:
                     run(**given)
@@ -110,6 +111,7 @@ FOLDER_PLOT = option(
 SPEC = argument("SPEC", "The model, a TOML file.", Path)
 CSV = argument("DATA", "A CSV file; - reads standard input.")
 MANY = argument("DATA…", "A table, or -; a folder or several tables: one device each.", list[str])
+LOGS = argument("LOG…", "A table, or -; a folder or several tables: one device each.", list[str])
 TRUST_CODE = option(
     "--trust-code", text="Execute the Python file in the spec's [kernel] source.", kind=bool, default=False
 )

@@ -93,7 +93,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
             raise UserError(f"{path}: is a folder without recordings; give one that has files which end with {', '.join(ENDINGS)}")
         return str(path), path, sorted(map(str, paths))
     text = str(data)
-    if path.exists() or not glob.has_magic(text):
+    if path.exists() or not set("*?") & set(text):
         return None
     matched = [each for each in glob.glob(text, recursive=True) if not PurePath(each).name.startswith(HIDDEN)]
     if not (named := sorted(each for each in matched if Path(each).is_file())):

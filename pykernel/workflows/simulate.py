@@ -167,6 +167,9 @@ def simulate(
     spec, _ = spec_and_memory(model)
     often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
     files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
+    for path in files.values():
+        if path is not None and isinstance(data, str | Path):
+            need_not_data(path, str(data))
     need_picture(files["plot"])
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
@@ -174,9 +177,6 @@ def simulate(
         return _each(spec, many, often, files, start, jobs, results, arguments, watch)
     need_one(jobs=jobs, results=results)
     recording = Recorded(spec, data)
-    for path in files.values():
-        if recording.path is not None:
-            need_not_data(path, recording.path)
     need_different(list(files.values()))
     simulation, stage = _begin(spec, *often), None
     if start is not None:

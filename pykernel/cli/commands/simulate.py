@@ -70,11 +70,11 @@ from pykernel.telling import (
 def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
-    commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
-    [label] column). A row with an empty label is predicted, not learned.
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
+    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot report.html
+        pykernel simulate spec.toml folder/
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
