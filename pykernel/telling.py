@@ -379,6 +379,12 @@ MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
 """What a search minimises, as it is printed."""
 
 
+def how_tested(report: Mapping[str, Any]) -> str:
+    """How the errors of ``fit`` were estimated."""
+    whole = f" of {report['devices']:,} devices" if "devices" in report else ""
+    return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
+
+
 def model_name(row: Mapping[str, Any]) -> str:
     """Rule, technique and size of what a search tried."""
     return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)

@@ -30,6 +30,7 @@ from pykernel.telling import (
     faults_told,
     gaps_told,
     growth,
+    how_tested,
     key_values,
     misses,
     missing_told,
@@ -485,7 +486,7 @@ def fitted(
     """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
     classes, errors = report["classes"], report["errors"]
     shown = rate if classes else number
-    how = "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
+    how = how_tested(report)
     told = {
         f"{how}, taken": errors["cross_validated"],
         "the same, corrected for having been chosen": errors.get("corrected"),

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS
-from pykernel.rows.text import column_names, shown_cell
+from pykernel.rows.text import Cells, column_names, read_cells, shown_cell
 
 ENDINGS = (*TEXTS, *TABLES)
 """Endings of the names of files that a folder's recordings have; other files in a folder are none."""
@@ -64,6 +64,20 @@ def recordings_of(data: Any) -> Recordings | None:
     source, root, paths = found
     columns = _columns(paths)
     return Recordings(source, tuple(map(Device, _names(root, paths), paths)), columns)
+
+
+def each_cells(many: Recordings, choose: Callable[[list[str]], Sequence[str]]) -> Iterator[tuple[int, Cells]]:
+    """Batches of the devices' cells, as ``read_cells`` reads each file, with the number of the device.
+
+    The position counts bytes of all files.
+    """
+    done = 0
+    for number, device in enumerate(many.devices):
+        with contextlib.ExitStack() as stack:
+            name, file, _ = open_data(device.path, stack)
+            for cells in read_cells(file, name, choose, ""):
+                yield number, replace(cells, position=done + cells.position)
+        done += os.path.getsize(device.path)
 
 
 def one_table(data: Any, command: str, why: str) -> str:

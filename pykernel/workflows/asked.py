@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pykernel.errors import UserError, option
+from pykernel.rows.recordings import Recordings
 from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import Numbers, need_known
 
@@ -98,6 +99,7 @@ class FitAsked(Asked):
 
     UNNAMED = "model"
 
+    many: Recordings | None = None
     signal: Any = None  # a Spec, or the path of one
     coding: str | None = None
     n_max: int | None = None
