@@ -319,7 +319,9 @@ SHOWN_DEVICES = 20
 """Most devices that a table has; of more, those that are worst."""
 
 
-def devices_shown(rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]) -> tuple[list[Any], str]:
+def devices_shown(
+    rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]
+) -> tuple[list[Any], str]:
     """The devices of a table, in their order, and words for the title; of many the worst, the worst first."""
     if len(rows) <= SHOWN_DEVICES:
         return list(rows), _several(len(rows), "device")
@@ -329,12 +331,18 @@ def devices_shown(rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[st
 
 def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[str]]]:
     """Title, columns and rows of the table of a simulation of many devices."""
-    rows, words = devices_shown(
-        report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"]
-    )
+    rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
     title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
     if report["measure"] == "in_alarm":
-        told = [[row["device"], f"{row['rows']:,}", "-" if row["alarms"] is None else f"{row['alarms']:,}", rate(row["error"])] for row in rows]
+        told = [
+            [
+                row["device"],
+                f"{row['rows']:,}",
+                "-" if row["alarms"] is None else f"{row['alarms']:,}",
+                rate(row["error"]),
+            ]
+            for row in rows
+        ]
         return title, ["device", "rows", "alarms", "in alarm"], told
     shown = rate if report["measure"] == "error_rate" else number
     told = [
@@ -347,7 +355,11 @@ def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[
         ]
         for row in rows
     ]
-    return title, ["device", "rows", f"{MEASURES[report['measure']]}, 2nd half", "of simple", "the best simple predictor"], told
+    return (
+        title,
+        ["device", "rows", f"{MEASURES[report['measure']]}, 2nd half", "of simple", "the best simple predictor"],
+        told,
+    )
 
 
 def devices_told(report: Mapping[str, Any]) -> list[str]:
@@ -364,7 +376,9 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
     if report["ratio"] is not None:
         lines.append(told("of the best simple predictor's error", report["ratio"], "{:.2f}".format))
     if report["judged"]:
-        lines.append(f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor")
+        lines.append(
+            f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
+        )
     return lines
 
 

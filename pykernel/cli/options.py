@@ -145,9 +145,16 @@ DELAY = option("--delay", value="K", text="Labels arrive K rows (with [signal], 
 RULES = option("--rule", value="RULE", text="Try only this, or these: a,b.", kind=list[str])
 TECHNIQUES = option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.", kind=list[str])
 DEVICES_RESULTS = option(
-    "--results", value="FILE", text="Many devices: where finished ones are kept.", kind=Path, without="nowhere", rare=True
+    "--results",
+    value="FILE",
+    text="Many devices: where finished ones are kept.",
+    kind=Path,
+    without="nowhere",
+    rare=True,
 )
-DEVICES_JOBS = option("--jobs", value="N|ADDRESS", text="Many devices: processes, or a Dask scheduler.", without="cores")
+DEVICES_JOBS = option(
+    "--jobs", value="N|ADDRESS", text="Many devices: processes, or a Dask scheduler.", without="cores"
+)
 RESULTS = option(
     "--results",
     value="FILE",

@@ -316,7 +316,9 @@ class KernelMachine(Expansion):
     def _left_out(self, machine: Any) -> np.ndarray:
         """What each sample is predicted without it, or without its group."""
         if isinstance(self.cv, selection.GroupFolds):
-            return machine.leave_fold_out(self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed()))
+            return machine.leave_fold_out(
+                self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
+            )
         return machine.leave_one_out(self.ridge_)
 
     def _solved(self, solution: Any, X: np.ndarray, some: np.ndarray, gram: np.ndarray | None) -> None:

@@ -184,11 +184,24 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
     plots = []
     if len(values) > 1:
         what = "the model's error, of the best simple predictor's" if key == "ratio" else columns[2]
-        plots = [figures.Plot("All devices, the best first", "% of the devices", what, [figures.Line(what, share, values, "model")], zero=True).html()]
-    sections = [_asked(asked, ("rule", report["rule"])), Section("Devices", [*plots, table(columns, rows, words=(0, 4))])]
+        plots = [
+            figures.Plot(
+                "All devices, the best first",
+                "% of the devices",
+                what,
+                [figures.Line(what, share, values, "model")],
+                zero=True,
+            ).html()
+        ]
+    sections = [
+        _asked(asked, ("rule", report["rule"])),
+        Section("Devices", [*plots, table(columns, rows, words=(0, 4))]),
+    ]
     sections.append(Section("All together", [sentence(line) for line in told]))
     unread = [[each["device"], each["reason"]] for each in report["unread"]]
-    sections.append(Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else []))
+    sections.append(
+        Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else [])
+    )
     good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
     return Report(title, told[-1] if told else "", sections, good)
 
@@ -440,6 +453,7 @@ def swept(
     drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
+    left_out = measures if any("left_out" in row for row in rows) else []
     lines = []
     for i in shown:
         row = rows[i]
@@ -450,13 +464,15 @@ def swept(
             [
                 model_name(row),
                 *(number(row[key]) for key in measures),
+                *(number(row["left_out"][key]) for key in left_out),
                 byte_count(row["ram_bytes"]),
                 update,
                 chosen,
                 key_values(row["values"]),
             ]
         )
-    head = ["model", *(MEASURES[key] for key in measures), "RAM", "instructions of an update", "chosen", "values"]
+    heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, devices left out" for key in left_out)]
+    head = ["model", *heads, "RAM", "instructions of an update", "chosen", "values"]
     simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
     best = rows[picks["best"]] if "best" in picks else None
     said, good = "nothing that was tried worked", False

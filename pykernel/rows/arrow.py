@@ -285,7 +285,10 @@ class CellsOf:
             for batch, part in self._batches(columns, rows):
                 for start in range(0, batch.num_rows, rows):
                     some = batch.slice(start, rows)
-                    yield list(zip(*(_texts(some.column(name)) for name in columns), strict=True)), round(part * self.size)
+                    yield (
+                        list(zip(*(_texts(some.column(name)) for name in columns), strict=True)),
+                        round(part * self.size),
+                    )
 
     def _batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches, and the part that is read."""

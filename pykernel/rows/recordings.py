@@ -53,7 +53,7 @@ class Recordings:
 
 
 def recordings_of(data: Any) -> Recordings | None:
-    """The devices, if the data are many: a folder, a glob, or several paths; None for one table.
+    """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
 
     A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  Raises UserError if there are none, if
     one cannot be opened, and if columns differ, with the file and what differs.
@@ -84,7 +84,7 @@ def one_table(data: Any, command: str, why: str) -> str:
     """The path of one table, for a command that takes no devices.  Raises UserError for many: why says what to do in their place."""
     if _files(data) is not None:
         raise UserError(f"{_told(data)}: is many devices, and {command} takes one table; {why}")
-    return str(data[0] if isinstance(data, list) else data)
+    return str(data)
 
 
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
@@ -92,8 +92,6 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(each, (str, os.PathLike)) for each in data):
             return None
-        if len(data) == 1:
-            return _files(data[0])
         every = dict.fromkeys(path for each in data for path in (_files(each) or ("", None, [str(each)]))[2])
         if "-" in every:
             raise UserError("-: standard input is one table; give files, or a folder")
@@ -104,7 +102,9 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
     if path.is_dir():
         paths = [each for each in path.rglob("*") if _is_recording(each.relative_to(path)) and each.is_file()]
         if not paths:
-            raise UserError(f"{path}: is a folder without recordings; give one that has files which end with {', '.join(ENDINGS)}")
+            raise UserError(
+                f"{path}: is a folder without recordings; give one that has files which end with {', '.join(ENDINGS)}"
+            )
         return str(path), path, sorted(map(str, paths))
     text = str(data)
     if path.exists() or not set("*?") & set(text):
@@ -122,7 +122,7 @@ def _is_recording(path: PurePath) -> bool:
 def _told(data: Any) -> str:
     if not isinstance(data, (list, tuple)):
         return str(data)
-    return str(data[0]) if len(data) == 1 else f"{data[0]} and {len(data) - 1:,} more"
+    return f"{data[0]} and {len(data) - 1:,} more" if len(data) > 1 else str(data[0])
 
 
 def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
@@ -142,7 +142,9 @@ def _columns(paths: Sequence[str]) -> tuple[str, ...]:
             there = column_names(file, name)
         first = first or there
         if set(first) != set(there):
-            lacks, has = ([each for each in one if each not in other] for one, other in ((first, there), (there, first)))
+            lacks, has = (
+                [each for each in one if each not in other] for one, other in ((first, there), (there, first))
+            )
             what = [f"lacks {_some(lacks)}"] * bool(lacks) + [f"has {_some(has)} besides"] * bool(has)
             raise UserError(
                 f"{path}: has other columns than {paths[0]}: it {' and '.join(what)}; give all recordings the same columns"

@@ -125,9 +125,7 @@ def arrow_module(name: str) -> Any:
     return arrow
 
 
-def _of_arrow(
-    file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], rows: int
-) -> Iterator[Cells]:
+def _of_arrow(file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], rows: int) -> Iterator[Cells]:
     source, done = arrow_module(name).CellsOf(file, name), 0
     wanted = choose(source.header)
     _positions(source.header, name, wanted)

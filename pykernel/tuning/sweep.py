@@ -122,7 +122,11 @@ def prequential(spec: Spec, data: Table, judges: bool = False) -> dict[str, Any]
     """
     found = [_found(spec, x, simulation) for x, simulation in _simulated(spec, data, judges)]
     first, counts = found[0], ("scored", "diverged", "inputs_refused", "labels_refused")
-    return first if len(found) == 1 else first | _together(found) | {key: sum(each[key] for each in found) for key in counts}
+    return (
+        first
+        if len(found) == 1
+        else first | _together(found) | {key: sum(each[key] for each in found) for key in counts}
+    )
 
 
 def _found(spec: Spec, x: np.ndarray, simulation: Simulation) -> dict[str, Any]:
@@ -133,8 +137,7 @@ def _found(spec: Spec, x: np.ndarray, simulation: Simulation) -> dict[str, Any]:
         **{key: found[key]["model"] for key in MEASURES if key in found},
         "scored": found["scored"],
         "diverged": sum(count for name, count in refused.items() if name not in ("REFUSED_INPUT", "REFUSED_LABEL")),
-        "inputs_refused": simulation.inputs_refused
-        - (0 if spec.completes else int(np.isnan(x).any(axis=1).sum())),
+        "inputs_refused": simulation.inputs_refused - (0 if spec.completes else int(np.isnan(x).any(axis=1).sum())),
         "labels_refused": refused.get("REFUSED_LABEL", 0),
         **({"train_every": simulation.train_every} if simulation.train_every else {}),
     }
@@ -147,7 +150,9 @@ def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     for key in MEASURES:
         if key in found[0]:
             power = 2 if key == "rmse" else 1
-            sums = [each[key] ** power * count for each, count in zip(found, rows, strict=True) if each[key] is not None]
+            sums = [
+                each[key] ** power * count for each, count in zip(found, rows, strict=True) if each[key] is not None
+            ]
             told[key] = (math.fsum(sums) / sum(rows)) ** (1 / power) if sum(rows) else None
     return told
 
@@ -163,7 +168,8 @@ def trivial(spec: Spec, data: Table, judges: bool = False) -> dict[str, dict[str
         if name != "model"
     }
     return {
-        name: {key: each[0][key] for key in measures} if len(each) == 1 else _together(each) for name, each in every.items()
+        name: {key: each[0][key] for key in measures} if len(each) == 1 else _together(each)
+        for name, each in every.items()
     }
 
 

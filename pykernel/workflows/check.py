@@ -393,7 +393,7 @@ def _recorded(
         return stream, []
     need_none(log=log)
     with watch.progress() as show:
-        parts = []
+        parts = list[tuple[Any, Any]]()
         for device in many.devices:
             show(len(parts) / len(many), f"reading {device.path}")
             parts.append(read_rows(spec, device.path))

@@ -28,9 +28,9 @@ from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.selection import (
     Function,
+    GroupFolds,
     default_ridges,
     default_widths,
-    GroupFolds,
     stratified_folds,
     width_name,
 )

@@ -26,7 +26,8 @@ LITTLE = 2**22
 class OnDevice(Protocol):
     """What is done with one device.  It is sent to the workers, and reads the recording there, a batch of rows at a time."""
 
-    spec: Spec
+    @property
+    def spec(self) -> Spec: ...
 
     def of(self, path: str, name: str) -> dict[str, Any]:
         """What was found, as plain values.  name: the file's in sentences.  Raises UserError if the recording cannot be read."""
@@ -58,11 +59,15 @@ def each_device(
         with workers:
             found = workers.run(tasks)
     except KeyboardInterrupt:
-        done = f"; {len(workers.results.found):,} finished devices are kept in {results}; run the same command to continue"
+        done = (
+            f"; {len(workers.results.found):,} finished devices are kept in {results}; run the same command to continue"
+        )
         raise Interrupted(done if results is not None and workers.results.found else UNWRITTEN) from None
     both = list(zip(many.devices, found, strict=True))
     unread = [
-        {"device": device.name, "path": device.path, "reason": told["reason"]} for device, told in both if "reason" in told
+        {"device": device.name, "path": device.path, "reason": told["reason"]}
+        for device, told in both
+        if "reason" in told
     ]
     if len(unread) == len(both):
         raise UserError(unread[0]["reason"])
@@ -159,7 +164,14 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
     ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None where too few rows are scored.
     """
-    row: dict[str, Any] = {"rows": told["rows"], "error": None, "simple": None, "simple_error": None, "ratio": None, "winner": None}
+    row: dict[str, Any] = {
+        "rows": told["rows"],
+        "error": None,
+        "simple": None,
+        "simple_error": None,
+        "ratio": None,
+        "winner": None,
+    }
     if "question" in told:
         alarms = told.get("alarms")
         return row | {"error": None if alarms is None else alarms["in_alarm"], "alarms": alarms and alarms["count"]}

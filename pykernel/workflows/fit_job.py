@@ -27,7 +27,6 @@ from pykernel.tuning.costs import parse_amount
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
 
-
 DEVICE_FOLDS = 10
 """Of many devices, folds in which they are left out, if nobody says how many."""
 

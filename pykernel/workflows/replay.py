@@ -42,7 +42,11 @@ class _OnDevice:
         if at_end is None and not any(run.compared.values()):
             asks = spec.inner.program.asks
             answer = ANSWERS.get(asks, asks)
-            what = f"state_hash, status or {answer}, or give {option('state')}" if spec.program.learns else f"status or {answer}"
+            what = (
+                f"state_hash, status or {answer}, or give {option('state')}"
+                if spec.program.learns
+                else f"status or {answer}"
+            )
             raise UserError(f"{name}: holds nothing to compare with; record {what}")
         fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
         found = {"ok": run.difference is None and not fields} | run.report() | {"fields": fields, "wrong": None}

@@ -248,7 +248,9 @@ def recorded_devices(spec: Spec, options: Asked) -> Data:
     watch.data(options.read)
     rows = [len(parts[i][0]) for i in order]
     devices = Rows(*map(tuple, (rows[:third], rows[third:-third], rows[-third:])))
-    told = f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
+    told = (
+        f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
+    )
     watch.tell(f"devices  {len(many):,}: {told}")
     return Data(x, y, options.delay, devices=devices)
 

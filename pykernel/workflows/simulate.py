@@ -176,7 +176,7 @@ def simulate(
     if (many := recordings_of(data)) is not None:
         return _each(spec, many, often, files, start, jobs, results, arguments, watch)
     need_one(jobs=jobs, results=results)
-    recording = Recorded(spec, data)
+    recording = Recorded(spec, data)  # type: ignore[arg-type]
     need_different(list(files.values()))
     simulation, stage = _begin(spec, *often), None
     if start is not None:
@@ -258,7 +258,12 @@ def _each(
     """Each of many devices on its own, and what they have in common."""
     need_none(output=files["output"])
     plot, save = files["plot"], files["save"]
-    refuse((plot is not None and not is_report(plot), f"{option('plot')} {plot}: many devices have no picture; give FILE.html, a report"))
+    refuse(
+        (
+            plot is not None and not is_report(plot),
+            f"{option('plot')} {plot}: many devices have no picture; give FILE.html, a report",
+        )
+    )
     require_columns(spec)
     _begin(spec, *often)  # raises UserError before the work
     begins = None if start is None else _saved(spec, started(spec, start, watch))

@@ -229,7 +229,9 @@ def _csv(found: Sweep) -> str:
     for i, row in enumerate(found.rows):
         fronts = {name: int(row[name]) for name in ("front", "instruction_front")}
         others = {f"{key}_left_out": error for key, error in row.get("left_out", {}).items()}
-        writer.writerow(row | others | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)})
+        writer.writerow(
+            row | others | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)}
+        )
     writer.writerows(found.refused)
     return text.getvalue()
 

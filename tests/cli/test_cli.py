@@ -369,7 +369,10 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
     [
         (["absent.toml", "data.csv"], ["absent.toml: there is no such file"]),
         (["spec.toml", "absent.csv"], ["absent.csv: there is no such file", "standard input"]),
-        (["spec.toml", "empty"], ["empty: is a folder without recordings; give one that has files which end with .csv"]),
+        (
+            ["spec.toml", "empty"],
+            ["empty: is a folder without recordings; give one that has files which end with .csv"],
+        ),
         (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
         (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is of many devices; give a folder"]),
         (["spec.toml", ".", "-o", "p.csv"], ["--output is of one device"]),

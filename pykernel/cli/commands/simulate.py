@@ -117,7 +117,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
 def print_devices(report: Mapping[str, Any], warnings: Sequence[str], as_json: bool) -> None:
     """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
     if as_json:
-        print_json(report | {"warning": "\n".join(warnings) or None})
+        print_json({**report, "warning": "\n".join(warnings) or None})
     else:
         warn(*warnings)
         title, columns, rows = devices_table(report)
