@@ -55,7 +55,8 @@ class Recordings:
 def recordings_of(data: Any) -> Recordings | None:
     """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
 
-    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  Raises UserError if there are none, if
+    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``; so are a glob's, if it matches any such
+    file.  Raises UserError if there are none, if
     one cannot be opened, and if columns differ, with the file and what differs.
     """
     found = _files(data)
@@ -109,10 +110,10 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
     text = str(data)
     if path.exists() or not set("*?") & set(text):
         return None
-    matched = [each for each in glob.glob(text, recursive=True) if not PurePath(each).name.startswith(HIDDEN)]
-    if not (named := sorted(each for each in matched if Path(each).is_file())):
+    matched = [each for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]
+    if not matched:
         raise UserError(f"{text}: no file has such a name; give a folder, or a pattern that some files match")
-    return text, None, named
+    return text, None, [each for each in matched if _is_recording(PurePath(PurePath(each).name))] or matched
 
 
 def _is_recording(path: PurePath) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
+from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.parallel import Workers
 from pykernel.report import sections
@@ -50,7 +51,8 @@ def each_device(
     context = None
     if results is not None:
         tasks = [task | {"digest": _digest(task["path"])} for task in tasks]
-        context = [type(work).__name__, repr(work), work.spec.to_toml()]
+        kernels = [entry.kernel for entry in work.spec.program.entries]
+        context = [type(work).__module__, repr(work), work.spec.to_toml(), sources_digest(kernels)]
     if jobs is None and many.size <= LITTLE:
         jobs = 1
     bar = title if watch.bars else None
