@@ -420,7 +420,7 @@ class Reference:
         parts = [(begin, end) for begin, end in itertools.pairwise(self.edges) if end > begin]
         for i, (begin, end) in enumerate(parts):
             if self.devices and i:
-                yield Step("init", "init")
+                yield Step("init", "init", after=f" for {self.devices[i][0]}")
             if second:
                 begin = max(begin, end - max(self.AGAIN, (end - begin) // 4))
             part, after = slice(begin, end), f" after update {end - 1}" if program.learns else ""
