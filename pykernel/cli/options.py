@@ -110,8 +110,8 @@ FOLDER_PLOT = option(
 )
 SPEC = argument("SPEC", "The model, a TOML file.", Path)
 CSV = argument("DATA", "A CSV file; - reads standard input.")
-MANY = argument("DATA…", "A table, or -; a folder or several tables: one device each.", list[str])
-LOGS = argument("LOG…", "A table, or -; a folder or several tables: one device each.", list[str])
+MANY = argument("DATA…", "A table, or -; a folder or several: one device each.", list[str])
+LOGS = argument("LOG…", "A table, or -; a folder or several: one device each.", list[str])
 TRUST_CODE = option(
     "--trust-code", text="Execute the Python file in the spec's [kernel] source.", kind=bool, default=False
 )
