@@ -67,7 +67,9 @@ def logs(tmp_path, monkeypatch):
 def alone(path, **how):
     """What simulate says of one table, but for what is of one device only."""
     report = json.loads(json.dumps(pykernel.simulate(SPEC, path, **how).report))
-    return {key: value for key, value in report.items() if key not in ("advice", "output", "plot", "save", "state_hash")}
+    return {
+        key: value for key, value in report.items() if key not in ("advice", "output", "plot", "save", "state_hash")
+    }
 
 
 def of_device(row):
@@ -168,7 +170,9 @@ def test_each_device_is_simulated_as_it_is_alone_whatever_its_format(logs):
     found = pykernel.simulate(SPEC, "logs", delay=2)
     for row, single in zip(found.report["devices"], before, strict=True):
         told = of_device(row)
-        assert told.pop("data")["file"] == row["path"] and single.pop("data")["file"].startswith(f"logs/{row['device']}")
+        assert told.pop("data")["file"] == row["path"] and single.pop("data")["file"].startswith(
+            f"logs/{row['device']}"
+        )
         assert told == single
         assert row["error"] == single["second_half"]["rmse"]["model"]
         assert row["ratio"] == row["error"] / min(
@@ -247,7 +251,9 @@ def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):
     report = json.loads(out)
     assert code == 0 and "state" not in report["devices"][0]["simulation"]
     for name, row in zip(NAMES, report["devices"], strict=True):
-        code, out, _ = run("simulate", "spec.toml", f"logs/{name}.csv", "--start", "start.bin", "--save", "one.bin", "--json")
+        code, out, _ = run(
+            "simulate", "spec.toml", f"logs/{name}.csv", "--start", "start.bin", "--save", "one.bin", "--json"
+        )
         assert Path("one.bin").read_bytes() == Path(f"states/{name}.bin").read_bytes()
         assert json.loads(out)["state_hash"] == row["simulation"]["state_hash"]
 
@@ -256,6 +262,12 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
     code, out, err = run("simulate", "spec.toml", "logs", "--plot", "r.html")
     assert code == 0 and "6 devices, 2,700 rows in all" in out and "of 6 devices beat the best simple predictor" in out
     assert all(name in out for name in NAMES) and "report" in out and "n5" in Path("r.html").read_text()
+    for name in ("n1", "n4"):  # what was found in the cells is told of the first
+        text = (logs / f"{name}.csv").read_text().splitlines()
+        text[9] = "n/a," + text[9].partition(",")[2]
+        (logs / f"{name}.csv").write_text("\n".join([*text, ""]))
+    out = run("simulate", "spec.toml", "logs")[1]
+    assert "n1: 1 of 450 cells of a is no number, such as 'n/a' (line 10)" in out and "of 1 more devices" in out
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
     out = run("simulate", "spec.toml", "logs")[1]
     ranked = sorted(pykernel.simulate(SPEC, "logs").report["devices"], key=lambda row: -row["ratio"])
@@ -325,6 +337,7 @@ def devices(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_which_devices_computed_what_they_should(devices, run, jobs):
     code, out, err = run("replay", "spec.toml", "logs", "--json", "--jobs", jobs)
@@ -395,6 +408,7 @@ def test_folds_keep_groups_together(count):
         stratified_folds(Targets.of_values(np.zeros(90)), GroupFolds(8, groups))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("model", ["krr", "svm", "trained"])
 def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, model):
     """An input that only tells which device it is helps on rows that are left out, and not on devices."""
@@ -418,6 +432,8 @@ def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, 
 
 
 def test_one_width_and_one_ridge_are_judged_on_devices_too(logs):
+    for i, name in enumerate(NAMES):
+        write(logs / f"{name}.csv", table(i, 30))
     found = pykernel.fit("logs", label="y", model="krr", sigma=1.0, ridge=0.1)
     assert found.report["cv"] == 6
     chosen = pykernel.fit("logs", label="y", model="krr", sigma=[1.0, 2.0], ridge=[0.1, 1.0])
@@ -461,4 +477,7 @@ def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
             assert part["rmse"] == pytest.approx((squares / count) ** 0.5, rel=1e-5)
     assert report["trivial_left_out"].keys() == report["trivial"].keys()
     assert "left out" in run(*"sweep spec.toml logs --rule nlms --rounds 0 --target none -o o2 --jobs 1".split())[1]
-    assert "rmse_left_out" in Path("out/sweep.csv").read_text() and "devices left out" in Path("out/report.html").read_text()
+    assert (
+        "rmse_left_out" in Path("out/sweep.csv").read_text()
+        and "devices left out" in Path("out/report.html").read_text()
+    )

@@ -50,7 +50,10 @@ def each_device(
     tasks = [{"path": os.path.abspath(device.path), "name": device.path} for device in many.devices]
     context = None
     if results is not None:
-        tasks = [task | {"digest": _digest(task["path"])} for task in tasks]
+        with watch.progress() as show:
+            for number, task in enumerate(tasks):
+                show(number / len(tasks), f"looking for changes in {task['name']}")
+                task["digest"] = _digest(task["path"])
         kernels = [entry.kernel for entry in work.spec.program.entries]
         context = [type(work).__module__, repr(work), work.spec.to_toml(), sources_digest(kernels)]
     if jobs is None and many.size <= LITTLE:

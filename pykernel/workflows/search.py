@@ -61,6 +61,8 @@ class Asked:
         self.max_abs: float | None = None
         """[input] max_abs, where it comes from the data."""
         self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
+        if self.many is not None:
+            self.stated["data"] = self.data
         need_picture(self.plot)
         need_not_data(self.plot, self.data)
 

@@ -37,7 +37,7 @@ from pykernel.rows.recordings import Recordings, need_none, recordings_of
 from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, SILENT, Show, Watch, refuse
+from pykernel.telling import QUIET, SILENT, Show, Watch, data_sentences, refuse
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
@@ -174,6 +174,7 @@ def simulate(
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
+        arguments["data"] = many.source
         return _each(spec, many, often, files, start, jobs, results, arguments, watch)
     need_one(jobs=jobs, results=results)
     recording = Recorded(spec, data)  # type: ignore[arg-type]
@@ -272,6 +273,10 @@ def _each(
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
     report = devices.simulated(found, unread, many, spec) | {"delay": often[0]}
     report |= {"plot": str(plot) if plot else None, "save": str(save) if save else None}
+    noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
+    if noticed:
+        more = f" (and something of {len(noticed) - 1:,} more devices, see the JSON)" if len(noticed) > 1 else ""
+        watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""
     warnings = [first + more for first in warned[:1]]
