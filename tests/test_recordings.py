@@ -146,7 +146,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
         ("fit logs --label y --cv 7 --output m.toml", "--cv is 7; there are 6 devices to leave out"),
         ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
     ):
-        code, out, err = run(*words.split())
+        code, _out, err = run(*words.split())
         assert code == 2 and err.splitlines()[-1].startswith("error: ") and says in err, err
     assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "logs", "spec.toml"]
 
@@ -259,7 +259,7 @@ def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):
 
 
 def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
-    code, out, err = run("simulate", "spec.toml", "logs", "--plot", "r.html")
+    code, out, _err = run("simulate", "spec.toml", "logs", "--plot", "r.html")
     assert code == 0 and "6 devices, 2,700 rows in all" in out and "of 6 devices beat the best simple predictor" in out
     assert all(name in out for name in NAMES) and "report" in out and "n5" in Path("r.html").read_text()
     for name in ("n1", "n4"):  # what was found in the cells is told of the first
@@ -458,7 +458,7 @@ def test_times_that_begin_anew_are_no_input(logs):
 
 
 def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
-    code, out, err = run(
+    code, out, _err = run(
         *"sweep spec.toml logs --rule klms --technique nt,mklms --n-max 4,8 --rounds 0 --target none -o out --json".split(),
         *("--jobs", "1"),
     )
