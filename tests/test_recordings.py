@@ -243,6 +243,11 @@ def test_finished_devices_are_kept_and_changed_ones_done_anew(logs, monkeypatch)
     assert again == pykernel.simulate(SPEC, "logs").errors
     pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1, delay=1)  # another question
     assert len(done) == 6 + 2 + 1 + 6 + 6
+    (logs / "n3.csv").write_text("a,b,y\n1,2\n")
+    for _ in range(2):  # what cannot be read is no result
+        found = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1)
+        assert [each["device"] for each in found.report["unread"]] == ["n3"] and done[-1] == "logs/n3.csv"
+    assert len(done) == 21 + 2
 
 
 def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):

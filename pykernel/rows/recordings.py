@@ -56,8 +56,7 @@ def recordings_of(data: Any) -> Recordings | None:
     """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
 
     A folder's recordings are the files in it and below it that end with one of ``ENDINGS``; so are a glob's, if it matches any such
-    file.  Raises UserError if there are none, if
-    one cannot be opened, and if columns differ, with the file and what differs.
+    file.  Raises UserError if there are none, if one cannot be opened, and if columns differ, with the file and what differs.
     """
     found = _files(data)
     if found is None:

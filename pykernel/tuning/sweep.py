@@ -159,8 +159,7 @@ def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
 
 def trivial(spec: Spec, data: Table, judges: bool = False) -> dict[str, dict[str, float | None]]:
     """Errors of the simple predictors, which every model should beat, by the same measures.  judges: see ``prequential``."""
-    runs = [run for _, run in _simulated(spec, data, judges)]
-    found = [run.summary(run.errors, run.rows // 2) for run in runs]
+    found = [run.summary(run.errors, run.rows // 2) for _, run in _simulated(spec, data, judges)]
     measures = [key for key in MEASURES if key in found[0]]
     every = {
         name: [{key: each[key][name] for key in measures} | {"scored": each["scored"]} for each in found]

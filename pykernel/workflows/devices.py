@@ -62,6 +62,8 @@ def each_device(
     workers = Workers(_one, work, jobs=jobs, results=results, context=context, title=bar)
     try:
         with workers:
+            for key in [key for key, kept in workers.results.found.items() if "reason" in kept]:
+                del workers.results.found[key]  # what could not be read is tried again
             found = workers.run(tasks)
     except KeyboardInterrupt:
         done = (
