@@ -26,9 +26,12 @@ from pykernel.telling import (
     chosen,
     counted,
     data_sentences,
+    devices_table,
+    devices_told,
     faults_told,
     gaps_told,
     growth,
+    how_tested,
     key_values,
     misses,
     missing_told,
@@ -179,6 +182,38 @@ def simulated(
         found, said, good = _scored(report, drawn)
     title = f"{name}: {counted(report)}"
     return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
+
+
+def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
+    """A model on many devices."""
+    title, columns, rows = devices_table(report)
+    told = devices_told(report)
+    key = "error" if report["ratio"] is None else "ratio"
+    values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
+    share = np.linspace(0, 100, len(values))
+    plots = []
+    if len(values) > 1:
+        what = "the model's error, of the best simple predictor's" if key == "ratio" else columns[2]
+        plots = [
+            figures.Plot(
+                "All devices, the best first",
+                "% of the devices",
+                what,
+                [figures.Line(what, share, values, "model")],
+                zero=True,
+            ).html()
+        ]
+    sections = [
+        _asked(asked, ("rule", report["rule"])),
+        Section("Devices", [*plots, table(columns, rows, words=(0, 4))]),
+    ]
+    sections.append(Section("All together", [sentence(line) for line in told]))
+    unread = [[each["device"], each["reason"]] for each in report["unread"]]
+    sections.append(
+        Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else [])
+    )
+    good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
+    return Report(title, told[-1] if told else "", sections, good)
 
 
 def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
@@ -434,6 +469,7 @@ def swept(
     drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
+    left_out = measures if any("left_out" in row for row in rows) else []
     lines = []
     for i in shown:
         row = rows[i]
@@ -444,13 +480,15 @@ def swept(
             [
                 model_name(row),
                 *(number(row[key]) for key in measures),
+                *(number(row["left_out"][key]) for key in left_out),
                 byte_count(row["ram_bytes"]),
                 update,
                 chosen,
                 key_values(row["values"]),
             ]
         )
-    head = ["model", *(MEASURES[key] for key in measures), "RAM", "instructions of an update", "chosen", "values"]
+    heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, devices left out" for key in left_out)]
+    head = ["model", *heads, "RAM", "instructions of an update", "chosen", "values"]
     simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
     best = rows[picks["best"]] if "best" in picks else None
     said, good = "nothing that was tried worked", False
@@ -480,7 +518,7 @@ def fitted(
     """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
     classes, errors = report["classes"], report["errors"]
     shown = rate if classes else number
-    how = "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
+    how = how_tested(report)
     told = {
         f"{how}, taken": errors["cross_validated"],
         "the same, corrected for having been chosen": errors.get("corrected"),

@@ -20,6 +20,7 @@ from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.progress import Show
 from pykernel.report import sections
 from pykernel.report.page import Report
+from pykernel.rows.recordings import one_table
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.telling import (
@@ -217,6 +218,7 @@ def plan(
             f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
         )
     )
+    data = one_table(data, "plan", "plan for one of them, and simulate the folder with the planned spec")
     if limits.target is not None:
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)

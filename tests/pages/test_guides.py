@@ -127,6 +127,11 @@ def test_from_spec_to_firmware(follow):
     assert np.abs(model).mean() < 0.5 * min(np.abs(last).mean(), np.abs(mean).mean())
 
 
+def test_eight_pumps(follow):
+    assert follow("many-devices.md") == ["simulate", "simulate", "fit"]
+    assert len(list(Path("states").iterdir())) == 8
+
+
 def test_every_toolchain_of_the_guide_is_in_the_folder(tmp_path):
     generate(make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}}), tmp_path)
     guide = (DOCS / "from-spec-to-firmware.md").read_text()

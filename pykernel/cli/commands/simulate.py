@@ -7,14 +7,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
-from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import KNOWN_ROWS, counted, gaps_told, missing_told, number, rate, rivals_told, unit_of, verdict
+from pykernel.cli.options import (
+    DELAY,
+    DEVICES_JOBS,
+    DEVICES_RESULTS,
+    ENGINE,
+    JSON,
+    MANY,
+    PLOT,
+    SPEC,
+    TRUST_CODE,
+    command,
+    option,
+    read_spec,
+)
+from pykernel.cli.output import Printing, print_json, show, show_facts, show_table, styled, warn
+from pykernel.errors import UserError
+from pykernel.telling import (
+    KNOWN_ROWS,
+    counted,
+    devices_table,
+    devices_told,
+    gaps_told,
+    missing_told,
+    number,
+    rate,
+    rivals_told,
+    unit_of,
+    unread_told,
+    verdict,
+)
 
 
 @command(
     spec_file=SPEC,
-    data=CSV,
+    data=MANY,
     delay=DELAY,
     refresh_every=option(
         "--refresh-every",
@@ -36,6 +63,8 @@ from pykernel.telling import KNOWN_ROWS, counted, gaps_told, missing_told, numbe
     plot=PLOT,
     save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
     start=option("--start", value="FILE", text="Go on from this state, or from what these rows teach.", kind=Path),
+    jobs=DEVICES_JOBS,
+    results=DEVICES_RESULTS,
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
@@ -43,11 +72,11 @@ from pykernel.telling import KNOWN_ROWS, counted, gaps_told, missing_told, numbe
 def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
-    commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
-    [label] column). A row with an empty label is predicted, not learned.
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
+    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot report.html
+        pykernel simulate spec.toml folder/
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
@@ -66,6 +95,9 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
+    if "devices" in report:
+        print_devices(report, found.warnings, as_json)
+        return
     if as_json:
         print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
@@ -83,6 +115,20 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- report
+
+
+def print_devices(report: Mapping[str, Any], warnings: Sequence[str], as_json: bool) -> None:
+    """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
+    if as_json:
+        print_json({**report, "warning": "\n".join(warnings) or None})
+    else:
+        warn(*warnings)
+        title, columns, rows = devices_table(report)
+        show_table(title, columns, rows, words=(0, 4))
+        show(*devices_told(report))
+        show_facts(("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device"))
+    if report["unread"]:
+        raise UserError(unread_told(report["unread"], len(report["devices"]) + len(report["unread"])))
 
 
 def print_errors(report: Mapping[str, Any]) -> None:
