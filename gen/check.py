@@ -28,6 +28,8 @@ Progress = Callable[[float, str], None]
 Tell = Callable[[str], None]
 SAMPLES = 12_000
 """Random samples, if nobody says how many: budgets fill, and vectors are replaced."""
+Devices = Sequence[tuple[str, int]]
+"""Names of devices whose rows a stream has one after the other, and how many each has."""
 HASHED = "state's hash"
 ONCE = slice(1)
 """The rows of a call without a sample."""
@@ -182,6 +184,7 @@ def check(
     progress: Progress | None = None,
     engine: Engine | None = None,
     tell: Tell = lambda text: None,
+    devices: Devices = (),
 ) -> Report:
     """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
 
@@ -193,10 +196,11 @@ def check(
     engine: the only engine; if not given, see ``engines_of_a_check``: the first is the reference, and after all builds
     the others are its witnesses.
     tell: called with a sentence for each verdict, when it comes.
+    devices: see ``Reference``.
     """
     if progress is None:
         with told_late() as say:
-            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine, tell)
+            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine, tell, devices)
     say = progress
     x, y = stream_of(spec, samples, seed, stream)
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
@@ -214,7 +218,7 @@ def check(
         say(0.1, f"simulating with {first}")
         # at first one compiler alone, so that the first verdict does not wait for a core
         made = [compiling.start(make, *built) for built in builds[:1]]
-        reference = Reference(project, memory, x, y, first)
+        reference = Reference(project, memory, x, y, first, devices)
         made += [compiling.start(make, *built) for built in builds[1:]]
         sizes = compiling.start(_sizes, project, chosen[0])
         run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
@@ -294,11 +298,11 @@ class Device(Protocol):
 class Step(NamedTuple):
     """Calls of one function: with rows of the stream one after the other, or one call without a sample.
 
-    "learn" asks each row and then learns it; "hash" asks for the state's hash.  after: the end of the sentence that
-    says when the calls were made.
+    "learn" asks each row and then learns it; "hash" asks for the state's hash; "init" begins anew.  after: the end of the sentence
+    that says when the calls were made.
     """
 
-    kind: Literal["learn", "hash", "action", "visit", "question", "reading"]
+    kind: Literal["learn", "hash", "init", "action", "visit", "question", "reading"]
     name: str
     rows: slice = ONCE
     after: str = ""
@@ -340,6 +344,8 @@ class Reference:
     A program with actions or visits gets a second pass with a new model.  The second pass takes only the end of each
     part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
     part, all other actions are called, and then the actions ``between`` once more.
+
+    devices: if the stream has the rows of many devices, each device is a part, and the model begins anew there.
     """
 
     PARTS = 4
@@ -351,9 +357,18 @@ class Reference:
     VISITED = 64  # rows of each part that are visited
 
     def __init__(
-        self, project: Project, memory: Memory | None, x: np.ndarray, y: np.ndarray, engine: Engine | None = None
+        self,
+        project: Project,
+        memory: Memory | None,
+        x: np.ndarray,
+        y: np.ndarray,
+        engine: Engine | None = None,
+        devices: Devices = (),
     ) -> None:
         self.project, self.spec, self.x, self.y = project, project.spec, x, y
+        self.devices = devices
+        even = np.linspace(0, len(x), self.PARTS + 1).astype(int)
+        self.edges: list[int] = (np.cumsum([0, *(rows for _, rows in devices)]) if devices else even).tolist()
         self.engine: Engine = engine or chosen_engine()
         self.start = memory
         program = self.spec.program
@@ -402,9 +417,11 @@ class Reference:
                 yield step._replace(rows=slice(start, min(start + size, step.rows.stop)))
 
     def _whole_steps(self, second: bool) -> Iterator[Step]:
-        program, edges = self.spec.program, np.linspace(0, len(self.x), self.PARTS + 1).astype(int).tolist()
-        parts = [(begin, end) for begin, end in itertools.pairwise(edges) if end > begin]
+        program = self.spec.program
+        parts = [(begin, end) for begin, end in itertools.pairwise(self.edges) if end > begin]
         for i, (begin, end) in enumerate(parts):
+            if self.devices and i:
+                yield Step("init", "init", after=f" for {self.devices[i][0]}")
             if second:
                 begin = max(begin, end - max(self.AGAIN, (end - begin) // 4))
             part, after = slice(begin, end), f" after update {end - 1}" if program.learns else ""
@@ -428,6 +445,9 @@ class Reference:
         match step.kind:
             case "learn":
                 return model.prequential(x, y)
+            case "init":
+                model.call("init")
+                return np.zeros((1, 0)), np.zeros(1, np.int32)
             case "hash":
                 return np.array([self._hash(model)]), np.zeros(1, np.int32)
             case "question":
@@ -504,6 +524,13 @@ class Reference:
                 return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
         return "the self-test or the hash only"
 
+    def _row(self, t: int) -> str:
+        """The number of a row; of many devices that of the device's row, and its name."""
+        if not self.devices:
+            return str(t)
+        which = int(np.searchsorted(self.edges, t, "right")) - 1
+        return f"{t - self.edges[which]} of {self.devices[which][0]}"
+
     def _differences(self, second: bool, device: Device, same: int) -> Iterator[str]:
         """The differences in one pass, row by row from the first step whose results differ."""
         host, asks = self.fresh_host(), self.spec.program.asks
@@ -520,7 +547,7 @@ class Reference:
                 single = step._replace(rows=slice(t, t + 1))
                 asked = called = f"{step.name}{'' if step.rows is ONCE else f' of row {t}'}{step.after}"
                 if step.kind == "learn":
-                    asked, called = f"{answer} {t}", f"{learned} {t}"
+                    asked, called = (f"{what} {self._row(t)}" for what in (answer, learned))
                 (a, s), (b, u) = self._call(host, single), self._call(device, single)
                 if not same_numbers(a, b):
                     yield f"{asked}: {shown(a[0])} {where[0]}, {shown(b[0])} {where[1]}"

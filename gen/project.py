@@ -424,9 +424,13 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    """The same names as lines of a comment."""
-    lines = [f" * {comment(f'{what}: ' + ', '.join(names))}".rstrip() for what, names in _names(spec).items()]
-    return [" *", *lines] if lines else []
+    """The same names as lines of a comment, and how the firmware computes inputs."""
+    told = []
+    for what, names in _names(spec).items():
+        told.append(f"{what}: {', '.join(names)}")
+        if what in ("Inputs", "Channels"):
+            told += [f"x[{j}] = {how}" for j, how in spec.formulas.items()]
+    return [" *", *(f" * {comment(line)}".rstrip() for line in told)] if told else []
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
@@ -454,6 +458,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
         lines[0] += " The model standardises them."
     if spec.completes:
         lines[0] += " NaN is a missing input, for which the model takes a stand-in."
+    lines += [f"  - {quoted_name(f'x[{j}] = {how}')}" for j, how in spec.formulas.items()]
     return lines + [f"{what}: {names}." for what, names in quoted.items()]
 
 

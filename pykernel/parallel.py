@@ -45,6 +45,8 @@ It must be a function of a module, without side effects, and thread-safe: a Dask
 
 CONNECT_SECONDS = 30.0
 """Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
+REPEATS = 2
+"""So often tasks are done again whose worker process died, if none was finished since it died before; Dask repeats them itself."""
 MOST_PROCESSES = 1024
 """Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
 
@@ -182,7 +184,9 @@ class Workers:
     An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
     script that uses this class needs ``if __name__ == "__main__":``.
 
-    Raises UserError if jobs is neither a number nor an address, the scheduler does not answer, or a worker dies.
+    What a worker was doing that dies is done again, up to ``REPEATS`` times.
+
+    Raises UserError if jobs is neither a number nor an address, the scheduler does not answer, or workers die again and again.
     """
 
     def __init__(
@@ -259,9 +263,31 @@ class Workers:
         self.after()
 
     def _run_elsewhere(self, missing: Mapping[str, Task], until: float, least: int) -> None:
+        left, wanted, repeated = dict(missing), least, 0
+        while left:
+            before = self.computed
+            try:
+                self._run_there(left, until, wanted)
+            except BrokenProcessPool:
+                # it takes all that was running with it; a worker that was out of memory may find some the next time
+                self._end_processes()
+                repeated = 1 if self.computed > before else repeated + 1
+                if repeated > REPEATS:
+                    raise UserError(
+                        "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
+                    ) from None
+                left = {key: task for key, task in missing.items() if key not in self.results.found}
+                wanted = least - len(missing) + len(left)
+            else:
+                break
+        if self._client is None and not all(key in self.results.found for key in missing):
+            self._end_processes()  # the next tasks get new ones
+
+    def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
-        futures = {self._submit(task): key for key, task in missing.items()}
+        futures = dict[Any, str]()
         try:
+            futures |= {self._submit(task): key for key, task in missing.items()}
             for future in self._completed(futures, until, least):
                 key = futures[future]
                 result, seconds, where, theirs = future.result()
@@ -270,10 +296,6 @@ class Workers:
                         f"{where} has pykernel {theirs}, this machine {version()}; install the same version there"
                     )
                 self._take(key, missing[key], result, seconds)
-        except BrokenProcessPool:
-            raise UserError(
-                "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
-            ) from None
         except Exception as error:
             if self._client is None or not _is_lost(error):
                 raise
@@ -284,9 +306,10 @@ class Workers:
         finally:
             if self._client is not None and self._client.status == "running":
                 self._client.cancel(list(futures))
-        if self._client is None and not all(key in self.results.found for key in missing):
-            self._submit = None  # the next tasks get new processes
-            self._end.__exit__(TimeoutError, TimeoutError(), None)
+
+    def _end_processes(self) -> None:
+        self._submit = None
+        self._end.__exit__(TimeoutError, TimeoutError(), None)
 
     def _on_cluster(self) -> Callable[[Task], Any]:
         """A function that submits a task to Dask."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.errors import UserError, visible
+from pykernel.errors import UserError
 from pykernel.progress import Show, told_late
 
 
@@ -43,7 +43,15 @@ class Watch:
         return told_late(total)
 
 
+class Silent(Watch):
+    """Prints nothing at all: for a part of a work of which the whole is told."""
+
+    def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
+        return contextlib.nullcontext(lambda done, what: None)
+
+
 QUIET = Watch()
+SILENT = Silent()
 
 
 def refuse(*rules: tuple[object, str]) -> None:
@@ -101,6 +109,19 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     if won == "model":
         return f"the model is {often}better than {found['simple']}: {errors[1]} against {errors[0]}"
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
+
+
+KNOWN_ROWS = "rows that the model was trained on cannot judge it"
+
+
+def rivals_told(report: Mapping[str, Any]) -> str:
+    """A sentence about what a model that gets no labels is compared with; "" for other models."""
+    if report["gets_labels"]:
+        return ""
+    if report["simple_learned"] is None:
+        return "the simple predictors go on to learn from labels, which this model does not: read from a file, they learn the first half only"
+    learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
+    return f"the simple predictors learned the labels of {learned}, and no others: this model gets none"
 
 
 def root(value: float) -> float:
@@ -190,12 +211,6 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if data["unlabelled"]:
         told.append(f"{_several(data['unlabelled'], 'row')} without a label: left out")
     return told
-
-
-def made_told(data: Mapping[str, Any]) -> str:
-    """Comments of a spec's file that say how the device makes the inputs that ``convert`` made; "" without any."""
-    lines = [f"# {visible(f'{each} = {how}')}\n" for each, how in data.get("made", {}).items()]
-    return "".join(["# Inputs that the device must compute as pykernel convert did:\n", *lines, "\n"]) if lines else ""
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:
@@ -306,8 +321,88 @@ def counted(report: Mapping[str, Any]) -> str:
     return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
+SHOWN_DEVICES = 20
+"""Most devices that a table has; of more, those that are worst."""
+
+
+def devices_shown(
+    rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]
+) -> tuple[list[Any], str]:
+    """The devices of a table, in their order, and words for the title; of many the worst, the worst first."""
+    if len(rows) <= SHOWN_DEVICES:
+        return list(rows), _several(len(rows), "device")
+    ranked = sorted(rows, key=lambda row: -math.inf if (value := worst(row)) is None else value, reverse=True)
+    return ranked[:SHOWN_DEVICES], f"the worst {SHOWN_DEVICES} of {len(rows):,} devices"
+
+
+def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[str]]]:
+    """Title, columns and rows of the table of a simulation of many devices."""
+    rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
+    title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
+    if report["measure"] == "in_alarm":
+        told = [
+            [
+                row["device"],
+                f"{row['rows']:,}",
+                "-" if row["alarms"] is None else f"{row['alarms']:,}",
+                rate(row["error"]),
+            ]
+            for row in rows
+        ]
+        return title, ["device", "rows", "alarms", "in alarm"], told
+    shown = rate if report["measure"] == "error_rate" else number
+    told = [
+        [
+            row["device"],
+            f"{row['rows']:,}",
+            shown(row["error"]),
+            "-" if row["ratio"] is None else f"{row['ratio']:.2f}",
+            row["simple"] or "too few rows",
+        ]
+        for row in rows
+    ]
+    return (
+        title,
+        ["device", "rows", f"{MEASURES[report['measure']]}, 2nd half", "of simple", "the best simple predictor"],
+        told,
+    )
+
+
+def devices_told(report: Mapping[str, Any]) -> list[str]:
+    """Sentences about many devices: the median, the worst, and how many are better than the best simple predictor."""
+    if report["error"] is None:
+        return ["no device has an error"] if report["measure"] != "in_alarm" else []
+    shown = number if report["measure"] == "rmse" else rate
+    what = {"rmse": "RMSE", "error_rate": "error rate", "in_alarm": "in alarm"}[report["measure"]]
+
+    def told(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
+        return f"{name}: median {shown(of['median'])}, worst {shown(of['worst'])} ({of['device']})"
+
+    lines = [told(what, report["error"], shown)]
+    if report["ratio"] is not None:
+        lines.append(told("of the best simple predictor's error", report["ratio"], "{:.2f}".format))
+    if report["judged"]:
+        lines.append(
+            f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
+        )
+    return lines
+
+
+def unread_told(unread: Sequence[Mapping[str, Any]], of: int) -> str:
+    """A sentence about recordings that cannot be read, the first of them."""
+    if len(unread) == 1:
+        return f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)"
+    return f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; --json names all)"
+
+
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
 """What a search minimises, as it is printed."""
+
+
+def how_tested(report: Mapping[str, Any]) -> str:
+    """How the errors of ``fit`` were estimated."""
+    whole = f" of {report['devices']:,} devices" if "devices" in report else ""
+    return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
 
 
 def model_name(row: Mapping[str, Any]) -> str:

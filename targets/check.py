@@ -14,7 +14,7 @@ import numpy as np
 from pykernel.dialect import Memory
 from pykernel.engine.choice import engines_of_a_check
 from pykernel.errors import CheckFailed, MissingExtra, UserError
-from pykernel.gen.check import Progress, Reference, Report, stream_of
+from pykernel.gen.check import Devices, Progress, Reference, Report, stream_of
 from pykernel.gen.project import Project, build
 from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
@@ -57,6 +57,7 @@ def check_targets(
     level: str = "-O2",
     tries: int = TRIES,
     progress: Progress | None = None,
+    devices: Devices = (),
 ) -> Report:
     """Run a stream through the host and through the C on each target; compare state, statuses and answers.
 
@@ -78,7 +79,7 @@ def check_targets(
         refuse_large_ram(project, target)
     engine, *others = engines_of_a_check()
     say(0.05, f"simulating with {engine}")
-    reference = Reference(project, memory, x, y, engine)
+    reference = Reference(project, memory, x, y, engine, devices)
     rows = []
     for i, way in enumerate(ways):
         say(0.1 + 0.9 * i / len(ways), f"{way[0].name}: {way[1]}, {way[2]}")
@@ -98,6 +99,7 @@ def check_board(
     baud: int = BAUD,
     log: TextIO | None = None,
     progress: Progress | None = None,
+    devices: Devices = (),
 ) -> Report:
     """Run a stream through the host and through the C on a board with the firmware of ``generate(with_check=True)``.
 
@@ -118,7 +120,7 @@ def check_board(
         model = BoardModel(project, link)
         engine, *others = engines_of_a_check()
         say(0.0, f"simulating with {engine}")
-        reference = Reference(project, memory, x, y, engine)
+        reference = Reference(project, memory, x, y, engine, devices)
         model.progress = lambda done: say(min(0.99, done / len(x) / (2 if log else 1)), f"{model.board.name} at {url}")
         verdict = reference.verdict(model)
         if log:

@@ -355,8 +355,18 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
         "f.toml",
     ]
     assert run("fit", "ready.csv", *fit)[0] == 0
-    text = Path("f.toml").read_text()
-    assert all(f"# {line}\n" in text for line in made)
+    assert [line for line in load_spec(Path("f.toml")).input.formulas if line in made] == made
+    # the engineer who reads the header sees how each input is made
+    assert run("generate", "f.toml", "-o", "f/")[0] == 0
+    header, readme = Path("f/src/f.h").read_text(), Path("f/README.md").read_text()
+    places = load_spec(Path("f.toml")).input.columns
+    for line in made:
+        name, _, how = line.partition(" = ")
+        assert (
+            f" * x[{places.index(name)}] = {how}\n" in header and f"  - `x[{places.index(name)}] = {how}`\n" in readme
+        )
+    assert f"x[{places.index('flow')}] = " not in header
+    assert load_spec(Path("f/f.toml")).formulas == load_spec(Path("f.toml")).formulas
     Path("ready.csv").write_text(Path("ready.csv").read_text() + "\n")  # no longer what convert wrote
     assert run("fit", "ready.csv", *fit)[0] == 0 and "seconds" not in Path("f.toml").read_text()
 

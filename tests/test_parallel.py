@@ -41,6 +41,16 @@ def die(task, shared):
     os._exit(7)
 
 
+def die_once(task, shared):
+    """The first two that are tried take their workers with them."""
+    if task["n"] < 2:
+        mark = Path(task["folder"]) / str(task["n"])
+        if not mark.exists():
+            mark.touch()
+            os._exit(7)
+    return task["n"]
+
+
 def fail(task, shared):
     raise ZeroDivisionError(f"task {task['n']}")
 
@@ -327,6 +337,13 @@ def test_an_interrupt_does_not_reach_workers_that_are_still_starting():
     with Workers(began, Beginning(), jobs=2) as workers:
         assert workers.run([{"n": n} for n in range(4)]) == [[True, False]] * 4
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_what_a_worker_did_that_dies_is_done_again(tmp_path):
+    tasks = [{"n": n, "folder": str(tmp_path)} for n in range(6)]
+    with Workers(die_once, jobs=2, results=tmp_path / "r.jsonl") as workers:
+        assert workers.run(tasks) == list(range(6)) and workers.computed == 6
+    assert (tmp_path / "r.jsonl").read_bytes().count(b"\n") == 6
 
 
 def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):

@@ -166,8 +166,9 @@ def sentence(found: list[Point]) -> str:
     larger = listed(compared(found, mine, by_emlearn, lambda p: p.flash))
     smaller = listed(compared(found, "network, by hand", mine, lambda p: p.flash))
     text = (
-        f"Over several splits, a network of {SIZE} hidden units has a smaller median error than {SIZE} trained vectors on {better}, a larger "
-        f"one on {worse}; else they differ by less than {100 * ALIKE:g} %. emlearn's C of it takes more flash on {larger}, hand-written C less on "
+        f"Over several splits, a network of {SIZE} hidden units has a smaller median error than {SIZE} trained vectors on {better}, and a "
+        f"larger one on {worse}; elsewhere they differ by less than {100 * ALIKE:g} %. emlearn's C of the network takes more flash on {larger}, "
+        f"hand-written C less on "
         f"{smaller} ([fronts](docs/benchmarks.md#fronts))."
     )
     return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)) + "\n"

@@ -6,6 +6,7 @@ Some minutes on two cores.  With --results, finished runs are kept there, and an
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -46,11 +47,17 @@ def main() -> None:
                 continue
             command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
             run = subprocess.run(
-                command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command,
+                cwd=folder,
+                env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
             )
-            # how long it took differs each time; what sweep.csv has, too, is long
-            shown = re.sub(r"^( +\d+ s  |pykernel: ).*\n", "", run.stdout, flags=re.MULTILINE)
-            insert(name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, shown, flags=LONG))
+            # what sweep.csv has, too, is long
+            insert(
+                name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, run.stdout, flags=LONG)
+            )
             # once more, for the picture: all runs are there
             subprocess.run(
                 [*command, "--plot", str(DATA / PICTURES[name])], cwd=folder, check=True, stdout=subprocess.DEVNULL

@@ -3,8 +3,7 @@
     python -m benchmarks.host.merging --air FOLDER --updrs FILE    # and seglearn's set, if the package is installed
     python -m benchmarks.host.merging --show
 
-None of the data is shipped here, and none of it has chosen a constant; watch has shown that counts of statistics must not be added.
-Sets that are not given keep their lines.
+None of the data is shipped here, and none of it has chosen a constant.  Sets that are not given keep their lines.
 
 air      Beijing Multi-Site Air Quality (UCI, CC BY 4.0): the folder of 12 CSV files, one for each station, of hours of four years.
          PM2.5 from PM10, SO2, NO2, CO, O3, temperature, pressure, dew point and wind; rows that are complete.  Devices learn rows of
@@ -102,18 +101,29 @@ def air(folder: Path) -> Iterator[Fleet]:
     yield Fleet("air, 96 devices", many, test, later)
 
 
-def updrs(path: Path) -> Iterator[Fleet]:
+def stations_of(folder: Path, rows: slice) -> list[Table]:
+    return [known(complete(path), rows) for path in sorted(folder.glob("PRSA_Data_*.csv"))]
+
+
+def tables_of_people(path: Path) -> list[Table]:
+    """Voices and motor scores of each person."""
     table = np.loadtxt(path, delimiter="," if "," in path.read_text()[:200] else None, skiprows=1)
-    people = [table[table[:, 0] == person] for person in np.unique(table[:, 0])]
-    fourth = [np.arange(len(rows)) % 4 == 3 for rows in people]
     names = [1, 2, 3, *range(6, table.shape[1])]
-    devices = [(rows[~mark][:, names], rows[~mark][:, 4]) for rows, mark in zip(people, fourth, strict=True)]
-    judged = joined([(rows[mark][:, names], rows[mark][:, 4]) for rows, mark in zip(people, fourth, strict=True)])
+    people = [table[table[:, 0] == person] for person in np.unique(table[:, 0])]
+    return [(rows[:, names], rows[:, 4]) for rows in people]
+
+
+def updrs(path: Path) -> Iterator[Fleet]:
+    people = tables_of_people(path)
+    fourth = [np.arange(len(y)) % 4 == 3 for _, y in people]
+    devices = [(x[~mark], y[~mark]) for (x, y), mark in zip(people, fourth, strict=True)]
+    judged = joined([(x[mark], y[mark]) for (x, y), mark in zip(people, fourth, strict=True)])
     yield Fleet("updrs", devices[1:], judged, devices[0])
 
 
-def watch() -> Iterator[Fleet]:
-    from seglearn.datasets import load_watch
+def tables_of_watch() -> list[Table]:
+    """Windows and exercises of each person."""
+    from seglearn.datasets import load_watch  # type: ignore[import-not-found]
 
     data = load_watch()
     people: dict[int, list[tuple[np.ndarray, int]]] = {}
@@ -125,9 +135,13 @@ def watch() -> Iterator[Fleet]:
     for person in sorted(people):
         # an hour of exercises has them by turns, a recording one after the other
         order = np.random.default_rng(person).permutation(len(people[person]))
-        tables.append(
-            (np.array([people[person][i][0] for i in order]), np.array([people[person][i][1] for i in order]))
-        )
+        windows = [people[person][i] for i in order]
+        tables.append((np.array([x for x, _ in windows]), np.array([y for _, y in windows])))
+    return tables
+
+
+def watch() -> Iterator[Fleet]:
+    tables = tables_of_watch()
     classes = 1 + max(int(y.max()) for _, y in tables)
     yield Fleet("watch", tables[:7], joined(tables[7:-1]), tables[-1], classes)
 

@@ -4,6 +4,7 @@ from pykernel.algorithms.vectors import copy, multiply
 from pykernel.dialect import (
     CLASSES,
     OUTPUTS,
+    Bool,
     Constant,
     Index,
     Real,
@@ -399,3 +400,18 @@ def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
         p[1] = q[0]
     else:
         copy(q, p, len(p))
+
+
+@kernel
+def platt(f: Real[OUTPUTS], slopes: Real[OUTPUTS], offsets: Real[OUTPUTS], p: Real[CLASSES], single: Bool) -> None:
+    """p: the probability of each class (Platt, Probabilities for SV Machines, 1999); of several their sum is 1."""
+    if single:
+        p[1] = logistic(slopes[0] * f[0] + offsets[0])
+        p[0] = real(1) - p[1]
+    else:
+        total = real(0)
+        for o in range(len(p)):
+            p[o] = logistic(slopes[o] * f[o] + offsets[o])
+            total += p[o]
+        for o in range(len(p)):
+            p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))

@@ -21,7 +21,7 @@ from pykernel.algorithms.elementary import (
     bounded,
     clipped,
     exp2_rounded,
-    logistic,
+    platt,
 )
 from pykernel.algorithms.expert import mix
 from pykernel.algorithms.extents import FEATURES, PACKED
@@ -306,18 +306,9 @@ def keeps(m: ExpansionModel) -> Bool:
 
 @kernel
 def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x (Platt, Probabilities for SV Machines, 1999); of several their sum is 1."""
+    """p: the probability of each class at x."""
     respond(m, x, m.y)
-    if m.single:
-        p[1] = logistic(m.calibration_slopes[0] * m.y[0] + m.calibration_offsets[0])
-        p[0] = real(1) - p[1]
-    else:
-        total = real(0)
-        for o in range(len(p)):
-            p[o] = logistic(m.calibration_slopes[o] * m.y[o] + m.calibration_offsets[o])
-            total += p[o]
-        for o in range(len(p)):
-            p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
+    platt(m.y, m.calibration_slopes, m.calibration_offsets, p, m.single)
 
 
 EXPANSION = programs(

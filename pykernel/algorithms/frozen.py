@@ -11,7 +11,7 @@ from pykernel.algorithms.elementary import (
     ROUNDING,
     clipped,
     exp2_rounded,
-    logistic,
+    platt,
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
@@ -77,8 +77,8 @@ class FrozenConfig(Config):
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
     support_class: Index[N_MAX]  # class of each vector
-    slopes: Real[FUNCTIONS]  # probability = 1 / (1 + exp(-(slope f + offset)))
-    offsets: Real[FUNCTIONS]
+    slopes: Real[OUTPUTS]  # probability = 1 / (1 + exp(-(slope f + offset)))
+    offsets: Real[OUTPUTS]
     low: Real  # smallest prediction
     high: Real  # largest prediction
 
@@ -280,21 +280,6 @@ def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def calibrate(m: FrozenModel, p: Real[CLASSES]) -> None:
-    """Compute a probability of each class from the functions."""
-    if m.single:
-        p[1] = logistic(m.slopes[0] * m.f[0] + m.offsets[0])
-        p[0] = real(1) - p[1]
-    else:
-        total = real(0)
-        for o in range(len(p)):
-            p[o] = logistic(m.slopes[o] * m.f[o] + m.offsets[o])
-            total += p[o]
-        for o in range(len(p)):
-            p[o] = p[o] / total if total > real(0) else real(1) / real(len(p))
-
-
-@kernel
 def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
     """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.
 
@@ -304,7 +289,7 @@ def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
     refused = predict(m, x, m.y)
     if refused < 0:
         return refused
-    calibrate(m, p)
+    platt(m.y, m.slopes, m.offsets, p, m.single)
     return Status.DONE
 
 

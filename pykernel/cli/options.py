@@ -63,6 +63,8 @@ def command(**options: Declared) -> Callable[[Callable[..., None]], Callable[...
 
     def typed(run: Callable[..., None]) -> Callable[..., None]:
         def called(*, engine: str | None = None, **given: Any) -> None:
+            # one table is what it always was
+            given |= {name: each[0] for name, each in given.items() if options[name] in (MANY, LOGS) and len(each) == 1}
             with engine_used(engine), on_command_line():
                 try:
                     run(**given)
@@ -108,6 +110,8 @@ FOLDER_PLOT = option(
 )
 SPEC = argument("SPEC", "The model, a TOML file.", Path)
 CSV = argument("DATA", "A CSV file; - reads standard input.")
+MANY = argument("DATA…", "A table, or -; a folder or several: one device each.", list[str])
+LOGS = argument("LOG…", "A table, or -; a folder or several: one device each.", list[str])
 TRUST_CODE = option(
     "--trust-code", text="Execute the Python file in the spec's [kernel] source.", kind=bool, default=False
 )
@@ -140,6 +144,17 @@ JOBS = option("--jobs", value="N|ADDRESS", text="Processes, or a Dask scheduler.
 DELAY = option("--delay", value="K", text="Labels arrive K rows (with [signal], K steps) late.", kind=int, default=0)
 RULES = option("--rule", value="RULE", text="Try only this, or these: a,b.", kind=list[str])
 TECHNIQUES = option("--technique", value="TECHNIQUE", text="Try only this, or these: a,b.", kind=list[str])
+DEVICES_RESULTS = option(
+    "--results",
+    value="FILE",
+    text="Many devices: where finished ones are kept.",
+    kind=Path,
+    without="nowhere",
+    rare=True,
+)
+DEVICES_JOBS = option(
+    "--jobs", value="N|ADDRESS", text="Many devices: processes, or a Dask scheduler.", without="cores"
+)
 RESULTS = option(
     "--results",
     value="FILE",

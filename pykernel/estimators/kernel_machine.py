@@ -287,7 +287,7 @@ class KernelMachine(Expansion):
                 self._size = float(
                     ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
                 )
-                return machine.leave_one_out(self.ridge_)
+                return self._left_out(machine)
 
     def _train_reduced(
         self,
@@ -311,7 +311,15 @@ class KernelMachine(Expansion):
             self._solved(machine.coefficients(self.ridge_), X, some, None)
             # the device's recursive least squares has another bound
             self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
-            return machine.leave_one_out(self.ridge_)
+            return self._left_out(machine)
+
+    def _left_out(self, machine: Any) -> np.ndarray:
+        """What each sample is predicted without it, or without its group."""
+        if isinstance(self.cv, selection.GroupFolds):
+            return machine.leave_fold_out(
+                self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
+            )
+        return machine.leave_one_out(self.ridge_)
 
     def _solved(self, solution: Any, X: np.ndarray, some: np.ndarray, gram: np.ndarray | None) -> None:
         """Keep a solution.  some: samples at which the functions' size is measured; gram: their kernel values, if known."""

@@ -48,7 +48,7 @@ def one_of(*names: str) -> Must:
 
 def whole(least: int, most: float = math.inf) -> Must:
     words = f"whole number from {least}" + (f" to {most}" if most < math.inf else "")
-    return Must(f"a {words}", lambda v: type(v) is int and least <= v <= most)
+    return Must(f"a {words}", lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= most)
 
 
 POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)

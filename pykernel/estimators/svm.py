@@ -26,7 +26,7 @@ from pykernel.spec.model import Spec
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press
-from pykernel.training.selection import default_widths, stratified_folds
+from pykernel.training.selection import GroupFolds, default_widths, stratified_folds
 
 MOST = 1024
 """Most vectors, if ``basis`` does not say it."""
@@ -225,7 +225,8 @@ class _SupportVectorMachine(KernelMachine):
             # of each class its part
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // compared), seed) == 0)
         x, parts = X[at], _part(targets, at)
-        folds = stratified_folds(parts, min(plain(self.cv), len(at)), seed)
+        cv = plain(self.cv)
+        folds = stratified_folds(parts, cv.among(at) if isinstance(cv, GroupFolds) else min(cv, len(at)), seed)
         # the losses of fewer samples weigh less beside a 1-norm
         more = len(X) / len(at) if sparse else 1.0
         fixed = not (given is None or isinstance(given, int))

@@ -96,15 +96,20 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
 
 
 class Simple:
-    """The simple predictors beside a model, under the same delay."""
+    """The simple predictors beside a model, under the same delay.
 
-    def __init__(self, spec: Spec, delay: int) -> None:
+    until: beside a model that gets no labels, they learn those of the first so many rows only, and none of them is the last label.
+    """
+
+    def __init__(self, spec: Spec, delay: int, until: int | None = None) -> None:
         self.delay, self.classes = delay, spec.label.classes or ()
+        self.left = until
         self.linear = {name: HostModel(each) for name, each in linear_specs(spec).items()}
         self.others: list[Any] = [LastAndMean() for _ in range(1 if self.classes else spec.outputs)]
         if self.classes:
             self.others = [LastAndMajority(len(self.classes))]
-        self.names = (*self.others[0].names, *self.linear)
+        self._first = 0 if until is None else 1
+        self.names = (*self.others[0].names[self._first :], *self.linear)
 
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
         """Predict the rows from ``waiting`` on, (rows, predictors, labels), and learn the label that becomes known
@@ -113,8 +118,13 @@ class Simple:
         x, y: these rows, and before them the ``waiting`` rows whose labels were not known yet.  released: (rows,
         labels), the labels that become known; NaN (-1 for a class) for none.
         """
+        if self.left is not None:
+            none = -1 if self.classes else np.nan
+            y, released = y.copy(), released.copy()
+            y[waiting + self.left :] = released[self.left :] = none
+            self.left = max(0, self.left - len(released))
         each = [one.step(released[:, i]) for i, one in enumerate(self.others)]
-        guesses = [np.column_stack(one) for one in zip(*each, strict=True)]
+        guesses = [np.column_stack(one) for one in list(zip(*each, strict=True))[self._first :]]
         question = "classify" if self.classes else "predict"
         for linear in self.linear.values():
             answers, _ = linear.prequential(x, y, waiting, self.delay, question)

@@ -402,7 +402,8 @@ class Simulation(_Run):
 
     Row t is predicted (by a classifier: classified); then row t - delay is learnt.  So no label is used before it is
     known.
-    A row that lacks one of its labels is only predicted.  Errors are counted after the first known label: before it all
+    A row that lacks one of its labels is only predicted.  Beside a model that never gets labels, the simple predictors learn those of
+    the first ``until`` rows; without ``until`` all of them, and the report says so.  Errors are counted after the first known label: before it all
     predictors answer 0, and a single row could decide the error of the whole stream.  The model is refreshed every
     ``refresh_every`` rows (0: never).  A model with a training is trained after every ``train_every`` labels (0:
     never).  A model that does not learn only predicts.
@@ -411,12 +412,19 @@ class Simulation(_Run):
     """
 
     def __init__(
-        self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0, forecasts: bool = False
+        self,
+        spec: Spec,
+        delay: int = 0,
+        refresh_every: int = 0,
+        train_every: int = 0,
+        forecasts: bool = False,
+        until: int | None = None,
     ) -> None:
         if spec.program.label_kind == "none":
             raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
         super().__init__(spec, delay, refresh_every, train_every, forecasts)
-        self.simple = Simple(spec, delay)
+        self.gets_labels, self.until = spec.program.learns or forecasts, until
+        self.simple = Simple(spec, delay, until)
         # for each label: whether a value is known yet
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
@@ -519,8 +527,8 @@ class Simulation(_Run):
     def _verdict(self) -> dict[str, Any] | None:
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
-        if not (self.spec.program.learns or self.forecasts):
-            del errors["last label"]  # the device never gets one
+        if not self.gets_labels:
+            errors.pop("last label", None)  # the device never gets one
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def _reads_leave_one_out(self) -> bool:
@@ -552,6 +560,7 @@ class Simulation(_Run):
         log_loss: with probabilities, the mean of -log p of the class that came, of the model and of the classes' shares so far.
         interval: with intervals, their level, and what ``Coverage.summary`` says of all rows and of the second half.
         verdict: see ``verdict``, for the second half; None if too few rows were scored.
+        simple_learned: of so many of the first rows the simple predictors learned the labels; None: of all.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
         parts = {"all": 0, "second_half": self.rows // 2}
@@ -559,6 +568,8 @@ class Simulation(_Run):
             "name": self.spec.name,
             "rule": self.spec.learning.rule,
             "simple": self.simple.names,
+            "gets_labels": self.gets_labels,
+            "simple_learned": self.until,
             "rows": self.rows,
             "delay": self.delay,
             "labelled": self.rows - self.unlabelled,

@@ -18,6 +18,7 @@ from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
 from pykernel.telling import (
     KINDS,
+    KNOWN_ROWS,
     MEASURES,
     against_monitors,
     against_simple,
@@ -25,9 +26,12 @@ from pykernel.telling import (
     chosen,
     counted,
     data_sentences,
+    devices_table,
+    devices_told,
     faults_told,
     gaps_told,
     growth,
+    how_tested,
     key_values,
     misses,
     missing_told,
@@ -36,6 +40,7 @@ from pykernel.telling import (
     of_simple,
     question,
     rate,
+    rivals_told,
     skipped,
     told_of,
     unit_of,
@@ -179,13 +184,46 @@ def simulated(
     return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
 
 
+def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
+    """A model on many devices."""
+    title, columns, rows = devices_table(report)
+    told = devices_told(report)
+    key = "error" if report["ratio"] is None else "ratio"
+    values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
+    share = np.linspace(0, 100, len(values))
+    plots = []
+    if len(values) > 1:
+        what = "the model's error, of the best simple predictor's" if key == "ratio" else columns[2]
+        plots = [
+            figures.Plot(
+                "All devices, the best first",
+                "% of the devices",
+                what,
+                [figures.Line(what, share, values, "model")],
+                zero=True,
+            ).html()
+        ]
+    sections = [
+        _asked(asked, ("rule", report["rule"])),
+        Section("Devices", [*plots, table(columns, rows, words=(0, 4))]),
+    ]
+    sections.append(Section("All together", [sentence(line) for line in told]))
+    unread = [[each["device"], each["reason"]] for each in report["unread"]]
+    sections.append(
+        Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else [])
+    )
+    good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
+    return Report(title, told[-1] if told else "", sections, good)
+
+
 def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
     unit, classes = unit_of(report), report.get("classes")
     shown = rate if classes else number
     found = report["verdict"]
-    said = report["warning"] or (
-        f"{verdict(found, shown)}, over the second half" if found else "too few rows were scored to judge the model"
-    )
+    untold = "too few rows were scored to judge the model"
+    if report["knows_second_half"]:
+        untold = KNOWN_ROWS
+    said = report["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     sections = []
     forecasts = [plot.html() for plot in drawn.get("forecasts", ())]
@@ -224,7 +262,12 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     head += [f"{kind}, second half" for kind in kinds.values()]
     sections.append(
         Section(
-            "Errors", [plot.html(), table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong)]
+            "Errors",
+            [
+                plot.html(),
+                table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong),
+                *([sentence(told)] if (told := rivals_told(report)) else []),
+            ],
         )
     )
     if "band" in drawn:
@@ -426,6 +469,7 @@ def swept(
     drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
+    left_out = measures if any("left_out" in row for row in rows) else []
     lines = []
     for i in shown:
         row = rows[i]
@@ -436,13 +480,15 @@ def swept(
             [
                 model_name(row),
                 *(number(row[key]) for key in measures),
+                *(number(row["left_out"][key]) for key in left_out),
                 byte_count(row["ram_bytes"]),
                 update,
                 chosen,
                 key_values(row["values"]),
             ]
         )
-    head = ["model", *(MEASURES[key] for key in measures), "RAM", "instructions of an update", "chosen", "values"]
+    heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, devices left out" for key in left_out)]
+    head = ["model", *heads, "RAM", "instructions of an update", "chosen", "values"]
     simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
     best = rows[picks["best"]] if "best" in picks else None
     said, good = "nothing that was tried worked", False
@@ -472,7 +518,7 @@ def fitted(
     """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
     classes, errors = report["classes"], report["errors"]
     shown = rate if classes else number
-    how = "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
+    how = how_tested(report)
     told = {
         f"{how}, taken": errors["cross_validated"],
         "the same, corrected for having been chosen": errors.get("corrected"),

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.rows.arrays import (
     CACHE_BYTES,
     ArrayRows,
@@ -31,6 +31,7 @@ from pykernel.rows.arrays import (
     npy_rows,
     save_rows,
 )
+from pykernel.rows.text import arrow_module
 
 __all__ = [
     "TABLES", "TEXTS", "ArrayRows", "Rows", "ScaledRows", "SomeRows", "as_rows", "each_row", "finite", "save_rows",
@@ -73,7 +74,7 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
         if file is not None:
             return file
     if type(x).__module__.split(".")[0] == "pyarrow":
-        return _arrow("the data").arrow_rows(x, columns, cache)
+        return arrow_module("the data").arrow_rows(x, columns, cache)
     if not isinstance(x, np.ndarray) and isinstance(x, Rows):
         if columns is not None:
             raise UserError("columns cannot be chosen of rows that are read already; choose them where they are opened")
@@ -88,11 +89,11 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
         )
     kind = path.suffix.lower()
     if path.is_dir() or kind in PARQUET:
-        return _arrow(str(path)).ParquetRows(_parquet_files(path), columns, str(path), cache)
+        return arrow_module(str(path)).ParquetRows(_parquet_files(path), columns, str(path), cache)
     if kind == ".npy":
         return npy_rows(path, columns)
     if kind in TABLES:
-        return _arrow(str(path)).ArrowRows(path, columns, str(path))
+        return arrow_module(str(path)).ArrowRows(path, columns, str(path))
     if kind in TEXTS:
         raise UserError(
             f"{path}: rows of a text file cannot be read one by one; convert it once, with: pykernel convert {path} --output "
@@ -105,7 +106,7 @@ def table_columns(path: str | Path) -> list[tuple[str, bool]]:
     """The columns of a Parquet or Arrow file (of a folder: of its first) and whether they hold numbers."""
     path = Path(path)
     parquet = path.is_dir() or path.suffix.lower() in PARQUET
-    return _arrow(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)
+    return arrow_module(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)
 
 
 def _parquet_files(path: Path) -> list[str]:
@@ -117,11 +118,3 @@ def _parquet_files(path: Path) -> list[str]:
     if not files:
         raise UserError(f"{path}: is a folder without .parquet files; give one that has some, or a file")
     return files
-
-
-def _arrow(name: str) -> Any:
-    try:
-        from pykernel.rows import arrow
-    except ImportError:
-        raise MissingExtra(f"{name}: reading Parquet and Arrow", "arrow") from None
-    return arrow

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow
@@ -256,6 +257,55 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None, cache: int) -> Rows:
         raise UserError("the pyarrow Dataset has no files; give one that has some")
     chosen = list(x.schema.names) if columns is None else columns
     return ParquetRows(x.files, chosen, "the dataset", cache, x.filesystem)
+
+
+class CellsOf:
+    """A file of Parquet or Arrow as a table of text, of which no more is decoded than is asked for.
+
+    Unlike ``Rows`` it may be compressed, and hold words, times and nulls.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.name = name
+        with _as_user_errors(name):
+            self.size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            self._parquet = file.read(4) == b"PAR1"
+            file.seek(0)
+            if self._parquet:
+                self._file = pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**16)
+                self.header = list(self._file.schema_arrow.names)
+            else:
+                self._file = pyarrow.ipc.open_file(file)
+                self.header = list(self._file.schema.names)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[list[tuple[str, ...]], int]]:
+        """At most ``rows`` rows of these columns, and about how many bytes are read."""
+        with _as_user_errors(self.name):
+            for batch, part in self._batches(columns, rows):
+                for start in range(0, batch.num_rows, rows):
+                    some = batch.slice(start, rows)
+                    yield (
+                        list(zip(*(_texts(some.column(name)) for name in columns), strict=True)),
+                        round(part * self.size),
+                    )
+
+    def _batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
+        """Record batches, and the part that is read."""
+        if self._parquet:
+            done, every = 0, max(1, self._file.metadata.num_rows)
+            for batch in self._file.iter_batches(rows, columns=list(columns), use_threads=False):
+                done += batch.num_rows
+                yield batch, done / every
+        else:
+            for number in range(self._file.num_record_batches):
+                yield self._file.get_batch(number), (number + 1) / self._file.num_record_batches
+
+
+def _texts(column: Any) -> list[str]:
+    """The cells of a column: "" for null, 0 and 1 for booleans, and else text that reads back to the same value."""
+    values = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
+    return ["" if value is None else str(value) for value in values.to_pylist()]
 
 
 def _need_file(path: Path) -> None:

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, BinaryIO
 
-from pykernel.errors import UserError, nearest
+from pykernel.errors import MissingExtra, UserError, nearest
 
 BATCH = 4096
 """Rows read and run at a time."""
 LINE_LIMIT = 2**20
 """Most bytes in a line."""
+BINARIES = (b"PAR1", b"ARROW1")
+"""How files of Parquet and Arrow begin."""
+NO_ROWS = "holds a header but no rows; give it one row for each sample"
 
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
 """Separators between the cells of a table."""
@@ -44,23 +47,16 @@ def read_cells(
 ) -> Iterator[Cells]:
     """Batches of at most ``rows`` rows, as text, with the columns that ``choose`` selects from the header.
 
-    Every text table is read by this function.  The separator is the character among comma, semicolon and tab that the
-    header line has most often.  If it is not the comma, numbers may have decimal commas, which become points, except in
-    the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
+    Every table with a header is read by this function, also Parquet and Arrow, by what the file begins with: their numbers become
+    text that reads back to the same bits, nulls become empty cells, and rows, counted from 1, stand for lines.  Of text the separator
+    is the character among comma, semicolon and tab that the header line has most often.  If it is not the comma, numbers may have
+    decimal commas, which become points, except in the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line, to be shown in the message if the file has none.
     """
-    lines = _Lines(file, name)
-    first = next(filter(str.strip, lines), "")
-    found = SEP_LINE.fullmatch(first)
-    if found:
-        first = next(filter(str.strip, lines), "")
-    separator = found[1] if found else _separator(first)
-    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
-    records = _records(reader, lines)
-    header = next(records, None)
-    if header is None:
-        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
-    names = [cell.strip() for cell in header]
+    if _is_binary(file):
+        yield from _of_arrow(file, name, choose, rows)
+        return
+    lines, records, names, separator = _begun(file, name, example)
     wanted = choose(names)
     positions = _positions(names, f"{name}, line {lines.number}", wanted)
     # itemgetter of one column is not a tuple
@@ -74,9 +70,9 @@ def read_cells(
         return Cells(cells if decimals is None else decimals.as_points(cells, numbers), numbers, lines.position)
 
     for record in records:
-        if len(record) != len(header):
+        if len(record) != len(names):
             raise UserError(
-                f"{name}, line {lines.number}: has {len(record)} cells, but the header names {len(header)} columns; "
+                f"{name}, line {lines.number}: has {len(record)} cells, but the header names {len(names)} columns; "
                 f"give each row a cell for each column, and quote cells that hold {SEPARATORS[separator]}"
             )
         cells.append(tuple(pick(record)))
@@ -87,7 +83,57 @@ def read_cells(
     if cells:
         yield batch()
     elif empty:
-        raise UserError(f"{name}: holds a header but no rows; give it one row for each sample")
+        raise UserError(f"{name}: {NO_ROWS}")
+
+
+def column_names(file: BinaryIO, name: str) -> list[str]:
+    """The columns of a table with a header, as ``read_cells`` finds them."""
+    return arrow_module(name).CellsOf(file, name).header if _is_binary(file) else _begun(file, name, "a,b,label")[2]
+
+
+def _begun(file: BinaryIO, name: str, example: str) -> tuple[_Lines, Iterator[list[str]], list[str], str]:
+    """A table of text up to its header: its lines, the records behind the header, the columns' names, and the separator."""
+    lines = _Lines(file, name)
+    first = next(filter(str.strip, lines), "")
+    found = SEP_LINE.fullmatch(first)
+    if found:
+        first = next(filter(str.strip, lines), "")
+    separator = found[1] if found else _separator(first)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
+    records = _records(reader, lines)
+    header = next(records, None)
+    if header is None:
+        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
+    return lines, records, [cell.strip() for cell in header], separator
+
+
+def _is_binary(file: BinaryIO) -> bool:
+    """Whether the file begins as Parquet or Arrow do.  A file that cannot be looked into is text."""
+    look = getattr(file, "peek", None)
+    try:
+        return look is not None and look(8).startswith(BINARIES)
+    except OSError:  # reading it will say why
+        return False
+
+
+def arrow_module(name: str) -> Any:
+    """What reads Parquet and Arrow.  Raises MissingExtra.  name: the file's, or words for it."""
+    try:
+        from pykernel.rows import arrow
+    except ImportError:
+        raise MissingExtra(f"{name}: reading Parquet and Arrow", "arrow") from None
+    return arrow
+
+
+def _of_arrow(file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], rows: int) -> Iterator[Cells]:
+    source, done = arrow_module(name).CellsOf(file, name), 0
+    wanted = choose(source.header)
+    _positions(source.header, name, wanted)
+    for cells, position in source.batches(wanted, rows):
+        yield Cells(cells, list(range(done + 1, done + 1 + len(cells))), position)
+        done += len(cells)
+    if not done:
+        raise UserError(f"{name}: {NO_ROWS}")
 
 
 def _separator(header: str) -> str:

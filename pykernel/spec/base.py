@@ -175,6 +175,11 @@ class Spec(Section):
             refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
         if names is not None and dim not in (None, len(names)):
             refuse("[input] dim", f"is {dim}, but columns holds {len(names)} names; leave dim out")
+        if len(self.formulas) < len(self.input.formulas or ()):
+            refuse(
+                "[input] formulas",
+                'must be one for each of some inputs, such as "NAME = 2 * pressure", with a name of columns',
+            )
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
                 "[input] horizon",
@@ -332,7 +337,11 @@ class Spec(Section):
     @property
     def inner(self) -> Spec:
         """The model inside of a signal stage: its inputs are the features."""
-        return self if self.signal is None else self.model_copy(update={"signal": None})
+        if self.signal is None:
+            return self
+        # formulas are of channels, which the inner model does not know
+        own = {"input": self.input.model_copy(update={"formulas": None})} if self.input.formulas else {}
+        return self.model_copy(update={"signal": None, **own})
 
     def model_copy(self, **how: Any) -> Self:
         copy = super().model_copy(**how)
@@ -348,6 +357,19 @@ class Spec(Section):
     def sample_columns(self) -> tuple[str, ...] | None:
         """Names of a sample's numbers, as in the header of the data; None if the spec has no names."""
         return self.input.columns if self.signal is None else self.signal.channels
+
+    @property
+    def formulas(self) -> dict[int, str]:
+        """Position in a sample -> how the firmware computes this number; of those of which it is known."""
+        found = {}
+        for line in self.input.formulas or ():
+            begins = {
+                j: f"{name} = " for j, name in enumerate(self.sample_columns or ()) if line.startswith(f"{name} = ")
+            }
+            if begins:
+                j = max(begins, key=lambda i: len(begins[i]))
+                found[j] = line.removeprefix(begins[j])
+        return found
 
     @property
     def stride(self) -> int:
@@ -599,11 +621,12 @@ class Spec(Section):
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it; a table of numbers with a line for each row."""
+    """A value as TOML has it; a table of numbers with a line for each row, formulas with a line for each."""
     if isinstance(value, (list, tuple)):
-        if value and isinstance(value[0], (list, tuple)):
+        if value and (isinstance(value[0], (list, tuple)) or " = " in str(value[0])):
             return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+        known = {key: each for key, each in value.items() if each is not None}
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in known.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -452,10 +452,14 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
     section = f"[{location[0]}] " if len(location) > 1 else ""
     key = location[1 if section else 0] if location else ""
     given = shown_value(first["input"])
+    model = section_of(kind.model_fields[location[0]]) if section else kind
+    known = list(model.model_fields if model is not None else kind.model_fields)
+    if model is not None and len(location) > 2 and (table := section_of(model.model_fields[key])) is not None:
+        if first["type"] == "extra_forbidden":
+            return f"{section}{key}: {_unknown(location[2], list(table.model_fields), [])}"
+        key = f"{key}.{location[2]}"
     match first["type"]:
         case "extra_forbidden":
-            model = section_of(kind.model_fields[location[0]]) if section else kind
-            known = list(model.model_fields if model is not None else kind.model_fields)
             return f"{section}{_unknown(key, known, keys_of(location[0]) if section else sections())}"
         case "missing":
             return f"{section}{key} is missing" if section or key == "name" else f"[{key}] is missing"
@@ -463,6 +467,8 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
             where = f"[{within}]" if within and not section else f"{section}{key}"
             return f"{where} {first['ctx']['error']}".strip()
         case "model_type":
+            if section:
+                return f"{section}{key} is {given}; it must be a table with keys of its own"
             return f"{key or 'it'} is {given}; it must be a section, [{key or 'input'}], with keys of its own"
         case "too_short":
             least = first["ctx"]["min_length"]

@@ -40,7 +40,7 @@ def spec_schema() -> Schema:
 
     The schema has names, types and ranges.  Only ``load_spec`` checks which keys fit together.
     """
-    plain = _plain(Spec.model_json_schema()["properties"])
+    plain = _plain(Spec.model_json_schema()["properties"], {})
     definitions: Schema = {}
     cases: dict[tuple[bool, str], tuple[list[str], Schema]] = {}
     every = [(False, rule, family) for rule, family in rules().items()]
@@ -139,7 +139,7 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
     assert kind is not None
     mine = {key for _, key, inner in fields_of(spec, rule) if key is not None and kind.model_fields.get(key) is inner}
     drawn = whole["$defs"][kind.__name__]
-    properties = {key: value for key, value in _plain(drawn["properties"]).items() if key in mine}
+    properties = {key: value for key, value in _plain(drawn["properties"], whole["$defs"]).items() if key in mine}
     made: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return made | ({"required": drawn["required"]} if "required" in drawn else {})
 
@@ -157,17 +157,22 @@ def _all_keys(section: str) -> Schema:
     return made
 
 
-def _plain(schema: Any) -> Any:
-    """The schema without null, which TOML does not have, and without titles that only repeat the keys."""
+def _plain(schema: Any, kinds: Schema) -> Any:
+    """The schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds: tables within a
+    section, which are put in their places.
+    """
     if isinstance(schema, list):
-        return [_plain(each) for each in schema]
+        return [_plain(each, kinds) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    if "$ref" in schema and kinds:
+        named = kinds[schema["$ref"].removeprefix("#/$defs/")]
+        return _plain(named | {key: value for key, value in schema.items() if key != "$ref"}, kinds)
     if {"type": "null"} in schema.get("anyOf", ()):
         rest = [each for each in schema["anyOf"] if each != {"type": "null"}]
         others = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
-        return _plain({**(rest[0] if len(rest) == 1 else {"anyOf": rest}), **others})
-    return {key: _plain(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+        return _plain({**(rest[0] if len(rest) == 1 else {"anyOf": rest}), **others}, kinds)
+    return {key: _plain(value, kinds) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
 
 
 def _summary(section: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
-NAME_LIMIT = 100
+NAME_LIMIT, FORMULA_LIMIT = 100, 1000
 RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """Columns that are numbered, in a spec: "x0..x63"."""
 
@@ -42,13 +42,24 @@ def visible_name(text: str) -> str:
 
     Names are printed into comments and manifests, so invisible characters and long names are refused.
     """
-    if (
-        not 1 <= len(text) <= NAME_LIMIT
-        or text != text.strip()
-        or any(unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for ch in text)
-    ):
+    if not _is_visible(text, NAME_LIMIT):
         raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
     return text
+
+
+def _is_visible(text: str, most: int) -> bool:
+    hidden = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    return (
+        1 <= len(text) <= most and text == text.strip() and not any(unicodedata.category(ch) in hidden for ch in text)
+    )
+
+
+def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Formulas, which are printed into comments, as names are."""
+    for line in lines:
+        if not _is_visible(line, FORMULA_LIMIT):
+            raise ValueError(f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters")
+    return lines
 
 
 def list_of_names(names: Any) -> Any:
@@ -267,6 +278,10 @@ class Input(Section):
         1e6,
         gt=0,
         description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow",
+    )
+    formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
+        None,
+        description="how the firmware computes inputs from what it measures, for people: `NAME = …` for each of these inputs. The generated header shows them. `plan` and `fit` write those of a table that `convert` made",
     )
 
 

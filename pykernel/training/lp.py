@@ -28,14 +28,13 @@ import numpy as np
 from scipy.optimize import linprog  # type: ignore[import-untyped]
 from scipy.sparse import csc_array  # type: ignore[import-untyped]
 
-from pykernel.bases.arguments import checked_count, checked_positive
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.rows import Rows, as_rows, each_row
-from pykernel.training.svm import ENOUGH, FIRST, Dual, checked_duals, short
+from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, short
 
 LEFT = 1e-9
 """A weight that is smaller than this part of the largest is 0."""
@@ -266,10 +265,7 @@ def train(
     UserError
         One sentence says what was wrong with an argument, or that nothing can be chosen.
     """
-    rows = as_rows(x)
-    duals = checked_duals(duals, len(rows))
-    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
-    first = min(checked_count(first, "first", 1), len(rows))
+    rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
     functions: list[_Function] = []
     rounds: list[Round] = []
     stopped, interrupted = "", False

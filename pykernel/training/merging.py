@@ -17,7 +17,7 @@ Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.
 state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: there the merged
 function is the mean of the functions.
 
-Statistics of inputs and labels are those of all samples, as far as their horizons tell, and change as those of one device.  The linear part of a model is
+Statistics of inputs and labels are those of all samples, as far as their horizons tell.  The linear part of a model is
 the mean of all.  How far the rule has been right, and its noise, are learned anew.
 """
 
@@ -415,8 +415,7 @@ def _chooses(rows: int) -> np.ndarray:
 def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory) -> None:
     """Write the statistics of all devices' inputs and labels to the memory, and the linear part.
 
-    Each device counts as many samples as it has, its horizon at most.  The merged statistics go on as quickly as those of the device that
-    has seen most: with the sum of the counts, a new place would be learned more slowly than by any device.
+    Each device counts as many samples as it has, its horizon at most.
     """
     config = spec.config
 
@@ -434,14 +433,14 @@ def pool_stages(spec: Spec, devices: Sequence[_Device], memory: Memory) -> None:
         real = spec.real.real
         floor = real(2.0**-80)
         memory.field("scale")[...] = [real(1) / np.sqrt(value + floor) for value in memory.field("variance")]
-        memory.field("observed")[0] = of("observed").max()
+        memory.field("observed")[0] = min(int(of("observed").sum()), config.input_horizon)
         if config.completes:
-            memory.field("values_seen")[...] = each.max(axis=0)
+            memory.field("values_seen")[...] = np.minimum(each.sum(axis=0), memory.field("observed")[0])
             memory.field("scale")[memory.field("values_seen") == 0] = 0
     if config.centers:
         counts = of("averaged")
         memory.field("center")[...] = (counts * of("center")).sum(axis=0) / max(counts.sum(), 1.0)
-        memory.field("averaged")[0] = counts.max()
+        memory.field("averaged")[0] = min(int(counts.sum()), config.center_horizon)
     if config.leads:
         # the mean of the devices' linear functions: beyond all vectors it goes on as they do
         slopes, scale = of("slopes"), np.ones(spec.width)

@@ -100,12 +100,38 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
 # ------------------------------------------------------------------------------------------------------------ folds
 
 
-def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
-    """The fold of each sample, (l,) from 0 to count - 1: sizes differ by one at most, also within each class.
+class GroupFolds(int):
+    """A number of folds into which samples of one group come together, such as those of one device: no sample is predicted by
+    a model that has seen its group.  groups: the group of each sample, (l,).
+    """
 
-    Deterministic for a seed.  Raises UserError unless there are from 2 to l folds.
+    groups: np.ndarray
+
+    def __new__(cls, count: int, groups: np.ndarray) -> GroupFolds:
+        made = super().__new__(cls, count)
+        made.groups = groups
+        return made
+
+    def among(self, at: np.ndarray) -> GroupFolds:
+        """The same for some of the samples."""
+        groups = self.groups[at]
+        return GroupFolds(min(self, len(np.unique(groups))), groups)
+
+
+def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
+    """The fold of each sample, (l,) from 0 to count - 1: sizes differ by one at most, also within each class.  With
+    ``GroupFolds``, the numbers of groups do instead.
+
+    Deterministic for a seed.  Raises UserError unless there are from 2 to l folds, or as many as groups.
     """
     l = len(targets.values)
+    if isinstance(count, GroupFolds):
+        there, group = np.unique(count.groups, return_inverse=True)
+        if not 2 <= count <= len(there):
+            raise UserError(f"cv is {int(count)} folds; there must be from 2 to {len(there):,}, the number of groups")
+        of_group = np.empty(len(there), np.int64)
+        of_group[np.random.default_rng(seed).permutation(len(there))] = np.arange(len(there)) % count
+        return of_group[group]
     if not 2 <= count <= l:
         raise UserError(f"cv is {count} folds; there must be from 2 to {l:,}, the number of samples")
     order = np.random.default_rng(seed).permutation(l)
@@ -452,7 +478,7 @@ def select(
 
 def folds_and_groups(targets: Targets, cv: CrossValidation, seed: int) -> tuple[np.ndarray | None, np.ndarray]:
     """The fold of each sample, None for leave-one-out, and its group for the optimism."""
-    folds = None if isinstance(cv, str) else stratified_folds(targets, int(cv), seed)
+    folds = None if isinstance(cv, str) else stratified_folds(targets, cv, seed)
     if folds is not None and int(folds.max()) < MOST_FOLDS:
         return folds, folds
     return folds, stratified_folds(targets, min(GROUPS, len(targets)), seed)

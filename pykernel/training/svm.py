@@ -37,7 +37,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
-from pykernel.rows import as_rows
+from pykernel.rows import Rows, as_rows
 from pykernel.training.low_rank import LowRankSystem
 from pykernel.training.reduced import FeatureRows, ReducedModel
 
@@ -158,15 +158,18 @@ class Dual:
         )
 
 
-def checked_duals(duals: Sequence[Dual], rows: int) -> list[Dual]:
-    """Raises UserError unless there are duals, and each is of so many rows."""
-    duals = list(duals)
+def asked(
+    x: Any, duals: Sequence[Dual], n_max: int, first: int, tolerance: float
+) -> tuple[Rows, list[Dual], int, int, float]:
+    """The arguments of ``train``, as they are used: here, and in ``lp``.  Raises UserError."""
+    rows, duals = as_rows(x), list(duals)
     if not duals:
         raise UserError("there is no dual; give one for each function")
     for dual in duals:
-        if dual.count != rows:
-            raise UserError(f"there are {rows:,} rows, but a dual of {dual.count:,}; there must be as many")
-    return duals
+        if dual.count != len(rows):
+            raise UserError(f"there are {len(rows):,} rows, but a dual of {dual.count:,}; there must be as many")
+    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
+    return rows, duals, n_max, min(checked_count(first, "first", 1), len(rows)), tolerance
 
 
 def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
@@ -460,10 +463,8 @@ def train(
     UserError
         One sentence says what was wrong with an argument, or that nothing can be chosen.
     """
-    rows = as_rows(x)
-    duals = checked_duals(duals, len(rows))
-    n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
-    n, n_max = min(checked_count(first, "first", 1), n_max, len(rows)), min(n_max, len(rows))
+    rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
+    n, n_max = min(first, n_max), min(n_max, len(rows))
     generator = np.random.default_rng(seed)
     rounds: list[Round] = []
     found: Trained | None = None

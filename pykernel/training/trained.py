@@ -16,7 +16,8 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
 MARGIN = 0.5
-"""For models of integers: the range of an input is extended on each side by this fraction of the range."""
+"""For models of integers: the range of an input is extended on each side by this fraction of the range, because the device refuses
+what is beyond.  Twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
 """Inputs without a scaler count as of one kind if no range is more than this factor larger than the median range."""
 Limits = float | Sequence[float] | None

@@ -33,7 +33,8 @@ NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": I
 NUMBERS_LABEL: Content = dict(NUMBERS["label"])
 """The stages around a rule on raw numbers."""
 MARGIN = 10.0
-"""[input] max_abs of a planned spec is so many times the largest recorded input, as a plant may run hotter than recorded."""
+"""[input] max_abs of a planned spec is so many times the largest recorded input: a plant may run hotter than recorded, and no fault of
+a plan's monitors, of 20 standard deviations at most, should be refused where it is to be an alarm (docs/decisions.md, "Tuning")."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 

@@ -36,7 +36,9 @@ HEADROOM = 0.96
 """Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
 worst case at the end finds slightly more instructions."""
 CODE = 24 * 1024
-"""Flash without constants of a model that was not measured: with an FPU, few models take more."""
+"""Flash without constants of a model that was not measured.  On a Cortex-M4F at -O2 the defaults take 17 KB at most, with constants
+(docs/data/default-cost.csv), and others less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv), but for subspaces,
+with 20 to 49 KB (subspace-device.csv)."""
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
 """The functions for which the limit of instructions holds."""

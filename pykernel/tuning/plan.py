@@ -67,7 +67,8 @@ FEW_VERIFIED = 50
 BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
 BY_MEASURING = 4
-"""How many times as long as measuring a model it takes to verify it: twice built, and five times as many tries in the search."""
+"""How many times as long as measuring a model it takes to verify it, without the rows: twice built, and five times as many tries in the
+search.  Of four models 2.4 times the CPU seconds at most; a PC that became busy meanwhile takes longer."""
 EMULATED_A_SECOND = 30e6
 """About so many instructions are emulated in a second; slower PCs end later than ``time``."""
 EMULATED = 600_000_000

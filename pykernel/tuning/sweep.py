@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -58,9 +58,31 @@ MEASURES: tuple[Score, ...] = get_args(Score)
 # ---------------------------------------------------------------------------------------------------------- the data
 
 
+class Rows(NamedTuple):
+    """Rows of many devices, one device after the other, and what they are for.
+
+    teach: vectors and scales are chosen from these rows.  choose: their errors choose the models.  judge: their errors are those of
+    what is chosen.  Each: the number of rows of each device.
+    """
+
+    teach: tuple[int, ...]
+    choose: tuple[int, ...]
+    judge: tuple[int, ...]
+
+    def slices(self, judges: bool) -> list[slice]:
+        """The rows of each device that chooses, or that judges."""
+        before = sum(self.teach) + (sum(self.choose) if judges else 0)
+        ends = np.cumsum([before, *(self.judge if judges else self.choose)]).tolist()
+        return list(map(slice, ends[:-1], ends[1:]))
+
+
 @dataclass(frozen=True)
 class Data(Table):
-    """A recorded stream, as of Table; its second half is judged."""
+    """A recorded stream, as of Table; its second half is judged.  devices: of many devices, what their rows are for; then the second
+    half of each device is judged, which begins anew.
+    """
+
+    devices: Rows | None = None
 
     def __post_init__(self) -> None:
         refuse(
@@ -81,10 +103,14 @@ class Data(Table):
 
     @property
     def split(self) -> int:
-        return len(self.x) // 2
+        return len(self.x) // 2 if self.devices is None else sum(self.devices.teach)
+
+    @property
+    def digest(self) -> str:
+        return super().digest + ("" if self.devices is None else repr(tuple(self.devices)))
 
 
-def prequential(spec: Spec, data: Table) -> dict[str, Any]:
+def prequential(spec: Spec, data: Table, judges: bool = False) -> dict[str, Any]:
     """Errors of a model over the data's second half, each row predicted before its label is known: as of Simulation.
 
     mae and rmse, in the label's unit (for several labels, their means), or error_rate for classes; None if no row could
@@ -92,35 +118,69 @@ def prequential(spec: Spec, data: Table) -> dict[str, Any]:
     range.
     inputs_refused, labels_refused: rows beyond the spec's limits; rows with a missing input are not counted.
     train_every: number of labels between two trainings, for a model that the device trains.
+    judges: of many devices, those that judge in place of those that choose.
     """
-    simulation = _simulated(spec, data)
+    found = [_found(spec, x, simulation) for x, simulation in _simulated(spec, data, judges)]
+    first, counts = found[0], ("scored", "diverged", "inputs_refused", "labels_refused")
+    return (
+        first
+        if len(found) == 1
+        else first | _together(found) | {key: sum(each[key] for each in found) for key in counts}
+    )
+
+
+def _found(spec: Spec, x: np.ndarray, simulation: Simulation) -> dict[str, Any]:
+    """The result of one run.  x: its rows."""
     found = simulation.summary(simulation.errors, simulation.rows // 2)
     refused = {status.name: count for status, count in simulation.statuses.items() if status < 0}
     return {
         **{key: found[key]["model"] for key in MEASURES if key in found},
         "scored": found["scored"],
         "diverged": sum(count for name, count in refused.items() if name not in ("REFUSED_INPUT", "REFUSED_LABEL")),
-        "inputs_refused": simulation.inputs_refused
-        - (0 if spec.completes else int(np.isnan(data.x).any(axis=1).sum())),
+        "inputs_refused": simulation.inputs_refused - (0 if spec.completes else int(np.isnan(x).any(axis=1).sum())),
         "labels_refused": refused.get("REFUSED_LABEL", 0),
         **({"train_every": simulation.train_every} if simulation.train_every else {}),
     }
 
 
-def trivial(spec: Spec, data: Table) -> dict[str, dict[str, float | None]]:
-    """Errors of the simple predictors, which every model should beat, by the same measures."""
-    simulation = _simulated(spec, data)
-    found = simulation.summary(simulation.errors, simulation.rows // 2)
-    measures = [key for key in MEASURES if key in found]
-    return {name: {key: found[key][name] for key in measures} for name in found[measures[0]] if name != "model"}
+def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The errors of all devices' scored rows."""
+    rows = [each["scored"] for each in found]
+    told: dict[str, float | None] = {}
+    for key in MEASURES:
+        if key in found[0]:
+            power = 2 if key == "rmse" else 1
+            sums = [
+                each[key] ** power * count for each, count in zip(found, rows, strict=True) if each[key] is not None
+            ]
+            told[key] = (math.fsum(sums) / sum(rows)) ** (1 / power) if sum(rows) else None
+    return told
 
 
-def _simulated(spec: Spec, data: Table) -> Simulation:
-    every = max(1, int(data.labelled.sum()) // TRAININGS) if trained_at_once(spec) else 0
-    simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
-    for _ in simulation.run(data.x, data.labels):
-        pass
-    return simulation
+def trivial(spec: Spec, data: Table, judges: bool = False) -> dict[str, dict[str, float | None]]:
+    """Errors of the simple predictors, which every model should beat, by the same measures.  judges: see ``prequential``."""
+    found = [run.summary(run.errors, run.rows // 2) for _, run in _simulated(spec, data, judges)]
+    measures = [key for key in MEASURES if key in found[0]]
+    every = {
+        name: [{key: each[key][name] for key in measures} | {"scored": each["scored"]} for each in found]
+        for name in found[0][measures[0]]
+        if name != "model"
+    }
+    return {
+        name: {key: each[0][key] for key in measures} if len(each) == 1 else _together(each)
+        for name, each in every.items()
+    }
+
+
+def _simulated(spec: Spec, data: Table, judges: bool) -> Iterator[tuple[np.ndarray, Simulation]]:
+    """The rows of each run, and the run: one, or of many devices one for each."""
+    devices = getattr(data, "devices", None)
+    for rows in [slice(None)] if devices is None else devices.slices(judges):
+        every = max(1, int(data.labelled[rows].sum()) // TRAININGS) if trained_at_once(spec) else 0
+        simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
+        for _ in simulation.run(data.x[rows], data.labels[rows]):
+            pass
+        yield data.x[rows], simulation
 
 
 def typical_distance(spec: Spec | None, x: np.ndarray) -> float:
@@ -310,7 +370,7 @@ def known_wholes(
 def scored(task: Mapping[str, Any], data: Table) -> dict[str, Any]:
     """The result of a trial: as of ``prequential``; for vectors that come from the data, also the spec."""
     content = content_of(task, data)
-    found = prequential(data.whole(content).inner, data)
+    found = prequential(data.whole(content).inner, data, task.get("judges", False))
     return found | ({} if "spec" in task else {"spec": content})
 
 
@@ -398,7 +458,15 @@ def results(
     groups: Sequence[Group], workers: Workers, by: Score, data: Data
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The best result of each group, the best first; and the groups without a successful run."""
-    rows = [_row(group, best, whole) for group, best, whole in known_wholes(groups, workers, by, data)]
+    wholes = known_wholes(groups, workers, by, data)
+    rows = [_row(group, best, whole) for group, best, whole in wholes]
+    if data.devices is not None:
+        again = [
+            _score_task(group, dict(zip(group.own, best, strict=True)), data.delay) | {"judges": True}
+            for group, best, _ in wholes
+        ]
+        for row, judged in zip(rows, workers.run(again), strict=True):
+            row["left_out"] = {key: judged[key] for key in MEASURES if key in judged}
     hopeless = [_hopeless(group) for group in groups if group.best(by) is None]
     rows.sort(key=lambda row: (row[by], row["ram_bytes"], row["rule"], row["technique"] or "", row["size"] or 0))
     for i in front([(row[by], row["ram_bytes"]) for row in rows]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns
+from pykernel.rows.recordings import Recordings, each_cells
 from pykernel.rows.text import read_cells
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
@@ -47,6 +49,8 @@ class LabelledTable:
     stage: Stage | None = None
     warnings: list[str] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
+    device: np.ndarray | None = None
+    """Of many devices, the number of each row's, (l,)."""
 
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
@@ -60,7 +64,7 @@ class LabelledTable:
 
 
 def read_table(
-    file: BinaryIO,
+    file: BinaryIO | Recordings,
     name: str,
     inputs: Sequence[str],
     label: str | None,
@@ -69,7 +73,7 @@ def read_table(
     show: Show | None = None,
     signal: Mapping[str, Any] | None = None,
 ) -> LabelledTable:
-    """A table of text with a header line, as the samples of a model.
+    """A table of text with a header line, or those of many devices one after the other, as the samples of a model.
 
     inputs: columns; if empty, all other columns of numbers, except constant columns and times.
     label: a column; None: the last one.
@@ -93,7 +97,7 @@ def read_table(
     taken = model or ("ls-svm" if found is None else "kfd")
     x = np.column_stack([read.numeric[each] for each in chosen])
     y = read.numeric[column] if found is None else positions_of(cells, found)
-    table = LabelledTable(name, chosen, column, found, taken, x, y, assumed)
+    table = LabelledTable(name, chosen, column, found, taken, x, y, assumed, device=read.device)
     if signal is not None:
         _make_steps(table, signal, found or classes, forecasts)
     table.data = read.report(chosen, column, not inputs) | _leave_out_gaps(table)
@@ -144,6 +148,7 @@ def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
     rows = there & np.isfinite(table.x).all(axis=1)
     unlabelled, missing = int((~there).sum()), int((there & ~rows).sum())
     table.x, table.y = table.x[rows], table.y[rows]
+    table.device = None if table.device is None else table.device[rows]
     _need_rows(table)
     if table.stage is None:
         return {"missing": {"rows": missing, "then": "left out"} if missing else None, "unlabelled": unlabelled}
@@ -288,7 +293,7 @@ TIMES = re.compile(r"t|.*(time|date|epoch|zeit|datum).*|ts|index|idx|row|nr|no|i
 
 
 def read_columns(
-    file: BinaryIO,
+    file: BinaryIO | Recordings,
     name: str,
     show: Show | None = None,
     inputs: Sequence[str] = (),
@@ -303,6 +308,8 @@ def read_columns(
     chosen: list[str] = []
 
     def choose(names: list[str]) -> list[str]:
+        if header:  # a further device
+            return chosen
         header.extend(filter(None, names))
         refuse(
             (
@@ -320,13 +327,21 @@ def read_columns(
 
     rows: list[tuple[str, ...]] = []
     lines: list[int] = []
-    for cells in read_cells(file, name, choose, "a,b,label"):
+    ends: list[int] = []
+    if isinstance(file, Recordings):
+        numbered, tables = each_cells(file, choose), [device.path for device in file.devices]
+    else:
+        numbered, tables = zip(itertools.repeat(0), read_cells(file, name, choose, "a,b,label")), [name]
+    for number, cells in numbered:
+        ends += [len(rows)] * (number - len(ends))
         rows += cells.rows
         lines += cells.lines
         if show is not None:
             show(cells.position, f"reading {name}")
     columns = dict(zip(chosen, map(list, zip(*rows, strict=True)), strict=True))
-    return TextTable(name, header, columns, lines, inputs, header[-1] if labelled and label is None else label)
+    parts = dict(zip(tables, itertools.pairwise([0, *ends, len(rows)]), strict=True))
+    label = header[-1] if labelled and label is None else label
+    return TextTable(name, header, columns, lines, parts, inputs, label)
 
 
 class TextTable:
@@ -342,21 +357,39 @@ class TextTable:
         header: list[str],
         cells: dict[str, list[str]],
         lines: list[int],
+        parts: Mapping[str, tuple[int, int]] | None = None,
         inputs: Sequence[str] = (),
         label: str | None = None,
     ) -> None:
+        """parts: the file of each device, and its first row and that behind its last."""
         self.name, self.header, self.cells, self.lines = name, header, cells, lines
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in cells}
         self.numeric: dict[str, np.ndarray] = {}
         """Numbers of a column, NaN where they are missing."""
         self._classes: Column | None = None
+        self.parts = {name: (0, len(lines))} if parts is None else parts
         for each, column in self.columns.items():
-            values = column.read(cells[each], lines)
+            pieces = []
+            for table, (start, end) in self.parts.items():
+                column.table = table
+                pieces.append(column.read(cells[each][start:end], lines[start:end]))
+            values = np.concatenate(pieces)
             if column.holds_numbers:
                 column.refuse_notation()
                 self.numeric[each] = values if each == label and few_values(values) else column.emptied(values)
             elif each in inputs and each != label:
                 column.need_numbers()
+
+    @property
+    def starts(self) -> list[int]:
+        """The first rows of all devices but the first."""
+        return [start for start, _ in self.parts.values()][1:]
+
+    @property
+    def device(self) -> np.ndarray | None:
+        """The number of each row's device, (rows,); None of one table."""
+        counts = [end - start for start, end in self.parts.values()]
+        return np.repeat(np.arange(len(counts)), counts) if list(self.parts) != [self.name] else None
 
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
@@ -408,7 +441,7 @@ class TextTable:
         elif np.ptp(finite_values(values)) == 0:
             why = "constant"
         else:
-            why = "counts" if _counts_time(name, values) else "unused"
+            why = "counts" if _counts_time(name, values, self.starts) else "unused"
         return {"column": name, "why": why, "such_as": such_as[:40], "words": [word[:40] for word in words]}
 
 
@@ -428,20 +461,27 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
     return sorted(words) if 2 * len(words) <= sum(map(is_word, cells)) else None
 
 
-def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None) -> list[str]:
-    """Columns that are likely inputs: columns of different numbers, except the label and times."""
+def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None, starts: Sequence[int] = ()) -> list[str]:
+    """Columns that are likely inputs: columns of different numbers, except the label and times.
+
+    starts: the first rows of further devices, where times may begin anew.
+    """
     different = [name for name, values in numeric.items() if name != label and np.ptp(finite_values(values)) > 0]
-    return without_times(numeric, different)
+    return without_times(numeric, different, starts)
 
 
-def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str]) -> list[str]:
+def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str], starts: Sequence[int] = ()) -> list[str]:
     """The columns that do not count time or rows; all columns, if each of them does."""
-    return [name for name in names if not _counts_time(name, numeric[name])] or list(names)
+    return [name for name in names if not _counts_time(name, numeric[name], starts)] or list(names)
 
 
-def _counts_time(name: str, values: np.ndarray) -> bool:
-    finite = finite_values(values)
-    return TIMES.fullmatch(name) is not None and bool((np.diff(finite) >= 0).all()) and np.ptp(finite) > 0
+def _counts_time(name: str, values: np.ndarray, starts: Sequence[int] = ()) -> bool:
+    parts = [finite_values(part) for part in np.split(values, list(starts))]
+    return (
+        TIMES.fullmatch(name) is not None
+        and all(bool((np.diff(part) >= 0).all()) for part in parts)
+        and np.ptp(np.concatenate(parts)) > 0
+    )
 
 
 def chosen_inputs(read: TextTable, inputs: Sequence[str], label: str | None) -> list[str]:
@@ -451,7 +491,7 @@ def chosen_inputs(read: TextTable, inputs: Sequence[str], label: str | None) -> 
     for each in inputs:
         if each not in read.numeric:
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
-    chosen = list(inputs) or likely_inputs(read.numeric, label)
+    chosen = list(inputs) or likely_inputs(read.numeric, label, read.starts)
     if not chosen:
         for column in read.columns.values():
             column.refuse_notation()

@@ -16,7 +16,7 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simple import Distances, LastAndMajority, LastAndMean, Simple, linear_specs, simple_bytes
+from pykernel.host.simple import Distances, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
@@ -236,36 +236,22 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
     """
     if table.y is None:
         return {}
-    learning, frozen, sizes = _simple_learning(spec, table), _simple_frozen(spec, table), simple_bytes(spec)
+    late, y, sizes = table.delay, table.labels, simple_bytes(spec)
+    frozen = _simple_errors(Simple(spec, 0, table.split - late), y, spec, table)
     if labels == "never":
         numbers = {name: spec.outputs * (1 if name not in linear_specs(spec) else spec.dim + 1) for name in frozen}
         return {name: told | {"frozen": told, "bytes": 4 * numbers[name]} for name, told in frozen.items()}
+    released = np.roll(y, late, axis=0)
+    released[:late] = -1 if spec.label.classes else np.nan
+    learning = _simple_errors(Simple(spec, late), released, spec, table)
     return {name: told | {"frozen": frozen.get(name), "bytes": sizes.get(name, 0)} for name, told in learning.items()}
 
 
-def _simple_learning(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    late, y = table.delay, table.labels
-    released = np.roll(y, late, axis=0).reshape(len(y), -1)
-    released[:late] = -1 if spec.label.classes else np.nan
-    known = released if spec.label.classes else released.astype(np.float64)
-    predictors = Simple(spec, late)
-    answers = predictors.step(table.x, y, 0, known)[table.split :]
+def _simple_errors(predictors: Simple, released: np.ndarray, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
+    known = released.reshape(len(released), -1)
+    known = known if spec.label.classes else known.astype(np.float64)
+    answers = predictors.step(table.x, table.labels, 0, known)[table.split :]
     found = {name: _error(np.nan_to_num(answers[:, i]), table, spec) for i, name in enumerate(predictors.names)}
-    return {name: told for name, told in found.items() if told is not None}
-
-
-def _simple_frozen(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """The mean or the most frequent class of the first rows, and linear models that learned these."""
-    split, first, classes = table.split, table.split - table.delay, spec.label.classes
-    y = table.labels[:first][table.labelled[:first]]
-    always = np.bincount(y, minlength=len(classes)).argmax() if classes else y.astype(np.float64).mean(axis=0)
-    name = (LastAndMajority if classes else LastAndMean).names[1]
-    answers = {name: np.broadcast_to(always, table.labels[split:].shape)}
-    for name, linear in linear_specs(spec).items():
-        model = HostModel(linear)
-        model.update(table.x[:first], table.labels[:first])
-        answers[name] = np.nan_to_num(model.ask("classify" if classes else "predict", table.x[split:])[0])
-    found = {name: _error(each, table, spec) for name, each in answers.items()}
     return {name: told for name, told in found.items() if told is not None}
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pykernel.errors import UserError, option
 from pykernel.telling import QUIET, Watch
 from pykernel.workflows.given import Numbers, need_known
+
+if TYPE_CHECKING:
+    from pykernel.rows.recordings import Recordings
 
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with
@@ -98,6 +101,7 @@ class FitAsked(Asked):
 
     UNNAMED = "model"
 
+    many: Recordings | None = None
     signal: Any = None  # a Spec, or the path of one
     coding: str | None = None
     n_max: int | None = None

@@ -116,7 +116,7 @@ class Asked:
     memory: Memory | None = None
     samples: int | None = None
     seed: int = 0
-    data: str | Path | None = None
+    data: str | Path | Sequence[str | Path] | None = None
     stream: tuple[np.ndarray, np.ndarray] | None = None
     target: Sequence[str] | None = None
     toolchain: str | None = None
@@ -145,7 +145,7 @@ def check(
     memory: Memory | None = None,
     samples: int | None = None,
     seed: int = 0,
-    data: str | Path | None = None,
+    data: str | Path | Sequence[str | Path] | None = None,
     stream: tuple[np.ndarray, np.ndarray] | None = None,
     target: str | Sequence[str] | None = None,
     toolchain: str | None = None,
@@ -174,8 +174,8 @@ def check(
         Length of the random stream: 12,000, on targets and boards 1,000.
     seed : int
         Of the random stream.
-    data : path, optional
-        A CSV file whose rows are learned in place of random ones.
+    data : path, or list of paths, optional
+        A table whose rows are learned in place of random ones; a folder, a glob or several: many devices, each of which begins anew.
     stream : (inputs, labels), optional
         Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels).
     target : str or list of str, optional
@@ -216,7 +216,7 @@ def check(
     spec, learned = spec_and_memory(model)
     page = None if plot is None else Path(plot)
     need_picture(page, png=False)
-    if page is not None and data is not None:
+    if page is not None and isinstance(data, str | Path):
         need_not_data(page, str(data))
     asked = Asked(
         memory=learned if memory is None else memory,
@@ -308,7 +308,7 @@ def _need_possible(asked: Asked) -> None:
         (asked.board and asked.target, f"{board} and {target} are two checks; give one of them"),
         (asked.log and not asked.board, f"{option('log')} {asked.log} is for boards; add {board} …"),
     )
-    if asked.log and asked.data:
+    if asked.log and isinstance(asked.data, str | Path):
         need_not_data(Path(asked.log), str(asked.data))
     refuse(
         (
@@ -376,16 +376,37 @@ def check_own_target(spec: Spec, asked: Asked, watch: Watch = QUIET) -> list[dic
     return run(spec, there, watch).rows
 
 
+def _recorded(
+    spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
+) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
+    """The rows of a recording; or those of many devices, one device after the other, and how many each has."""
+    import numpy as np
+
+    from pykernel.host.samples import read_rows
+    from pykernel.rows.columns import Columns
+    from pykernel.rows.recordings import need_none, recordings_of
+
+    many, seen = recordings_of(data), Columns()
+    if many is None:
+        stream = read_rows(spec, str(data), seen)
+        watch.data(seen.report())
+        return stream, []
+    need_none(log=log)
+    with watch.progress() as show:
+        parts = list[tuple[Any, Any]]()
+        for device in many.devices:
+            show(len(parts) / len(many), f"reading {device.path}")
+            parts.append(read_rows(spec, device.path))
+    x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
+    watch.tell(f"devices  {len(many):,}, {len(x):,} rows in all; each begins anew")
+    return (x, y), [(device.name, len(rows)) for device, (rows, _) in zip(many.devices, parts, strict=True)]
+
+
 def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
     """The comparison, with this machine's compilers, on targets or on a board."""
-    stream = asked.stream
+    stream, devices = asked.stream, list[tuple[str, int]]()
     if asked.data:
-        from pykernel.host.samples import read_rows
-        from pykernel.rows.columns import Columns
-
-        seen = Columns()
-        stream = read_rows(spec, str(asked.data), seen)
-        watch.data(seen.report())
+        stream, devices = _recorded(spec, asked.data, asked.log, watch)
     with watch.progress() as show, contextlib.ExitStack() as stack:
         if asked.board:
             from pykernel.targets.check import check_board
@@ -394,7 +415,7 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
             if asked.log:
                 log = io.TextIOWrapper(stack.enter_context(whole_file(asked.log)), "utf-8", write_through=True)
             report = check_board(
-                spec, asked.board, asked.memory, asked.count, asked.seed, stream, asked.baud, log, show
+                spec, asked.board, asked.memory, asked.count, asked.seed, stream, asked.baud, log, show, devices
             )
             if log:
                 log.detach()
@@ -406,11 +427,12 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
                 *(spec, asked.target, asked.memory, asked.count, asked.seed, asked.toolchain, asked.emulator, stream),
                 level=asked.level,
                 progress=show,
+                devices=devices,
             )
         from pykernel.gen.check import check as check_here
 
         how = {"progress": show} | dict(asked.how)
         if watch.bars:
             how["tell"] = watch.tell
-        how |= {"samples": asked.count, "seed": asked.seed, "stream": stream}
+        how |= {"samples": asked.count, "seed": asked.seed, "stream": stream, "devices": devices}
         return check_here(spec, memory=asked.memory, **how)

@@ -28,6 +28,7 @@ from pykernel.training.closed_form import Targets, error_rate, press, problem
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.selection import (
     Function,
+    GroupFolds,
     default_ridges,
     default_widths,
     stratified_folds,
@@ -292,7 +293,9 @@ class ChosenJob(Job):
         some = np.unique(np.linspace(0, rows - 1, max(MEASURED_ROWS, 2 * (vectors or 0))).astype(np.int64))
         x, targets, times = self.x[some], self._targets(some), rows / len(some)
         kernel, model, ridge = _mercer(machine, width), self.table.model, ridges[-1]
-        folds = None if isinstance(machine.cv, str) else stratified_folds(targets, min(machine.cv, len(some)))
+        cv = machine.cv
+        count = cv.among(some) if isinstance(cv, GroupFolds) else cv if isinstance(cv, str) else min(cv, len(some))
+        folds = None if isinstance(count, str) else stratified_folds(targets, count)
         solved: Any
         with one_thread, contextlib.suppress(UserError):  # an error is reported later, by the actual work
             start = time.process_time()  # of this thread alone: other programs do not count
@@ -395,7 +398,7 @@ class ChosenJob(Job):
         basis = None if machine.reduced_ is None else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "by": found.by if found is not None else None,
-            "cv": found.cv if found is not None else "deleted",
+            "cv": found.cv if found is not None else machine.cv if isinstance(machine.cv, GroupFolds) else "deleted",
             "best": best,
             "taken": taken,
             "reason": None if found is None else found.reason,

@@ -15,13 +15,14 @@ from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
 from pykernel.report import sections
 from pykernel.report.page import Report, Section
+from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import QUIET, Watch, counted, made_told, number, rate
+from pykernel.telling import QUIET, Watch, counted, number, rate, refuse
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.simulate import with_training
+from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection
@@ -67,7 +68,7 @@ class FittedTable:
 
 
 def fit(
-    data: str | Path,
+    data: str | Path | Sequence[str | Path],
     *,
     output: str | Path | None = None,
     label: str | None = None,
@@ -105,8 +106,9 @@ def fit(
 
     Parameters
     ----------
-    data : path
-        A CSV file.
+    data : path, or list of paths
+        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.  Errors are then those on devices
+        that are left out.
     output : path, optional
         The spec's file; without it nothing is written.
     label : str, optional
@@ -149,6 +151,8 @@ def fit(
     UserError
         One sentence says what is wrong with the data or an argument.  No file is written then.
     """
+    if (many := recordings_of(data)) is not None:
+        data = many.source
     given, arguments = asked(FitAsked, locals()), stated(locals(), fit)
     _need_possible(given)
     table = _read(given)
@@ -170,7 +174,7 @@ def fit(
         found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
-    found = replace(found, spec=with_training(found.spec, given.data))
+    found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"]))
     return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
 
 
@@ -199,12 +203,18 @@ def _read(given: FitAsked) -> LabelledTable:
     if given.signal is not None:
         names, label, known, signal = _of_signal(given)
         classes = classes or known
-    with opened(given.data, given.watch) as (source, file, show):
-        table = read_table(file, source, names, label, classes, given.model, show, signal)
-    noted(table.data, given.data)
+    if given.many is not None:
+        refuse((signal is not None, f"{option('signal')} makes steps of one recording's rows; give one file"))
+        with given.watch.progress(given.many.size) as show:
+            table = read_table(given.many, given.data, names, label, classes, given.model, show)
+        table.assumed.append(f"{len(given.many):,} devices: those that judge are left out whole")
+    else:
+        with opened(given.data, given.watch) as (source, file, show):
+            table = read_table(file, source, names, label, classes, given.model, show, signal)
+        noted(table.data, given.data)
     if table.stage is not None:
         return table
-    make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, source)
+    make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, table.name)
     return table
 
 
@@ -246,7 +256,7 @@ def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str,
     page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
-            write_file(given.output, made_told(found.report["data"]) + found.spec.to_toml())
+            write_file(given.output, found.spec.to_toml())
         if is_report(given.plot):
             page.write(given.plot)  # type: ignore[arg-type]
         elif given.plot and found.selection is not None:

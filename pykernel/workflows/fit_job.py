@@ -20,12 +20,15 @@ from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root
-from pykernel.training.selection import Selection
+from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, Machine, content
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.costs import parse_amount
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
+
+DEVICE_FOLDS = 10
+"""Of many devices, folds in which they are left out, if nobody says how many."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,26 @@ class Job:
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
         """How errors are estimated: what one of the words stands for, or a number of folds.  what: begins the remedy."""
         text = str(self.options.cv)
+        number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
+        if self.table.device is not None:
+            devices = self.table.device[self.train]
+            there = len(np.unique(devices))
+            refuse(
+                (there < 2, f"{self.table.name}: has one device to train on, and none to judge; give more recordings"),
+                (
+                    number is None and text != "deleted",
+                    f"{option('cv')} is {text}, but whole devices are left out; give a number of folds, or leave it out",
+                ),
+                (
+                    number is not None and number > there,
+                    f"{option('cv')} is {text}; there are {there} devices to leave out, one or more in a fold",
+                ),
+            )
+            return GroupFolds(number or min(DEVICE_FOLDS, there), devices)
         if text in words:
             return words[text]
-        if text.isascii() and text.isdigit() and int(text) >= 2:
-            return int(text)
+        if number is not None:
+            return number
         raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds from 2")
 
     # ---- how many vectors
@@ -206,6 +225,7 @@ class Job:
             "rows": len(self.train),
             **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
             "held_out_rows": len(self.test),
+            **({} if table.device is None else {"devices": len(np.unique(table.device))}),
             "inputs": table.inputs,
             "label": table.column,
             "classes": table.classes,
@@ -249,13 +269,17 @@ class Job:
 
 
 def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training rows, and of the rows that are held out: a random fraction ``part``, of each class."""
+    """Positions of the training rows, and of the rows that are held out: a random fraction ``part``, of each class; of many
+    devices that fraction of the devices.
+    """
     hold_out = option("hold_out")
     refuse(
         (not 0 <= part < 1, f"{hold_out} is {part:g}; it must be from 0 to below 1, such as 0.3"),
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
     )
+    if table.device is not None:
+        return _held_out_devices(table.device, part, seed)
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
@@ -266,6 +290,18 @@ def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, 
         (part and not test.any(), f"{hold_out} {part:g} of {len(labels):,} rows is none; give a larger part"),
         ((~test).sum() < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
     )
+    return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same with a random part of the devices: all rows of a device are on one side."""
+    order = np.random.default_rng(seed).permutation(np.unique(device))
+    count = round(part * len(order))
+    refuse(
+        (part and not count, f"{option('hold_out')} {part:g} of {len(order):,} devices is none; give a larger part"),
+        (count == len(order), f"{option('hold_out')} {part:g} leaves no device to train on; give a smaller part"),
+    )
+    test = np.isin(device, order[:count])
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import need_not_data
+from pykernel.files import need_not_data, open_data
 from pykernel.host.samples import missing_rows, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
 from pykernel.rows.columns import Columns
+from pykernel.rows.recordings import recordings_of
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.target import find_target
@@ -24,6 +25,7 @@ from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import Stage, dump
+from pykernel.tuning.sweep import Data, Rows
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
@@ -41,7 +43,7 @@ class Asked:
 
     def __init__(
         self,
-        data: str | Path,
+        data: str | Path | Sequence[str | Path],
         delay: int,
         jobs: int | str | None,
         results: str | Path | None,
@@ -50,13 +52,17 @@ class Asked:
         plot: str | Path | None = None,
         stated: Mapping[str, Any] | None = None,
     ) -> None:
-        self.data, self.delay, self.jobs, self.output, self.watch = str(data), delay, jobs, Path(output), watch
+        self.many = recordings_of(data)
+        self.data = str(data) if self.many is None else self.many.source
+        self.delay, self.jobs, self.output, self.watch = delay, jobs, Path(output), watch
         self.results = self.output / "results.jsonl" if results is None else Path(results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
         """[input] max_abs, where it comes from the data."""
         self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
+        if self.many is not None:
+            self.stated["data"] = self.data
         need_picture(self.plot)
         need_not_data(self.plot, self.data)
 
@@ -167,16 +173,20 @@ def recent(
     return table
 
 
+def need_no_code(spec: Spec) -> None:
+    if spec.custom is not None:
+        raise UserError(
+            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+        )
+
+
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
     """Samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is
     one.
 
     Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
     """
-    if spec.custom is not None:
-        raise UserError(
-            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
-        )
+    need_no_code(spec)
     watch = options.watch
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
     batches, seen = [], Columns()
@@ -187,9 +197,7 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
             show(batch.position, f"reading {name}")
     x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
     if raw is None:
-        for values, names in ((x, spec.sample_columns or ()), (y.reshape(len(y), -1), spec.label_columns)):
-            for j, name in enumerate(names if values.dtype.kind == "f" else ()):
-                values[:, j] = seen.columns[name].emptied(values[:, j])
+        _empty_sentinels(spec, x, y, seen)
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
     noted(options.read, options.data)
     if raw is None:
@@ -207,6 +215,52 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
         watch.warn(warning)
     watch.tell(f"signal   {raw.rows:,} raw rows are {len(x):,} steps of {spec.dim} features")
     return x, y, delay, stage
+
+
+FEWEST_DEVICES = 3
+"""One that teaches, one that chooses, one that judges."""
+
+
+def recorded_devices(spec: Spec, options: Asked) -> Data:
+    """The rows of many devices, a third of which, drawn once for all, teaches, chooses and judges.  Raises UserError."""
+    many, watch, seen = options.many, options.watch, Columns()
+    assert many is not None
+    need_no_code(spec)
+    refuse(
+        (spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"),
+        (
+            len(many) < FEWEST_DEVICES,
+            f"{many.source}: has {len(many)} device{'s' * (len(many) > 1)}; {FEWEST_DEVICES} or more are needed, so that some choose and "
+            "others judge",
+        ),
+    )
+    parts = []
+    with watch.progress(many.size) as show:
+        done = 0.0
+        for device in many.devices:
+            with contextlib.ExitStack() as stack:
+                name, file, size = open_data(device.path, stack)
+                batches = list(samples_of(spec, file, name, seen=seen))
+            parts.append([np.concatenate(each) for each in zip(*((b.x, b.y) for b in batches), strict=True)])
+            show(done := done + (size or 0), f"reading {name}")
+    order, third = np.random.default_rng(0).permutation(len(many)).tolist(), len(many) // 3
+    x, y = (np.concatenate([parts[i][k] for i in order]) for k in (0, 1))
+    _empty_sentinels(spec, x, y, seen)
+    options.read = seen.report(file=many.source, missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
+    watch.data(options.read)
+    rows = [len(parts[i][0]) for i in order]
+    devices = Rows(*map(tuple, (rows[:third], rows[third:-third], rows[-third:])))
+    told = (
+        f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
+    )
+    watch.tell(f"devices  {len(many):,}: {told}")
+    return Data(x, y, options.delay, devices=devices)
+
+
+def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) -> None:
+    for values, names in ((x, spec.sample_columns or ()), (y.reshape(len(y), -1), spec.label_columns)):
+        for j, name in enumerate(names if values.dtype.kind == "f" else ()):
+            values[:, j] = seen.columns[name].emptied(values[:, j])
 
 
 @contextlib.contextmanager

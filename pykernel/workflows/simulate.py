@@ -6,14 +6,14 @@ import contextlib
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option, visible
 from pykernel.files import all_or_none, bytes_of, need_different, need_not_data, open_data, whole_file
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
@@ -34,10 +34,14 @@ from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.progress import Show
 from pykernel.rows.columns import Columns
+from pykernel.rows.recordings import Recordings, need_none, recordings_of
 from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Watch
+from pykernel.spec.sections import FORMULA_LIMIT
+from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse
+from pykernel.workflows import devices
+from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from pykernel.report.page import Report
 
     Recording = str | Path | tuple[ArrayLike, ArrayLike | None]
+    Data = Recording | Sequence[str | Path]
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +116,7 @@ class Simulated:
 
 def simulate(
     model: Spec | Fitted,
-    data: Recording,
+    data: Data,
     *,
     delay: int = 0,
     refresh_every: int = 0,
@@ -120,19 +125,23 @@ def simulate(
     plot: str | Path | None = None,
     save: str | Path | None = None,
     start: Recording | None = None,
+    jobs: int | str | None = None,
+    results: str | Path | None = None,
     watch: Watch = QUIET,
-) -> Simulated:
+) -> Simulated | SimulatedDevices:
     """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
 
-    Row t is predicted, then row t - delay is learned.  Cost: a prediction and an update for each row, in constant memory.
+    Row t is predicted, then row t - delay is learned.  Cost: a prediction and an update for each row, in constant memory.  Of many
+    devices each begins anew.
 
     Parameters
     ----------
     model : Spec or fitted estimator
         Learning starts anew.
-    data : path, or (x, y)
-        A CSV file with the columns that the spec names, or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN where there is no
-        label; of classes their positions, or their names in the spec; None for a model without labels.
+    data : path, (x, y), or list of paths
+        A table (CSV, Parquet, Arrow) with the columns that the spec names, or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN
+        where there is no label; of classes their positions, or their names in the spec; None for a model without labels.  A folder,
+        a glob, or several paths: many devices, one in each file.
     delay : int
         Labels arrive so many rows late (with [signal], steps).
     refresh_every, train_every : int
@@ -140,10 +149,15 @@ def simulate(
     output, plot : path, optional
         A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
     save : path, optional
-        A file for the state after the last row, as the device saves it: for ``generate``, or for the device.
+        A file for the state after the last row, as the device saves it: for ``generate``, or for the device.  Of many devices a
+        folder, with a file for each.
     start : path, or (x, y), optional
         As for ``generate``: a saved state, or a recording that is learned before the first row.  The simple predictors begin anew, and
         there is no advice.
+    jobs : int or str, optional
+        Of many devices: processes, or the address of a Dask cluster, whose workers read the same paths.
+    results : path, optional
+        Of many devices: where finished ones are kept.  The same call goes on from them.
     watch : Watch
         Who is told how far the work is.
 
@@ -153,44 +167,134 @@ def simulate(
         One sentence says what is wrong with the data, with its line, or with an argument.  No file is written then.
     """
     spec, _ = spec_and_memory(model)
-    recording = Recorded(spec, data)
+    often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
     files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
     for path in files.values():
-        if recording.path is not None:
-            need_not_data(path, recording.path)
+        if path is not None and isinstance(data, str | Path):
+            need_not_data(path, str(data))
     need_picture(files["plot"])
-    need_different(list(files.values()))
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
-    simulation, stage = _begin(spec, delay, refresh_every, train_every), None
+    if (many := recordings_of(data)) is not None:
+        arguments["data"] = many.source
+        return _each(spec, many, often, files, start, jobs, results, arguments, watch)
+    need_one(jobs=jobs, results=results)
+    recording = Recorded(spec, data)  # type: ignore[arg-type]
+    need_different(list(files.values()))
+    simulation, stage = _begin(spec, *often, _rivals_learn(spec, recording, watch)), None
     if start is not None:
-        stage = None if spec.signal is None else SignalStage(spec)
-        _go_on(simulation, stage, started(spec, start, watch))
-    seen = Seen(spec, simulation, stated(locals(), simulate), recording.path)
+        stage = _go_on(spec, simulation, started(spec, start, watch))
+    seen = Seen(spec, simulation, arguments, recording.path)
     gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
     try:
         with watch.progress(None) as show:
-            if isinstance(simulation, Monitoring):
-                report = simulation.report()
-            else:
-                report = simulation.report(_trial(spec, recording, refresh_every, simulation.delay, show))
+            trial = _trial(spec, recording, refresh_every, simulation.delay, show)
+            report, warnings = _told(spec, recording, simulation, gaps, raw, trial)
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {"empty_inputs": gaps, "data": recording.read} | {
-        key: str(path) if path else None for key, path in files.items()
-    }
+    report |= {key: str(path) if path else None for key, path in files.items()}
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
+    if files["plot"] is not None and is_report(files["plot"]):
+        _page(report, simulation, seen).write(files["plot"])
+    return Simulated(report, simulation, warnings, seen)
+
+
+def _told(
+    spec: Spec,
+    recording: Recorded,
+    simulation: Simulation | Monitoring,
+    gaps: int,
+    raw: RawRows | None,
+    trial: Trial | None = None,
+) -> tuple[dict[str, Any], list[str]]:
+    """The report of a run, and sentences about what is probably not as it was meant.  The other arguments as from ``_run``."""
+    report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
+    report |= {"empty_inputs": gaps, "data": recording.read, "trained_rows": recording.trained}
     warnings = [] if raw is None else raw.warnings(report["rows"])
-    report["trained_rows"] = recording.trained
+    report |= {"knows_second_half": False}
     if recording.trained is not None:
-        every = recording.trained == (report["rows"] if raw is None else raw.rows)
+        rows = report["rows"] if raw is None else raw.rows
+        every = recording.trained == rows
+        if recording.trained > rows // 2:  # the simple predictors know less of the second half than the model does
+            report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if every else f"the first {recording.trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
     report |= {} if raw is None else {"raw_rows": raw.report()}
-    if files["plot"] is not None and is_report(files["plot"]):
-        _page(report, simulation, seen).write(files["plot"])
-    return Simulated(report, simulation, [*warnings, *([report["warning"]] if report["warning"] else [])], seen)
+    return report, [*warnings, *([report["warning"]] if report["warning"] else [])]
+
+
+Often = tuple[int, int, int]
+"""delay, refresh_every and train_every."""
+
+
+@dataclass(frozen=True)
+class _OnDevice:
+    """The simulation of one of many devices.  start: the snapshot that it begins from; saves: whether its state is kept."""
+
+    spec: Spec
+    often: Often
+    start: bytes | None
+    saves: bool
+
+    def of(self, path: str, name: str) -> dict[str, Any]:
+        spec = self.spec
+        recording = Recorded(spec, path, name)
+        simulation = _begin(spec, *self.often, _rivals_learn(spec, recording, SILENT))
+        stage = None if spec.signal is None else SignalStage(spec)
+        if self.start is not None:
+            stage = _go_on(spec, simulation, snapshot.read(spec, self.start).memory)
+        gaps, raw, _ = _run(spec, recording, simulation, {}, SILENT, stage)
+        simulation.goes_on = True  # advice tries other models: that is for one device
+        report, warnings = _told(spec, recording, simulation, gaps, raw)
+        state = _saved(spec, _whole(spec, simulation, stage)) if self.saves else b""
+        found = {"state_hash": f"{snapshot.read(spec, state).state_hash:08x}", "state": state.hex()} if state else {}
+        return report | {"warnings": warnings} | found
+
+
+def _each(
+    spec: Spec,
+    many: Recordings,
+    often: Often,
+    files: Mapping[str, Path | None],
+    start: Recording | None,
+    jobs: int | str | None,
+    results: str | Path | None,
+    asked: dict[str, Any],
+    watch: Watch,
+) -> SimulatedDevices:
+    """Each of many devices on its own, and what they have in common."""
+    need_none(output=files["output"])
+    plot, save = files["plot"], files["save"]
+    refuse(
+        (
+            plot is not None and not is_report(plot),
+            f"{option('plot')} {plot}: many devices have no picture; give FILE.html, a report",
+        )
+    )
+    require_columns(spec)
+    _begin(spec, *often)  # raises UserError before the work
+    begins = None if start is None else _saved(spec, started(spec, start, watch))
+    work = _OnDevice(spec, often, begins, save is not None)
+    found, unread = each_device(work, many, jobs, results, watch, f"running {spec.name}")
+    states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
+    report = devices.simulated(found, unread, many, spec) | {"delay": often[0]}
+    report |= {"plot": str(plot) if plot else None, "save": str(save) if save else None}
+    noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
+    if noticed:
+        more = f" (and something of {len(noticed) - 1:,} more devices, see the JSON)" if len(noticed) > 1 else ""
+        watch.note(f"data     {noticed[0]}{more}")
+    warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
+    more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""
+    warnings = [first + more for first in warned[:1]]
+    simulated = SimulatedDevices(report, warnings, asked)
+    with all_or_none(save):
+        for name, state in states.items():
+            with whole_file(Path(save or ".") / f"{name}.bin", parents=True) as file:
+                file.write(state)
+        if plot is not None:
+            simulated.page.write(plot)
+    return simulated
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
@@ -248,27 +352,33 @@ class Rows:
         return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
 
 
-def with_training(spec: Spec, data: str | Path) -> Spec:
-    """A spec whose vectors were trained on a recording, which tells that; any other spec as it is."""
-    if not isinstance(spec.expansion, Expansion):
-        return spec
-    told: dict[str, Any] = {"trained_scaling": scaling_digest(spec)}
-    if Path(data).is_file():
-        rows = Rows()
-        with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
-            for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
-                pass
-            told |= {"trained_rows": rows.rows, "trained_data": rows.digest}
+def with_origin(spec: Spec, data: str | Path, read: Mapping[str, Any]) -> Spec:
+    """A spec made from a recording, which tells how its inputs are computed and on which rows its vectors were trained.
+
+    read: what was read from the recording.
+    """
     content = spec.model_dump(exclude_unset=True)
-    return make_spec(content | {"expansion": told | content["expansion"]})
+    if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
+        content["input"] |= {"formulas": lines}
+    if isinstance(spec.expansion, Expansion):
+        told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        if Path(data).is_file():
+            rows = Rows()
+            with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
+                for _ in rows.reading(Recorded(spec, data).batches(spec, stack)[0]):
+                    pass
+                told |= {"rows": rows.rows, "data": rows.digest}
+        content["expansion"] = {"trained": told} | content["expansion"]
+    return make_spec(content, custom=spec.custom)
 
 
-def _go_on(simulation: Simulation | Monitoring, stage: SignalStage | None, memory: Memory) -> None:
-    """Let the model, and the signal stage around it, go on from a device's memory."""
-    simulation.goes_on = True
+def _go_on(spec: Spec, simulation: Simulation | Monitoring, memory: Memory) -> SignalStage | None:
+    """Let the model go on from a device's memory; returns the signal stage around it, which does, too."""
+    simulation.goes_on, stage = True, None if spec.signal is None else SignalStage(spec)
     for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
         for slot in part.layout.slots:
             part.field(slot.name)[...] = memory.field(slot.name)
+    return stage
 
 
 def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage | None) -> Memory:
@@ -300,10 +410,10 @@ def taught(spec: Spec, data: str) -> bytes | None:
 
 
 class Recorded:
-    """Rows in a file, or in arrays, read as often as they are needed."""
+    """Rows in a file, or in arrays, read as often as they are needed.  name: the file's in sentences, if not its path."""
 
-    def __init__(self, spec: Spec, data: Recording) -> None:
-        self.path = str(data) if isinstance(data, str | Path) else None
+    def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
+        self.path, self.name = str(data) if isinstance(data, str | Path) else None, name
         self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
         self.read: dict[str, Any] | None = None
         """What was read from the file, as plain values."""
@@ -317,6 +427,16 @@ class Recorded:
         """Whether the rows can be read once more."""
         return self.path is None or Path(self.path).is_file()
 
+    def steps(self, spec: Spec, watch: Watch) -> int:
+        """How many samples the model will see."""
+        with contextlib.ExitStack() as stack:
+            rows, size = self.batches(spec, stack)
+            show, count = stack.enter_context(watch.progress(size)), 0
+            for batch in steps_of(spec, rows):
+                count += len(batch.x)
+                show(batch.position, "counting rows")
+        return count
+
     def batches(
         self, spec: Spec, stack: contextlib.ExitStack, seen: Columns | None = None
     ) -> tuple[Iterable[Batch], float | None]:
@@ -328,7 +448,7 @@ class Recorded:
             return self._pieces(*self.arrays), len(self.arrays[0])
         assert self.path is not None
         name, file, size = open_data(self.path, stack)
-        return samples_of(spec, file, name, seen=seen), size
+        return samples_of(spec, file, self.name or name, seen=seen), size
 
     def _pieces(self, x: np.ndarray, y: np.ndarray) -> Iterator[Batch]:
         for start in range(0, len(x), BATCH):
@@ -531,10 +651,23 @@ def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
     return True, lanes
 
 
-def _begin(spec: Spec, delay: int, refresh_every: int, train_every: int) -> Simulation | Monitoring:
+def _gets_no_labels(spec: Spec) -> bool:
+    """Whether the recording's labels are for the comparison alone: the device gets none."""
+    program = spec.inner.program
+    return program.label_kind != "none" and not (program.learns or spec.forecasts)
+
+
+def _rivals_learn(spec: Spec, recording: Recorded, watch: Watch) -> int | None:
+    """After how many rows simple predictors stand still, beside a model that gets no labels; None: they learn all."""
+    return recording.steps(spec, watch) // 2 if _gets_no_labels(spec) and recording.again else None
+
+
+def _begin(
+    spec: Spec, delay: int, refresh_every: int, train_every: int, until: int | None = None
+) -> Simulation | Monitoring:
     inner = spec.inner
     if inner.program.label_kind != "none":
-        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts)
+        return Simulation(inner, delay_of(spec, delay), refresh_every, train_every, spec.forecasts, until)
     for name, given in (("delay", delay), ("train_every", train_every)):
         if given:
             raise UserError(f"{spec.name} learns without labels, so that {option(name)} means nothing; leave it out")
@@ -565,9 +698,9 @@ def _run(
         if written:
             written.write(host.prediction_header(spec.inner).encode())
         rows = rows if seen is None else seen.reading(rows)
-        trained = getattr(spec.expansion, "trained_rows", None)
-        known = Rows(trained)
-        rows = rows if trained is None else known.reading(rows)
+        trained: Any = getattr(spec.expansion, "trained", None)
+        known = None if trained is None or trained.data is None else Rows(trained.rows)
+        rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
             answered = []
@@ -587,8 +720,8 @@ def _run(
         state = b""
         if save:
             write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
-    if trained is not None and known.digest == spec.expansion.trained_data:
-        recording.trained = trained
+    if known is not None and known.digest == trained.data:
+        recording.trained = trained.rows
     if recording.path is not None:
         recording.read = columns.report(missing=missing_rows(spec, gaps))
         watch.data(recording.read)

@@ -21,7 +21,7 @@ from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
 from pykernel.tuning.stage import dump
-from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups
+from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, whole_numbers, write_file
@@ -69,7 +69,7 @@ class Swept:
 
 def sweep(
     model: Spec | Fitted,
-    data: str | Path,
+    data: str | Path | Sequence[str | Path],
     *,
     delay: int = 0,
     rule: str | Sequence[str] | None = None,
@@ -93,8 +93,9 @@ def sweep(
     ----------
     model : Spec or fitted estimator
         The parts that stay fixed: columns, precision, stages.
-    data : path
-        A CSV file.
+    data : path, or list of paths
+        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.  A third of them gives vectors and
+        scales, a third chooses, and a third judges: ``left_out`` is a model's error there.
     delay : int
         Labels arrive so many rows late.
     rule, technique : str or list of str, optional
@@ -130,7 +131,7 @@ def sweep(
     if spec.label_kind == "none":
         raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
     require_columns(spec, spec.name)
-    recorded = Data(*search.recorded(spec, asked))
+    recorded = Data(*search.recorded(spec, asked)) if asked.many is None else search.recorded_devices(spec, asked)
     # of a [signal], the inner model learns the steps
     base = spec if recorded.stage is None else make_spec(recorded.stage.inside(spec))
     measures = ("error_rate",) if base.label_kind == "class" else ("mae", "rmse")
@@ -159,6 +160,7 @@ def sweep(
             "table": found.rows,
             "refused": found.refused,
             "trivial": found.trivial,
+            **({} if recorded.devices is None else _of_devices(base, recorded)),
             **found.picks,
             "tries": found.tries,
             "target": found.target,
@@ -187,6 +189,13 @@ def sweep(
     return Swept(report, found, found.trivial, made, page)
 
 
+def _of_devices(base: Spec, data: Data) -> dict[str, Any]:
+    """How many devices teach, choose and judge; and errors of simple predictors on those that judge."""
+    assert data.devices is not None
+    counts = {name: len(rows) for name, rows in data.devices._asdict().items()}
+    return {"devices": counts, "trivial_left_out": trivial(base, data, judges=True)}
+
+
 def _panels(found: Sweep) -> list[Panel]:
     """The error over bytes and, where they were measured, over instructions."""
     if not found.rows:
@@ -209,7 +218,8 @@ def _csv(found: Sweep) -> str:
     """One line for each rule, technique and size: errors, costs, the best values; or the reason why there are none."""
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))
-    head = ["rule", "technique", "size", *measures, "state_bytes", "work_bytes", "ram_bytes"]
+    left_out = [f"{key}_left_out" for key in measures if any("left_out" in row for row in found.rows)]
+    head = ["rule", "technique", "size", *measures, *left_out, "state_bytes", "work_bytes", "ram_bytes"]
     head += ["update_mean", "update_max", "predict_mean", "predict_max", "flash_bytes", "stack_bytes"]
     head += ["front", "instruction_front", "picked", *values, "tried", "diverged", "reason"]
     text = io.StringIO()
@@ -218,7 +228,10 @@ def _csv(found: Sweep) -> str:
     picked = {i: name for name, i in reversed(found.picks.items())}
     for i, row in enumerate(found.rows):
         fronts = {name: int(row[name]) for name in ("front", "instruction_front")}
-        writer.writerow(row | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)})
+        others = {f"{key}_left_out": error for key, error in row.get("left_out", {}).items()}
+        writer.writerow(
+            row | others | row["values"] | _cost_cells(row["costs"] or {}) | fronts | {"picked": picked.get(i)}
+        )
     writer.writerows(found.refused)
     return text.getvalue()
 

@@ -372,7 +372,15 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
     [
         (["absent.toml", "data.csv"], ["absent.toml: there is no such file"]),
         (["spec.toml", "absent.csv"], ["absent.csv: there is no such file", "standard input"]),
-        (["spec.toml", "."], [".: cannot be read: Is a directory"]),
+        (
+            ["spec.toml", "empty"],
+            ["empty: is a folder without recordings; give one that has files which end with .csv"],
+        ),
+        (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
+        (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is of many devices; give a folder"]),
+        (["spec.toml", ".", "-o", "p.csv"], ["--output is of one device"]),
+        (["spec.toml", ".", "--plot", "e.png"], ["many devices have no picture; give FILE.html"]),
+        (["spec.toml", "data.csv", "-"], ["-: standard input is one table"]),
         (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
         (["spec.toml", "data.csv", "-o", "data.csv"], ["data.csv: is the data itself"]),
         (["spec.toml", "data.csv", "--plot", "./data.csv"], ["data.csv: is the data itself"]),
@@ -390,6 +398,7 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
     (folder / "unlabelled.toml").write_text(SPEC.replace('column = "y"', ""))
     (folder / "bad.toml").write_text(SPEC + "speed = 3\n")
     (folder / "link.csv").symlink_to("elsewhere.csv")
+    (folder / "empty").mkdir()
     data = (folder / "data.csv").read_bytes()
     assert fails(run("simulate", *arguments), *says)
     assert (folder / "data.csv").read_bytes() == data and not (folder / "elsewhere.csv").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pykernel
 from benchmarks.host import advice_figures
 from benchmarks.host.first_streams import stream
 from pykernel import telling
@@ -106,6 +107,30 @@ def test_a_verdict_names_the_winner_with_the_ratio_of_the_errors() -> None:
     assert telling.verdict(verdict(0.0, {"last label": 0.0})) == "last label is as good: 0 against 0"
     for model, others in ((None, simple), (float("nan"), simple), (1.0, {}), (1.0, {"last label": None})):
         assert verdict(model, others) is None
+
+
+def test_rivals_of_a_model_that_gets_no_labels_get_none_either(run, tmp_path, monkeypatch) -> None:
+    """Fitted on the first half, they stand still in the second, which is judged.  From a pipe they go on to learn, and a line says so."""
+    monkeypatch.chdir(tmp_path)
+    x, y = np.arange(1000) % 7 - 3.0, np.arange(1000) % 7 + np.where(np.arange(1000) < 500, 0.0, 5.0)
+    table = {"vectors": [[0.0]], "weights": [[0.0]], "bias": [6.0]}
+    content = {"name": "m", "input": {"columns": ["x"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
+    spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": table})
+    errors = pykernel.simulate(spec, (x[:, None], y)).report["second_half"]["rmse"]
+    later = y[500:]
+    assert errors["running mean"] == pytest.approx(np.sqrt(np.mean((later - y[:500].mean()) ** 2)))
+    assert errors["linear model"] == pytest.approx(5.0, abs=0.1)  # it has learned y = x + 3
+    assert errors["model"] == pytest.approx(np.sqrt(np.mean((later - 6.0) ** 2))) and "last label" not in errors
+    Path("m.toml").write_text(spec.to_toml())
+    text = "x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True))
+    Path("m.csv").write_text(text)
+    assert "learned the labels of the first 500 rows, and no others" in run("simulate", "m.toml", "m.csv")[1]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "go on to learn from labels, which this model does not" in run("simulate", "m.toml", "-")[1]
+    learner = make_spec({key: content[key] for key in ("name", "input", "label")})
+    told = pykernel.simulate(learner, (x[:, None], y))
+    assert "last label" in told.simple and "simple predictors" not in told.page.html()
+    assert "first 500 rows, and no others" in pykernel.simulate(spec, (x[:, None], y)).page.html()
 
 
 def test_the_last_label_is_no_rival_of_a_model_that_gets_no_labels() -> None:

@@ -251,14 +251,13 @@ def test_every_tunable_parameter_is_one():
 
 
 ABSENT = {
-    "input": "columns dim center scale resolution",
+    "input": "columns dim formulas center scale resolution",
     "label": "column columns outputs classes low high clip",
     "kernel": "sigma gamma source kernel max_value",
     "learning": "step_limit",
     "reduction": "lambda_max truncate_below truncate_age",
     "novelty": "threshold",
-    "expansion": "weights bias calibration factor phases prior_variance label_variance support_class noise "
-    "trained_rows trained_data trained_scaling",
+    "expansion": "weights bias calibration factor phases prior_variance label_variance support_class noise trained",
     "signal": "window rate features resolution",
 }
 """Keys that say something by not being there: there is none of it.  What follows from other keys is written."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.host.choosing_figure import with_last_label
 from pykernel.cli.app import main
 from pykernel.gen.project import build, generate, state_hash
 from pykernel.host.model import HostModel
@@ -21,9 +22,16 @@ needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 
 def steps(page):
-    """(file or None, language, text) of each block; a line `path`: before a block names the file that it is."""
+    """(file or None, language, text) of each block; a line `path`: before a block names the file that it is.
+
+    page: a file, or one of its sections, as in a link.
+    """
+    name, _, section = page.partition("#")
+    text = (DOCS / name).read_text(encoding="utf-8")
+    if section:
+        (text,) = [part for part in text.split("\n## ") if part.splitlines()[0].lower().replace(" ", "-") == section]
     pattern = r"(?:^`([^`\n]+)`:\n\n)?^```(\w+)\n(.*?)^```"
-    return re.findall(pattern, (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(pattern, text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -63,7 +71,7 @@ def follow(tmp_path, monkeypatch, capsys):
             else:
                 assert language == "text", "a block that is neither a file, nor commands, nor their output"
                 left = " ".join(said.split())
-                for line in text.splitlines():
+                for line in filter(str.strip, text.splitlines()):
                     _, found, left = left.partition(" ".join(line.split()))
                     assert found, f"{page} shows what is not said:\n{line}\n{said}"
         return [words[1] for words in ran if words[0] == "pykernel"]
@@ -76,6 +84,15 @@ def test_ten_minutes_are_enough(follow):
     pytest.importorskip("unicorn")
     assert follow("ten-minutes.md") == ["plan", "plan", "simulate", "check", "generate"]
     assert Path("firmware/README.md").is_file()
+
+
+@needs_gcc
+@pytest.mark.exhaustive
+def test_what_a_plan_of_many_trials_says(follow):
+    """Of the same page the sweep takes an hour of CPU time: `make stale` tells when it is to be pasted again."""
+    pytest.importorskip("unicorn")
+    with_last_label(Path("rentals.csv"))
+    assert follow("choosing.md#what-fits") == ["plan"]
 
 
 @needs_gcc
@@ -108,6 +125,11 @@ def test_from_spec_to_firmware(follow):
     model, last = errors["flow"] - errors["prediction"], np.diff(errors["flow"])
     mean = errors["flow"] - errors["flow"].mean()
     assert np.abs(model).mean() < 0.5 * min(np.abs(last).mean(), np.abs(mean).mean())
+
+
+def test_eight_pumps(follow):
+    assert follow("many-devices.md") == ["simulate", "simulate", "fit"]
+    assert len(list(Path("states").iterdir())) == 8
 
 
 def test_every_toolchain_of_the_guide_is_in_the_folder(tmp_path):

@@ -89,6 +89,18 @@ WRONG = [
     ({"input": {"dim": 0}}, "input.dim"),
     ({"learning": {"rule": "frozen"}, "expansion": {"weights": [[1.0]]}}, "expansion.vectors"),
     ({"learning": {"rule": "frozen"}, "expansion": {"vectors": [[1.0, "2"]]}}, "expansion.vectors.0.1"),
+    *(
+        (
+            {"learning": {"rule": "frozen"}, "expansion": {"vectors": [[1.0, 2.0]], "trained": told}},
+            f"expansion.trained{key}",
+        )
+        for told, key in (
+            ({"scaling": "a", "rows": 0}, ".rows"),
+            ({"rows": 3}, ".scaling"),
+            ({"scaling": "a", "row": 3}, ".row"),
+            (3, ""),
+        )
+    ),
 ]
 
 

@@ -547,9 +547,9 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
     ]
     fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
     fields |= {(section, key) for section in sections() for key in keys_of(section)}
-    uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("reduction", "force")}
+    uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("input", "formulas"), ("reduction", "force")}
     uncounted |= {("target", key) for key in keys_of("target")}
-    uncounted |= {("expansion", f"trained_{key}") for key in ("scaling", "rows", "data")}
+    uncounted |= {("expansion", "trained")}
     custom_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
     assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - custom_keys, "no change here"
 
@@ -613,3 +613,18 @@ def test_what_a_spec_holds_makes_it_again(model):
     spec = make_spec(content)
     for how in ({}, {"mode": "json"}, {"exclude_unset": True}):
         assert make_spec(spec.model_dump(**how)) == spec
+
+
+def test_formulas_are_of_columns_or_of_channels():
+    named = {"name": "m", "input": {"columns": ["a", "a = b"], "formulas": ["a = b = 2 * c", "a = 3 * d"]}}
+    spec = make_spec(named)
+    assert spec.formulas == {1: "2 * c", 0: "3 * d"}
+    assert make_spec(tomllib.loads(spec.to_toml(complete=True))).formulas == spec.formulas
+    for wrong in (["c = 1"], ["a = 1", "a = 2"], ["a=1"], ["a = \n"], "a = 1"):
+        with pytest.raises(UserError, match=r"\[input\] formulas"):
+            make_spec({"name": "m", "input": {"columns": ["a"], "formulas": wrong}})
+    with pytest.raises(UserError, match=r"\[input\] formulas"):
+        make_spec({"name": "m", "input": {"dim": 1, "formulas": ["a = 1"]}})
+    raw = {"channels": ["a"], "max_abs": 1.0, "window": 4, "features": ["mean"]}
+    signal = make_spec({"name": "m", "input": {"formulas": ["a = 2 * c"]}, "signal": raw})
+    assert signal.formulas == {0: "2 * c"} and signal.inner.formulas == {}

@@ -301,7 +301,7 @@ def test_a_frozen_spec_knows_its_training(folder, run):
     assert code == 0, err
     path = folder / "pykernel-plan" / "planned.toml"
     text, spec = path.read_text(), load_spec(path)
-    assert spec.expansion.trained_rows == 260
+    assert spec.expansion.trained.rows == 260
     # the table's means are its center, and can stand in for what is missing
     np.testing.assert_allclose(spec.input.center, numbers(folder)[:, :2].mean(axis=0), atol=1e-5)
     completed = make_spec(

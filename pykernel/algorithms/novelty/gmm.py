@@ -72,6 +72,7 @@ JUDGED = 20
 USUALLY = 100
 """After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
 FAR = Constant(4.0)
+"""So that no fault becomes usual.  Of normally distributed surprises one in 30,000 lies beyond."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300

@@ -24,7 +24,7 @@ from pykernel.errors import CheckFailed
     clock=option("--clock", value="HZ", text="The processor's clock, such as 48M.", rare=True),
     rate=option("--rate", value="HZ", text="Samples a second: the share of the processor.", rare=True),
     current=option("--current", value="UA", text="Microamperes per MHz: the charge a day.", rare=True),
-    data=option("--data", value="CSV", text="Learn these rows.", without="random ones"),
+    data=option("--data", value="DATA", text="Rows to learn; a folder: each file anew.", without="random ones"),
     log=option("--log", value="CSV", text="Write what the board answered, for pykernel replay.", kind=Path, rare=True),
     samples=option("--samples", value="N", text="Random samples to learn.", kind=int, without="12000; elsewhere 1000"),
     seed=option("--seed", value="S", text="Seed of the random samples.", kind=int, default=0, rare=True),

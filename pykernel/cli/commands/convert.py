@@ -64,7 +64,7 @@ def convert(
         output.show_facts(
             *(("made", f"{each} = {how}") for new in made.values() for each, how in new.items()),
             ("file", f"{out}, {read['rows']:,} rows; the device must compute the same inputs"),
-            ("notes", f"{notes_of(out)}, which plan and fit read: specs tell how inputs are made"),
+            ("notes", f"{notes_of(out)}, for plan and fit: specs and headers then tell how inputs are made"),
         )
         return
     if label is not None:

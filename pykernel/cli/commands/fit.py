@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.cli.options import (
-    CSV,
     INPUTS,
     JSON,
+    MANY,
     NAME,
     PLOT,
     PRECISION,
@@ -21,12 +21,12 @@ from pykernel.cli.options import (
     option,
 )
 from pykernel.cli.output import Printing, interrupted, print_next, print_report, show_facts, show_table, styled, warn
-from pykernel.telling import number, rate, root, unit_of
+from pykernel.telling import how_tested, number, rate, root, unit_of
 from pykernel.workflows.asked import MANY_ROWS
 
 
 @command(
-    data=CSV,
+    data=MANY,
     output=SPEC_OUT,
     label=option("--label", value="Y", text="The label's column.", without="the last"),
     inputs=INPUTS,
@@ -153,10 +153,6 @@ def instead_of(report: Mapping[str, Any]) -> str:
         f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
         f"{other['model']}): {abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
     )
-
-
-def how_tested(report: Mapping[str, Any]) -> str:
-    return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']} folds"
 
 
 def trained_on(report: Mapping[str, Any]) -> str:

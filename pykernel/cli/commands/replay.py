@@ -7,22 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import ENGINE, JSON, SPEC, TRUST_CODE, argument, command, option, read_spec
+from pykernel.cli.options import (
+    DEVICES_JOBS,
+    DEVICES_RESULTS,
+    ENGINE,
+    JSON,
+    LOGS,
+    SPEC,
+    TRUST_CODE,
+    command,
+    option,
+    read_spec,
+)
 from pykernel.errors import CheckFailed, UserError
-from pykernel.files import bytes_of
-from pykernel.workflows.given import opened
+from pykernel.telling import devices_shown, unread_told
 
 
 @command(
     spec_file=SPEC,
-    log=argument("LOG", "A CSV file; - reads standard input."),
+    log=LOGS,
     state=option("--state", value="FILE", text="The device's state at the end of the log.", kind=Path),
     start=option("--start", value="FILE", text="The device's state before the log.", kind=Path),
+    jobs=DEVICES_JOBS,
+    results=DEVICES_RESULTS,
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
 )
-def replay(spec_file: Path, log: str, state: Path | None, start: Path | None, trust: bool, as_json: bool) -> None:
+def replay(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     """Repeat what a device logged, and name the first difference.
 
     The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
@@ -35,34 +47,37 @@ def replay(spec_file: Path, log: str, state: Path | None, start: Path | None, tr
     of the model. With --state, the command also names the fields that differ.
 
         pykernel replay spec.toml log.csv --state end.bin
+        pykernel replay spec.toml logs/
+
+    Of a folder, or several logs, each is one device's: a table says which computed what they should.
 
     Exit codes: 0 equal, 1 not equal, 2 bad input.
     """
-    from pykernel.host.replay import ANSWERS, Replay, differing_fields, read_log
-    from pykernel.host.snapshot import device_memory
-    from pykernel.spec.family import STATE_LIMIT
+    from pykernel.workflows.replay import replay as run
 
-    spec = read_spec(spec_file, trust)
-    most = 2 * STATE_LIMIT
-    at_end = device_memory(spec, bytes_of(state, most), str(state)) if state else None
-    run = Replay(spec, bytes_of(start, most), str(start)) if start else Replay(spec)
-    with opened(log, output.Printing(as_json)) as (name, file, show):
-        for rows in read_log(file, name, spec):
-            if run.run(rows) and state is None:  # a state is compared at the end of the log
-                break
-            show(rows.position, f"replaying {spec.name}")
-    if at_end is None and not any(run.compared.values()):
-        asks = spec.inner.program.asks
-        answer = ANSWERS.get(asks, asks)
-        what = f"state_hash, status or {answer}, or give --state" if spec.program.learns else f"status or {answer}"
-        raise UserError(f"{name}: holds nothing to compare with; record {what}")
-    fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
-    ok = run.difference is None and not fields
-    output.print_report({"ok": ok} | run.report() | {"fields": fields}, as_json, print_replay)
-    if not ok:
-        what = f"{name}, {run.difference}" if run.difference else f"{state}: {fields[0]['field']} differs"
-        advice = run.advice()
-        raise CheckFailed(f"{what}; {advice}" if advice else what)
+    report = run(read_spec(spec_file, trust), **given, watch=output.Printing(as_json))
+    wrong, shown = report.pop("wrong"), print_devices if "devices" in report else print_replay
+    output.print_report(report, as_json, shown)
+    unread = report.get("unread")
+    sentence = unread and unread_told(unread, len(report["devices"]) + len(unread))
+    if wrong is not None:
+        output.warn(*[sentence] if sentence else [])
+        raise CheckFailed(wrong)
+    if sentence:
+        raise UserError(sentence)
+
+
+def print_devices(report: Mapping[str, Any]) -> None:
+    """Print which devices computed what they should, and the first difference of each other one."""
+    devices, differ = report["devices"], report["differ"]
+    rows, words = devices_shown(devices, lambda each: not each["ok"])
+    told = [
+        [each["device"], f"{each['rows']:,}", "yes" if each["ok"] else "NO", (each["difference"] or {}).get("text", "")]
+        for each in rows
+    ]
+    columns = ("device", "rows", "equal", "the first difference")
+    output.show_table(f"{report['name']}: {words}, {report['rows']:,} rows replayed", columns, told, words=(0, 2, 3))
+    output.show(f"{len(devices) - differ:,} of {len(devices):,} devices computed what they should")
 
 
 def print_replay(report: Mapping[str, Any]) -> None:

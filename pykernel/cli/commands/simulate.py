@@ -7,14 +7,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import CSV, DELAY, ENGINE, JSON, PLOT, SPEC, TRUST_CODE, command, option, read_spec
-from pykernel.cli.output import Printing, print_json, show, show_table, styled, warn
-from pykernel.telling import counted, gaps_told, missing_told, number, rate, unit_of, verdict
+from pykernel.cli.options import (
+    DELAY,
+    DEVICES_JOBS,
+    DEVICES_RESULTS,
+    ENGINE,
+    JSON,
+    MANY,
+    PLOT,
+    SPEC,
+    TRUST_CODE,
+    command,
+    option,
+    read_spec,
+)
+from pykernel.cli.output import Printing, print_json, show, show_facts, show_table, styled, warn
+from pykernel.errors import UserError
+from pykernel.telling import (
+    KNOWN_ROWS,
+    counted,
+    devices_table,
+    devices_told,
+    gaps_told,
+    missing_told,
+    number,
+    rate,
+    rivals_told,
+    unit_of,
+    unread_told,
+    verdict,
+)
 
 
 @command(
     spec_file=SPEC,
-    data=CSV,
+    data=MANY,
     delay=DELAY,
     refresh_every=option(
         "--refresh-every",
@@ -36,6 +63,8 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, uni
     plot=PLOT,
     save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
     start=option("--start", value="FILE", text="Go on from this state, or from what these rows teach.", kind=Path),
+    jobs=DEVICES_JOBS,
+    results=DEVICES_RESULTS,
     trust=TRUST_CODE,
     engine=ENGINE,
     as_json=JSON,
@@ -43,15 +72,16 @@ from pykernel.telling import counted, gaps_told, missing_told, number, rate, uni
 def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The data is a table of text, with
-    commas, semicolons or tabs. Its first line names the columns, and the spec says which columns the model uses ([input] columns,
-    [label] column). A row with an empty label is predicted, not learned.
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
+    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --plot report.html
+        pykernel simulate spec.toml folder/
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. Lines of advice say why a model is bad, and what change helps on these rows.
+    linear models. Beside a model that does not learn, these learn the first half only. Lines of advice say why a model is bad,
+    and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
     and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
     tells it, the most blamed input with its share and the kind of alarm.
@@ -65,6 +95,9 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
+    if "devices" in report:
+        print_devices(report, found.warnings, as_json)
+        return
     if as_json:
         print_json(report | {"warning": "\n".join(found.warnings) or None})
         return
@@ -82,6 +115,20 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- report
+
+
+def print_devices(report: Mapping[str, Any], warnings: Sequence[str], as_json: bool) -> None:
+    """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
+    if as_json:
+        print_json({**report, "warning": "\n".join(warnings) or None})
+    else:
+        warn(*warnings)
+        title, columns, rows = devices_table(report)
+        show_table(title, columns, rows, words=(0, 4))
+        show(*devices_told(report))
+        show_facts(("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device"))
+    if report["unread"]:
+        raise UserError(unread_told(report["unread"], len(report["devices"]) + len(report["unread"])))
 
 
 def print_errors(report: Mapping[str, Any]) -> None:
@@ -172,6 +219,10 @@ def print_end(report: Mapping[str, Any]) -> None:
         show(f"         (errors over the second half, {kind})")
     if (found := report.get("verdict")) is not None:
         show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
+        if told := rivals_told(report):
+            show(f"         {told}", "")
+    if report["knows_second_half"]:
+        show(f"verdict  none: {KNOWN_ROWS}")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {unit_of(report)}s"
         show(f"verdict  {scored} of the second half were scored: too few to judge")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.cli.options import (
-    CSV,
     DELAY,
     ENGINE,
     FOLDER_PLOT,
     JOBS,
     JSON,
+    MANY,
     RESULTS,
     RULES,
     SPEC,
@@ -31,7 +31,7 @@ PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest 
 
 @command(
     spec_file=SPEC,
-    data=CSV,
+    data=MANY,
     n_max=option(
         "--n-max",
         "-n",
@@ -101,6 +101,9 @@ def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
     simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial"].items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
     title = f"{report['name']}: {counted(report)}{late}; error over the second half (for comparison: {simple})"
+    if devices := report.get("devices"):
+        others = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial_left_out"].items())
+        title += f" of {devices['choose']:,} devices that choose; left out: {devices['judge']:,} that do not (there: {others})"
     show_rows(title, rows, shown, picks)
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
     show_rows("the best model of each rule and technique", rows, sorted(best_of.values()), {})
@@ -127,12 +130,15 @@ def show_rows(
     from pykernel.tuning.sweep import instructions
 
     measures = [key for key in MEASURES if any(key in row for row in rows)]
-    head = ["rule", "technique", "size", *(MEASURES[key] for key in measures), "RAM", "update"]
+    left_out = measures if any("left_out" in row for row in rows) else []
+    heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, left out" for key in left_out)]
+    head = ["rule", "technique", "size", *heads, "RAM", "update"]
     lines = []
     for i in positions:
         row = rows[i]
         count = instructions(row)
         cells = [row["rule"], row["technique"] or "", str(row["size"] or ""), *(number(row[key]) for key in measures)]
+        cells += [number(row["left_out"][key]) for key in left_out]
         cells += [byte_count(row["ram_bytes"]), "" if count is None else f"{count:,.0f}"]
         chosen = [name for name, at in picks.items() if at == i]
         cells += [", ".join(chosen)] if picks else []

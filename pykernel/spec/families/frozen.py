@@ -18,7 +18,7 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.families.features import need_count, need_sums, need_vectors, need_weights
 from pykernel.spec.family import Family, Models, Refuse
-from pykernel.spec.sections import FrozenInput, KernelSection, Learning, Numbers, Rows, VectorsSection
+from pykernel.spec.sections import FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
@@ -30,18 +30,20 @@ Pair = Annotated[tuple[float, float], Field(strict=False)]
 ClassIndices = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=65536)]
 
 
+class Training(Section):
+    """Where the vectors come from."""
+
+    scaling: str
+    rows: int | None = Field(None, ge=1)
+    data: str | None = None
+
+
 class Expansion(VectorsSection):
     """A frozen model, with all its values, in flash."""
 
-    trained_scaling: str | None = Field(
+    trained: Training | None = Field(
         None,
-        description="written by `plan` and `fit`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused",
-    )
-    trained_rows: int | None = Field(
-        None, ge=1, description="written by `plan` and `fit`: how many rows the table of the training has"
-    )
-    trained_data: str | None = Field(
-        None, description="written by `plan` and `fit`: a digest of these rows, by which `simulate` knows them again"
+        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused. `rows`, `data`: how many rows the table of the training has, and a digest by which `simulate` knows them again",
     )
     weights: Rows | None = Field(
         None,
@@ -105,7 +107,7 @@ class FrozenModels(Models):
     def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
         tables = spec.expansion
         need_vectors(spec, refuse)
-        if tables.trained_scaling not in (None, scaling_digest(spec)):
+        if tables.trained is not None and tables.trained.scaling != scaling_digest(spec):
             refuse(
                 "[input]",
                 "has another center or scale than the vectors were trained with, which would shift them; take the old one, or train again",
@@ -190,7 +192,7 @@ class FrozenModels(Models):
         if expansion.distance == "products":
             folded, square_limit = folded_rows(spec)
             rows[: len(vectors)] = np.column_stack([folded, weights])
-        calibration = np.array(expansion.calibration or np.zeros((functions, 2)), float)
+        calibration = np.array(expansion.calibration or np.zeros((capacities["OUTPUTS"], 2)), float)
         most = 1e37 if spec.precision == "float32" else 1e305
         return kernel_settings.parameters(spec) | {
             "decision": DECISIONS[expansion.decision],

@@ -1,0 +1,164 @@
+"""Recordings: a folder, several files or a glob is many devices, and each file is one device.
+
+This module alone knows that, and what every command promises of it: the devices have their order by name, and their files the
+same columns.  Commands ask ``recordings_of`` whether data are many devices, and treat each file as they treat one table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from pykernel.errors import UserError, option
+from pykernel.files import open_data
+from pykernel.rows import TABLES, TEXTS
+from pykernel.rows.text import Cells, column_names, read_cells, shown_cell
+
+ENDINGS = (*TEXTS, *TABLES)
+"""Endings of the names of files that a folder's recordings have; other files in a folder are none."""
+HIDDEN = (".", "_")
+"""How names of files and folders begin that are not looked at: parts of files that are being written, notes of other programs."""
+MOST_NAMED = 4
+"""So many columns, at most, are named in a sentence."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: its name, and the file of its recording."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Many devices.  source: where they were found, for sentences.  columns: of all files, as the first has them."""
+
+    source: str
+    devices: tuple[Device, ...]
+    columns: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(os.path.getsize(device.path) for device in self.devices)
+
+
+def recordings_of(data: Any) -> Recordings | None:
+    """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
+
+    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``; so are a glob's, if it matches any such
+    file.  Raises UserError if there are none, if one cannot be opened, and if columns differ, with the file and what differs.
+    """
+    found = _files(data)
+    if found is None:
+        return None
+    source, root, paths = found
+    columns = _columns(paths)
+    return Recordings(source, tuple(map(Device, _names(root, paths), paths)), columns)
+
+
+def each_cells(many: Recordings, choose: Callable[[list[str]], Sequence[str]]) -> Iterator[tuple[int, Cells]]:
+    """Batches of the devices' cells, as ``read_cells`` reads each file, with the number of the device.
+
+    The position counts bytes of all files.
+    """
+    done = 0
+    for number, device in enumerate(many.devices):
+        with contextlib.ExitStack() as stack:
+            name, file, _ = open_data(device.path, stack)
+            for cells in read_cells(file, name, choose, ""):
+                yield number, replace(cells, position=done + cells.position)
+        done += os.path.getsize(device.path)
+
+
+def one_table(data: Any, command: str, why: str) -> str:
+    """The path of one table, for a command that takes no devices.  Raises UserError for many: why says what to do in their place."""
+    if _files(data) is not None:
+        raise UserError(f"{_told(data)}: is many devices, and {command} takes one table; {why}")
+    return str(data)
+
+
+def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
+    """Where many recordings are, the folder that their names are relative to, and their paths; None for one table."""
+    if isinstance(data, (list, tuple)):
+        if not data or not all(isinstance(each, (str, os.PathLike)) for each in data):
+            return None
+        every = dict.fromkeys(path for each in data for path in (_files(each) or ("", None, [str(each)]))[2])
+        if "-" in every:
+            raise UserError("-: standard input is one table; give files, or a folder")
+        return _told(data), None, list(every)
+    if not isinstance(data, (str, os.PathLike)):
+        return None
+    path = Path(data)
+    if path.is_dir():
+        paths = [each for each in path.rglob("*") if _is_recording(each.relative_to(path)) and each.is_file()]
+        if not paths:
+            raise UserError(
+                f"{path}: is a folder without recordings; give one that has files which end with {', '.join(ENDINGS)}"
+            )
+        return str(path), path, sorted(map(str, paths))
+    text = str(data)
+    if path.exists() or not set("*?") & set(text):
+        return None
+    matched = [each for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]
+    if not matched:
+        raise UserError(f"{text}: no file has such a name; give a folder, or a pattern that some files match")
+    return text, None, [each for each in matched if _is_recording(PurePath(PurePath(each).name))] or matched
+
+
+def _is_recording(path: PurePath) -> bool:
+    return path.suffix.lower() in ENDINGS and not any(part.startswith(HIDDEN) for part in path.parts)
+
+
+def _told(data: Any) -> str:
+    if not isinstance(data, (list, tuple)):
+        return str(data)
+    return f"{data[0]} and {len(data) - 1:,} more" if len(data) > 1 else str(data[0])
+
+
+def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
+    """The devices' names: paths below the common folder, without what all but their ends have in common."""
+    root = root or Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths]))
+    long = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
+    short = [str(PurePath(name).with_suffix("")) for name in long]
+    return short if len(set(short)) == len(short) else long
+
+
+def _columns(paths: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the first file; raises UserError for a file that has others.  Their order may differ."""
+    first: list[str] = []
+    for path in paths:
+        with contextlib.ExitStack() as stack:
+            name, file, _ = open_data(path, stack)
+            there = column_names(file, name)
+        first = first or there
+        if set(first) != set(there):
+            lacks, has = (
+                [each for each in one if each not in other] for one, other in ((first, there), (there, first))
+            )
+            what = [f"lacks {_some(lacks)}"] * bool(lacks) + [f"has {_some(has)} besides"] * bool(has)
+            raise UserError(
+                f"{path}: has other columns than {paths[0]}: it {' and '.join(what)}; give all recordings the same columns"
+            )
+    return tuple(first)
+
+
+def _some(columns: Sequence[str]) -> str:
+    more = len(columns) - MOST_NAMED
+    return ", ".join(map(shown_cell, columns[:MOST_NAMED])) + (f" and {more} others" if more > 0 else "")
+
+
+def need_none(**given: object) -> None:
+    """Raises UserError for an argument that was given, and means nothing for many devices."""
+    for name, value in given.items():
+        if value:
+            raise UserError(f"{option(name)} is of one device, and these are many; leave it out, or give one file")

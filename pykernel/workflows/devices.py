@@ -1,0 +1,198 @@
+"""Many devices, each on its own: one after the other, beside each other on cores, or on a cluster; and what they have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Protocol
+
+from pykernel.dialect import sources_digest
+from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.parallel import Workers
+from pykernel.report import sections
+from pykernel.report.page import Report
+from pykernel.rows.recordings import Device, Recordings
+from pykernel.spec.model import Spec
+from pykernel.telling import Watch, devices_told
+
+LITTLE = 2**22
+"""Bytes of all files up to which other processes would need longer to start than to help."""
+
+
+class OnDevice(Protocol):
+    """What is done with one device.  It is sent to the workers, and reads the recording there, a batch of rows at a time."""
+
+    @property
+    def spec(self) -> Spec: ...
+
+    def of(self, path: str, name: str) -> dict[str, Any]:
+        """What was found, as plain values.  name: the file's in sentences.  Raises UserError if the recording cannot be read."""
+
+
+def each_device(
+    work: OnDevice,
+    many: Recordings,
+    jobs: int | str | None,
+    results: str | Path | None,
+    watch: Watch,
+    title: str,
+) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
+    """What was found of each device; and those whose recording cannot be read, with the reason.
+
+    The result does not depend on jobs, see ``pykernel.parallel``.  results: a file of finished devices, with which the same call goes on
+    where it was interrupted; changed recordings are done anew.  Raises UserError if no recording can be read.
+    """
+    tasks = [{"path": os.path.abspath(device.path), "name": device.path} for device in many.devices]
+    context = None
+    if results is not None:
+        with watch.progress() as show:
+            for number, task in enumerate(tasks):
+                show(number / len(tasks), f"looking for changes in {task['name']}")
+                task["digest"] = _digest(task["path"])
+        kernels = [entry.kernel for entry in work.spec.program.entries]
+        context = [type(work).__module__, repr(work), work.spec.to_toml(), sources_digest(kernels)]
+    if jobs is None and many.size <= LITTLE:
+        jobs = 1
+    bar = title if watch.bars else None
+    workers = Workers(_one, work, jobs=jobs, results=results, context=context, title=bar)
+    try:
+        with workers:
+            for key in [key for key, kept in workers.results.found.items() if "reason" in kept]:
+                del workers.results.found[key]  # what could not be read is tried again
+            found = workers.run(tasks)
+    except KeyboardInterrupt:
+        done = (
+            f"; {len(workers.results.found):,} finished devices are kept in {results}; run the same command to continue"
+        )
+        raise Interrupted(done if results is not None and workers.results.found else UNWRITTEN) from None
+    both = list(zip(many.devices, found, strict=True))
+    unread = [
+        {"device": device.name, "path": device.path, "reason": told["reason"]}
+        for device, told in both
+        if "reason" in told
+    ]
+    if len(unread) == len(both):
+        raise UserError(unread[0]["reason"])
+    return [(device, told) for device, told in both if "reason" not in told], unread
+
+
+def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
+    """The task of one device, in any process."""
+    try:
+        return work.of(task["path"], task["name"])
+    except UserError as error:
+        return {"reason": str(error)}
+
+
+def _digest(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return ""
+
+
+def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
+    """Of a number that is better the smaller it is: the median over the devices, the worst, and whose that is."""
+    known = [(name, value) for name, value in values if value is not None]
+    if not known:
+        return None
+    name, worst = max(known, key=lambda each: each[1])
+    return {"median": median(value for _, value in known), "worst": worst, "device": name}
+
+
+@dataclass(frozen=True, repr=False)
+class SimulatedDevices:
+    """The result of a simulation of many devices, each of which began anew.
+
+    report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
+    warnings: what is probably not as it was meant, a sentence each.
+    """
+
+    report: dict[str, Any]
+    warnings: list[str]
+    asked: dict[str, Any]
+
+    @property
+    def page(self) -> Report:
+        """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
+        return sections.simulated_devices(self.report, self.asked)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
+
+    @property
+    def measure(self) -> str:
+        """What ``error`` is: rmse, error_rate; of a model without labels in_alarm."""
+        return self.report["measure"]
+
+    @property
+    def error(self) -> float | None:
+        """The median of the devices' errors over their second halves."""
+        return (self.report["error"] or {}).get("median")
+
+    @property
+    def errors(self) -> dict[str, float | None]:
+        """The error of each device."""
+        return {each["device"]: each["error"] for each in self.report["devices"]}
+
+    def __repr__(self) -> str:
+        first = f"simulation of {self.report['name']}: {len(self.report['devices']):,} devices, {self.measure} over the second half"
+        return "\n".join([first, *(f"  {line}" for line in (*devices_told(self.report), *self.warnings))])
+
+
+def simulated(
+    found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
+) -> dict[str, Any]:
+    """The report of a simulation of many devices: a row for each, the median, the worst, and the share that beats simple predictors."""
+    devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
+    judged = [row for row in devices if row["winner"] is not None]
+    measure = "in_alarm" if spec.label_kind == "none" else "error_rate" if spec.label.classes else "rmse"
+    return {
+        "name": spec.name,
+        "rule": spec.learning.rule,
+        "data": many.source,
+        "measure": measure,
+        "devices": devices,
+        "rows": sum(row["rows"] for row in devices),
+        "error": spread((row["device"], row["error"]) for row in devices),
+        "ratio": spread((row["device"], row["ratio"]) for row in devices),
+        "judged": len(judged),
+        "beat_simple": sum(row["winner"] == "model" for row in judged) / len(judged) if judged else None,
+        "unread": list(unread),
+    }
+
+
+def _row(told: Mapping[str, Any]) -> dict[str, Any]:
+    """One device in numbers: its error over the second half, and how it compares with the best simple predictor.
+
+    ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None where too few rows are scored.
+    """
+    row: dict[str, Any] = {
+        "rows": told["rows"],
+        "error": None,
+        "simple": None,
+        "simple_error": None,
+        "ratio": None,
+        "winner": None,
+    }
+    if "question" in told:
+        alarms = told.get("alarms")
+        return row | {"error": None if alarms is None else alarms["in_alarm"], "alarms": alarms and alarms["count"]}
+    half = told["second_half"]
+    row["error"] = half["error_rate" if told.get("classes") else "rmse"]["model"]
+    if (beside := told["verdict"]) is not None:
+        row |= {"simple": beside["simple"], "simple_error": beside["error"]}
+        row["ratio"] = beside["model"] / beside["error"] if beside["error"] else None
+        row["winner"] = {"model": "model", None: "neither"}.get(beside["winner"], "simple")
+    return row
+
+
+def need_one(**given: object) -> None:
+    """Raises UserError for an argument that is of many devices, where there is one table."""
+    for name, value in given.items():
+        if value is not None:
+            raise UserError(f"{option(name)} is of many devices; give a folder or several files, or leave it out")

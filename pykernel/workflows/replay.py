@@ -1,0 +1,94 @@
+"""What devices have logged, done again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pykernel.errors import UserError, option
+from pykernel.files import bytes_of
+from pykernel.host.replay import ANSWERS, Replay, differing_fields, read_log
+from pykernel.host.snapshot import device_memory
+from pykernel.rows.recordings import need_none, recordings_of
+from pykernel.spec.family import STATE_LIMIT
+from pykernel.spec.model import Spec
+from pykernel.telling import SILENT, Watch
+from pykernel.workflows.devices import each_device, need_one
+from pykernel.workflows.given import opened
+
+MOST = 2 * STATE_LIMIT
+"""Most bytes that are read of a state's file."""
+
+
+@dataclass(frozen=True)
+class _OnDevice:
+    """The replay of a log.  start, state: bytes of the device's state before the log, and at its end; with their files' names."""
+
+    spec: Spec
+    start: tuple[bytes, str] | None = None
+    state: tuple[bytes, str] | None = None
+
+    def of(self, path: str, name: str, watch: Watch = SILENT) -> dict[str, Any]:
+        spec = self.spec
+        at_end = None if self.state is None else device_memory(spec, *self.state)
+        run = Replay(spec, *self.start) if self.start else Replay(spec)
+        with opened(path, watch) as (_, file, show):
+            for rows in read_log(file, name, spec):
+                if run.run(rows) and at_end is None:  # a state is compared at the end of the log
+                    break
+                show(rows.position, f"replaying {spec.name}")
+        if at_end is None and not any(run.compared.values()):
+            asks = spec.inner.program.asks
+            answer = ANSWERS.get(asks, asks)
+            what = (
+                f"state_hash, status or {answer}, or give {option('state')}"
+                if spec.program.learns
+                else f"status or {answer}"
+            )
+            raise UserError(f"{name}: holds nothing to compare with; record {what}")
+        fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
+        found = {"ok": run.difference is None and not fields} | run.report() | {"fields": fields, "wrong": None}
+        if not found["ok"]:
+            what = f"{name}, {run.difference}" if run.difference else f"{self.state[1]}: {fields[0]['field']} differs"  # type: ignore[index]
+            advice = run.advice()
+            found["wrong"] = f"{what}; {advice}" if advice else what
+        return found
+
+
+def replay(
+    spec: Spec,
+    log: str | list[str],
+    state: Path | None,
+    start: Path | None,
+    jobs: int | str | None,
+    results: Path | None,
+    watch: Watch,
+) -> dict[str, Any]:
+    """Repeat a log, or those of many devices, each on its own: the report, of which ``wrong`` is a sentence about the first difference.
+
+    Of many devices: ``devices`` has the report of each.  Raises UserError.
+    """
+    begins = (bytes_of(start, MOST), str(start)) if start else None
+    if (many := recordings_of(log)) is None:
+        need_one(jobs=jobs, results=results)
+        path = str(log)
+        ends = (bytes_of(state, MOST), str(state)) if state else None
+        return _OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch)
+    need_none(state=state)
+    if begins:
+        Replay(spec, *begins)  # raises UserError before the work
+    found, unread = each_device(_OnDevice(spec, begins), many, jobs, results, watch, f"replaying {spec.name}")
+    devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
+    differ = [each for each in devices if not each["ok"]]
+    return {
+        "ok": not differ and not unread,
+        "name": spec.name,
+        "data": many.source,
+        "devices": devices,
+        "rows": sum(each["rows"] for each in devices),
+        "differ": len(differ),
+        "wrong": differ[0]["wrong"] if differ else None,
+        "unread": unread,
+    }

@@ -1,0 +1,488 @@
+"""Many recordings, one device each: whatever reads them treats each as it treats one table alone."""
+
+import inspect
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+import pykernel
+from pykernel.errors import UserError
+from pykernel.gen.check import Host, Reference
+from pykernel.gen.model import identity
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.host.samples import read_rows
+from pykernel.host.simulate import Simulation
+from pykernel.rows.recordings import recordings_of
+from pykernel.spec.model import make_spec
+from pykernel.training.closed_form import Targets
+from pykernel.training.selection import GroupFolds, stratified_folds
+from pykernel.workflows import devices as workflow
+
+CONTENT = {
+    "name": "flow",
+    "input": {"columns": ["a", "b"]},
+    "label": {"column": "y"},
+    "learning": {"rule": "klms"},
+    "kernel": {"sigma": 1.0},
+    "reduction": {"n_max": 8},
+}
+SPEC = make_spec(CONTENT)
+NAMES = [f"n{i}" for i in range(6)]
+
+
+def table(seed, rows=450):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, rows))
+    return np.column_stack([a, b, np.sin((1 + seed) * a) + b]).astype(np.float32)
+
+
+def write(path, values):
+    lines = [",".join(f"{value:.9g}" for value in row) for row in values.tolist()]
+    path.write_text("\n".join(["a,b,y", *lines, ""]))
+
+
+@pytest.fixture
+def logs(tmp_path, monkeypatch):
+    """A folder with six devices, and files that are none."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "logs"
+    (folder / ".old").mkdir(parents=True)
+    for i, name in enumerate(NAMES):
+        write(folder / f"{name}.csv", table(i))
+    (folder / ".old" / "n9.csv").write_text("nothing")
+    (folder / ".n7.csv.0123456789abcdef.part").write_text("half")
+    (folder / "_n8.csv").write_text("nothing")
+    (folder / "README.md").write_text("# Devices")
+    (tmp_path / "spec.toml").write_text(SPEC.to_toml())
+    return folder
+
+
+def alone(path, **how):
+    """What simulate says of one table, but for what is of one device only."""
+    report = json.loads(json.dumps(pykernel.simulate(SPEC, path, **how).report))
+    return {
+        key: value for key, value in report.items() if key not in ("advice", "output", "plot", "save", "state_hash")
+    }
+
+
+def of_device(row):
+    dropped = ("advice", "warnings", "state_hash")
+    return {key: value for key, value in json.loads(json.dumps(row["simulation"])).items() if key not in dropped}
+
+
+# --------------------------------------------------------------------------------------------------- which files
+
+
+def test_what_is_a_device_and_what_is_none(logs):
+    every = [(name, str(logs / f"{name}.csv")) for name in NAMES]
+    found = recordings_of(logs)
+    assert [(each.name, each.path) for each in found.devices] == every and found.columns == ("a", "b", "y")
+    assert recordings_of("logs/*").devices == recordings_of("logs/n?.csv").devices
+    assert [each.name for each in recordings_of(["logs/n3.csv", "logs/n1.csv", "logs/n3.csv"]).devices] == ["n3", "n1"]
+    assert [each.name for each in recordings_of(["logs/n3.csv"]).devices] == ["n3"]
+    for one in ("logs/n3.csv", logs / "n3.csv", "-", "absent.csv", (np.zeros((3, 2)), np.zeros(3)), []):
+        assert recordings_of(one) is None
+    # folders of sites; the name says the ending where two devices differ in no other way
+    for site in ("east", "west"):
+        (logs / site).mkdir()
+        shutil.copy(logs / "n1.csv", logs / site / "n1.csv")
+    assert [each.name for each in recordings_of(logs).devices] == ["east/n1", *NAMES, "west/n1"]
+    shutil.copy(logs / "n1.csv", logs / "n1.tsv")
+    assert {"n1.csv", "n1.tsv", "east/n1.csv"} <= {each.name for each in recordings_of(logs).devices}
+    # both together: a folder and a file
+    assert len(recordings_of(["logs/east", "logs/n0.csv"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ("a,b,z", "it lacks 'y' and has 'z' besides"),
+        ("a,b,y,t", "it has 't' besides"),
+        ("a,b", "it lacks 'y'"),
+        ("c,d,e,f,g,h", "it lacks 'a', 'b', 'y' and has 'c', 'd', 'e', 'f' and 2 others besides"),
+    ],
+)
+def test_a_file_with_other_columns_is_named_with_what_differs(logs, header, what):
+    (logs / "n3.csv").write_text(f"{header}\n" + ",".join("1" * len(header.split(","))) + "\n")
+    with pytest.raises(UserError) as told:
+        recordings_of("logs")
+    assert str(told.value).startswith(f"logs/n3.csv: has other columns than logs/n0.csv: {what}; give all recordings")
+
+
+def test_columns_may_have_another_order(logs):
+    values = table(2)
+    lines = [",".join(f"{value:.9g}" for value in (y, b, a)) for a, b, y in values.tolist()]
+    before = pykernel.simulate(SPEC, "logs").errors
+    (logs / "n2.csv").write_text("\n".join(["y,b,a", *lines, ""]))
+    assert pykernel.simulate(SPEC, "logs").errors == before
+
+
+def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
+    (logs.parent / "empty").mkdir()
+    (logs.parent / "empty" / ".hidden.csv").write_text("a,b,y\n1,2,3\n")
+    for data, says in (
+        ("empty", "empty: is a folder without recordings; give one that has files which end with .csv, .tsv, .parquet"),
+        ("logs/x*.csv", "logs/x*.csv: no file has such a name"),
+        (["logs/n0.csv", "-"], "-: standard input is one table"),
+        (["logs/n0.csv", "logs/absent.csv"], "logs/absent.csv: there is no such file"),
+    ):
+        with pytest.raises(UserError) as told:
+            recordings_of(data)
+        assert str(told.value).startswith(says)
+    for words, says in (
+        ("plan logs --label y", "plan takes one table; plan for one of them, and simulate the folder"),
+        ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
+        ("replay spec.toml logs --state end.bin", "--state is of one device, and these are many"),
+        ("replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
+        ("sweep spec.toml logs/n0.csv logs/n1.csv", "has 2 devices; 3 or more are needed"),
+        ("fit logs --label y --cv kept --output m.toml", "--cv is kept, but whole devices are left out"),
+        ("fit logs --label y --cv 7 --output m.toml", "--cv is 7; there are 6 devices to leave out"),
+        ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
+    ):
+        code, _out, err = run(*words.split())
+        assert code == 2 and err.splitlines()[-1].startswith("error: ") and says in err, err
+    assert sorted(path.name for path in logs.parent.iterdir()) == ["empty", "logs", "spec.toml"]
+
+
+# ------------------------------------------------------------------------------------------------------ simulate
+
+
+def test_each_device_is_simulated_as_it_is_alone_whatever_its_format(logs):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    before = [alone(f"logs/{name}.csv", delay=2) for name in NAMES]
+    for i, kind in ((2, "parquet"), (4, "arrow")):
+        (logs / f"{NAMES[i]}.csv").unlink()
+        rows = pyarrow.table(dict(zip("aby", table(i).T, strict=True)))
+        if kind == "parquet":
+            parquet.write_table(rows, logs / f"{NAMES[i]}.parquet", row_group_size=100)
+        else:
+            with pyarrow.ipc.new_file(logs / f"{NAMES[i]}.arrow", rows.schema) as file:
+                file.write_table(rows, 64)
+    found = pykernel.simulate(SPEC, "logs", delay=2)
+    for row, single in zip(found.report["devices"], before, strict=True):
+        told = of_device(row)
+        assert told.pop("data")["file"] == row["path"] and single.pop("data")["file"].startswith(
+            f"logs/{row['device']}"
+        )
+        assert told == single
+        assert row["error"] == single["second_half"]["rmse"]["model"]
+        assert row["ratio"] == row["error"] / min(
+            error for name, error in single["second_half"]["rmse"].items() if name != "model"
+        )
+    # what all have in common
+    report, errors = found.report, found.errors
+    worst = max(errors, key=errors.get)
+    assert report["error"] == {"median": median(errors.values()), "worst": errors[worst], "device": worst}
+    assert found.error == report["error"]["median"] and report["rows"] == 450 * 6
+    ratios = [row["ratio"] for row in report["devices"]]
+    assert report["ratio"]["median"] == median(ratios) and report["ratio"]["worst"] == max(ratios)
+    better = [single["verdict"]["winner"] == "model" for single in before]
+    assert report["judged"] == 6 and report["beat_simple"] == sum(better) / 6 and 0 < sum(better) < 6
+    assert worst in repr(found) and worst in found.page.html() and "All devices, the best first" in found.page.html()
+
+
+def test_the_numbers_do_not_depend_on_jobs(logs, run):
+    printed = [run("simulate", "spec.toml", "logs", "--json", "--jobs", jobs)[1] for jobs in ("1", "2")]
+    assert printed[0] == printed[1] and len(json.loads(printed[0])["devices"]) == 6
+    names = [str(path) for path in sorted(logs.glob("n*.csv"))]
+    listed = json.loads(run("simulate", "spec.toml", *names, "--json")[1])
+    assert [row["error"] for row in listed["devices"]] == [row["error"] for row in json.loads(printed[0])["devices"]]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_cluster_computes_the_same_from_the_same_paths(logs):
+    distributed = pytest.importorskip("distributed")
+    here = pykernel.simulate(SPEC, "logs", jobs=1).report
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as it:
+        assert pykernel.simulate(SPEC, "logs", jobs=it.scheduler_address).report == here
+
+
+def test_a_broken_file_among_good_ones_is_named_and_the_others_are_told(logs, run):
+    before = pykernel.simulate(SPEC, "logs").errors
+    with (logs / "n2.csv").open("a") as file:
+        file.write("1,2\n")
+    code, out, err = run("simulate", "spec.toml", "logs", "--json", "--jobs", "2")
+    report = json.loads(out)
+    assert code == 2 and err.splitlines()[-1] == (
+        "error: logs/n2.csv, line 452: has 2 cells, but the header names 3 columns; give each row a cell for each column, and "
+        "quote cells that hold a comma (the other 5 recordings were read)"
+    )
+    assert {row["device"]: row["error"] for row in report["devices"]} == {k: v for k, v in before.items() if k != "n2"}
+    assert [each["device"] for each in report["unread"]] == ["n2"]
+    for name in NAMES:
+        (logs / f"{name}.csv").write_text("a,b,y\n")
+    code, out, err = run("simulate", "spec.toml", "logs")
+    assert (code, out) == (2, "") and "logs/n0.csv: holds a header but no rows" in err
+
+
+def test_finished_devices_are_kept_and_changed_ones_done_anew(logs, monkeypatch):
+    done = []
+    one = workflow._one
+    counted = lambda task, work: (done.append(task["name"]), one(task, work))[1]  # noqa: E731
+    counted.__module__, counted.__qualname__ = one.__module__, one.__qualname__
+    monkeypatch.setattr(workflow, "_one", counted)
+    first = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).report
+    assert len(done) == 6
+    kept = Path("done.jsonl").read_bytes().splitlines(keepends=True)
+    Path("done.jsonl").write_bytes(b"".join(kept[:4]) + kept[4][:20])
+    write(logs / "n0.csv", table(0))  # the same bytes
+    assert pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).report == first
+    assert done[6:] == ["logs/n4.csv", "logs/n5.csv"]
+    write(logs / "n1.csv", table(7))
+    again = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).errors
+    assert done[8:] == ["logs/n1.csv"]
+    assert again == pykernel.simulate(SPEC, "logs").errors
+    pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1, delay=1)  # another question
+    assert len(done) == 6 + 2 + 1 + 6 + 6
+    (logs / "n3.csv").write_text("a,b,y\n1,2\n")
+    for _ in range(2):  # what cannot be read is no result
+        found = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1)
+        assert [each["device"] for each in found.report["unread"]] == ["n3"] and done[-1] == "logs/n3.csv"
+    assert len(done) == 21 + 2
+
+
+def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):
+    assert run("simulate", "spec.toml", "logs/n5.csv", "--save", "start.bin")[0] == 0
+    code, out, _ = run("simulate", "spec.toml", "logs", "--start", "start.bin", "--save", "states", "--json")
+    report = json.loads(out)
+    assert code == 0 and "state" not in report["devices"][0]["simulation"]
+    for name, row in zip(NAMES, report["devices"], strict=True):
+        code, out, _ = run(
+            "simulate", "spec.toml", f"logs/{name}.csv", "--start", "start.bin", "--save", "one.bin", "--json"
+        )
+        assert Path("one.bin").read_bytes() == Path(f"states/{name}.bin").read_bytes()
+        assert json.loads(out)["state_hash"] == row["simulation"]["state_hash"]
+
+
+def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
+    code, out, _err = run("simulate", "spec.toml", "logs", "--plot", "r.html")
+    assert code == 0 and "6 devices, 2,700 rows in all" in out and "of 6 devices beat the best simple predictor" in out
+    assert all(name in out for name in NAMES) and "report" in out and "n5" in Path("r.html").read_text()
+    for name in ("n1", "n4"):  # what was found in the cells is told of the first
+        text = (logs / f"{name}.csv").read_text().splitlines()
+        text[9] = "n/a," + text[9].partition(",")[2]
+        (logs / f"{name}.csv").write_text("\n".join([*text, ""]))
+    out = run("simulate", "spec.toml", "logs")[1]
+    assert "n1: 1 of 450 cells of a is no number, such as 'n/a' (line 10)" in out and "of 1 more devices" in out
+    monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
+    out = run("simulate", "spec.toml", "logs")[1]
+    ranked = sorted(pykernel.simulate(SPEC, "logs").report["devices"], key=lambda row: -row["ratio"])
+    assert "the worst 2 of 6 devices" in out
+    shown = [line.split()[0] for line in out.splitlines() if line.strip().startswith("n")]
+    assert shown == [row["device"] for row in ranked[:2]]
+
+
+def test_monitors_and_classes(logs, run):
+    monitor = make_spec({"name": "watch", "input": {"columns": ["a", "b"]}, "novelty": {}})
+    found = pykernel.simulate(monitor, "logs")
+    assert found.measure == "in_alarm" and found.report["beat_simple"] is None
+    for row in found.report["devices"]:
+        single = pykernel.simulate(monitor, row["path"]).report
+        assert (row["error"], row["alarms"]) == (single["alarms"]["in_alarm"], single["alarms"]["count"])
+    Path("watch.toml").write_text(monitor.to_toml())
+    assert "in alarm" in run("simulate", "watch.toml", "logs")[1] and "in alarm" in found.page.html()
+
+
+EXHAUSTED = """
+import re, sys
+from pathlib import Path
+import pykernel
+if __name__ == "__main__":
+    pykernel.simulate(pykernel.load_spec("spec.toml"), sys.argv[1], jobs=1)
+    print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="megabytes as Linux counts them")
+def test_memory_stays_flat(logs, tmp_path):
+    """Neither many devices nor long ones take more than few and short ones, but for what is told of each."""
+    (tmp_path / "run.py").write_text(EXHAUSTED)
+    sizes = {"few": (3, 2_000), "many": (300, 2_000), "long": (3, 200_000)}
+    peaks = {}
+    for kind, (count, rows) in sizes.items():
+        (tmp_path / kind).mkdir()
+        write(tmp_path / kind / "0.csv", table(0, rows))
+        for i in range(1, count):
+            shutil.copy(tmp_path / kind / "0.csv", tmp_path / kind / f"{i}.csv")
+        done = subprocess.run([sys.executable, "run.py", kind], capture_output=True, text=True, check=True)
+        peaks[kind] = int(done.stdout)
+    assert max(peaks.values()) < peaks["few"] + 16, peaks
+
+
+# -------------------------------------------------------------------------------------------------------- replay
+
+
+@pytest.fixture
+def devices(tmp_path, monkeypatch):
+    """Logs of five devices, of which n2 and n3 computed something else once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "spec.toml").write_text(SPEC.to_toml())
+    for i in range(5):
+        values = table(i, 120)
+        model = HostModel(SPEC, identity(SPEC).drop)
+        answers, statuses = model.prequential(values[:, :2], values[:, 2])
+        lines = [
+            ",".join([*(f"{value:.9g}" for value in row), f"{float(answer):.9g}", str(status)])
+            for row, answer, status in zip(values.tolist(), np.ravel(answers), statuses, strict=True)
+        ]
+        for row in {2: (70, 90), 3: (5,)}.get(i, ()):
+            lines[row] = ",".join([*lines[row].split(",")[:3], "77", "0"])
+        (tmp_path / "logs" / f"n{i}.csv").write_text("\n".join(["a,b,y,prediction,status", *lines, ""]))
+    return tmp_path
+
+
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_which_devices_computed_what_they_should(devices, run, jobs):
+    code, out, err = run("replay", "spec.toml", "logs", "--json", "--jobs", jobs)
+    report = json.loads(out)
+    assert code == 1 and report["ok"] is False and report["differ"] == 2
+    assert [each["ok"] for each in report["devices"]] == [True, True, False, False, True]
+    assert [each["difference"] and each["difference"]["row"] for each in report["devices"]] == [None, None, 70, 5, None]
+    assert err.startswith("error: logs/n2.csv, row 70 (line 72): prediction is 77 on the device")
+    for each in report["devices"]:
+        code, out, _ = run("replay", "spec.toml", each["path"], "--json")
+        assert json.loads(out) == {key: value for key, value in each.items() if key not in ("device", "path", "wrong")}
+    code, out, _ = run("replay", "spec.toml", "logs")
+    assert code == 1 and "3 of 5 devices computed what they should" in out and "row 5 (line 7)" in out
+    code, out, _ = run("replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
+    assert code == 0 and "3 of 3 devices computed what they should" in out
+
+
+def test_a_log_that_cannot_be_read_does_not_hide_the_others(devices, run):
+    with Path("logs/n4.csv").open("a") as file:
+        file.write("1,2,3,x,0\n")
+    code, out, err = run("replay", "spec.toml", "logs")
+    assert code == 1 and "2 of 4 devices computed what they should" in out
+    assert "warning: logs/n4.csv, line 122: column 'prediction' is 'x'" in err and "error: logs/n2.csv, row 70" in err
+    code, out, err = run("replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
+    assert code == 2 and "1 of 1 devices" in out and "error: logs/n4.csv, line 122" in err
+
+
+# --------------------------------------------------------------------------------------------------------- check
+
+
+class Forgetful(Host):
+    """Does not begin anew between devices."""
+
+    def call(self, name, *args):
+        between = name == "init" and inspect.stack()[1].function == "_call"
+        return None if between else super().call(name, *args)
+
+
+def test_a_check_begins_anew_with_each_device(logs, run, one_build):
+    parts = [read_rows(SPEC, f"logs/{name}.csv") for name in NAMES[:3]]
+    x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
+    project, rows = build(SPEC), [(name, len(part)) for name, (part, _) in zip(NAMES, parts, strict=False)]
+    many = Reference(project, None, x, y, devices=rows)
+    assert many.hash == Reference(project, None, *parts[-1]).hash != Reference(project, None, x, y).hash
+    assert many._row(0) == "0 of n0" and many._row(449) == "449 of n0" and many._row(450) == "0 of n1"
+    # a device that does not begin anew is found, in its first row that shows
+    verdict = many.verdict(Forgetful(project, None, "llvm"))
+    assert not verdict["equal"] and verdict["first_difference"].startswith("init for n1: ")
+    code, out, err = run("check", "spec.toml", "--data", "logs", "--engine", "llvm")
+    assert code == 0 and "2,700" in out and "devices  6, 2,700 rows in all; each begins anew" in err
+
+
+# ---------------------------------------------------------------------------------------------------- fit, sweep
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_folds_keep_groups_together(count):
+    rng = np.random.default_rng(count)
+    groups = rng.integers(0, 7, 90)
+    folds = stratified_folds(Targets.of_values(rng.normal(size=90)), GroupFolds(count, groups), seed=3)
+    assert sorted(set(folds.tolist())) == list(range(count))
+    assert all(len(set(folds[groups == each])) == 1 for each in range(7))
+    sizes = [len(set(groups[folds == each])) for each in range(count)]
+    assert max(sizes) - min(sizes) <= 1
+    some = GroupFolds(count, groups).among(np.flatnonzero(groups < 2))
+    assert int(some) == min(count, 2) and len(some.groups) == (groups < 2).sum()
+    with pytest.raises(UserError, match="from 2 to 7, the number of groups"):
+        stratified_folds(Targets.of_values(np.zeros(90)), GroupFolds(8, groups))
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("model", ["krr", "svm", "trained"])
+def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, model):
+    """An input that only tells which device it is helps on rows that are left out, and not on devices."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    rng = np.random.default_rng(1)
+    for i in range(8):
+        a = rng.normal(size=(30, 2))
+        a[:, 1] = i + 0.01 * a[:, 1]
+        y = rng.normal() + 0.1 * a[:, 0] + 0.05 * rng.normal(size=30)
+        np.savetxt(f"logs/n{i}.csv", np.column_stack([a, y]), "%.6g", ",", header="a,b,y", comments="")
+    rows = "".join("".join(Path(f"logs/n{i}.csv").read_text().splitlines(keepends=True)[1:]) for i in range(8))
+    Path("all.csv").write_text("a,b,y\n" + rows)
+    how = {"label": "y", "model": model, "n_max": 16 if model == "trained" else None}
+    devices, row_by_row = pykernel.fit("logs", **how), pykernel.fit("all.csv", cv=8, **how)
+    assert devices.report["devices"] == 8 and devices.report["cv"] == 8
+    assert devices.error > 3 * row_by_row.error
+    held = pykernel.fit("logs", hold_out=0.25, **how).report
+    assert held["rows"] == 180 and held["held_out_rows"] == 60
+    assert held["errors"]["held_out"] > 3 * row_by_row.error
+
+
+def test_one_width_and_one_ridge_are_judged_on_devices_too(logs):
+    for i, name in enumerate(NAMES):
+        write(logs / f"{name}.csv", table(i, 30))
+    found = pykernel.fit("logs", label="y", model="krr", sigma=1.0, ridge=0.1)
+    assert found.report["cv"] == 6
+    chosen = pykernel.fit("logs", label="y", model="krr", sigma=[1.0, 2.0], ridge=[0.1, 1.0])
+    cell = next(each for each in chosen.report["table"] if (each["width"], each["ridge"]) == (1.0, 0.1))
+    assert found.error == pytest.approx(cell["press"] ** 0.5, rel=1e-9)
+
+
+def test_a_cell_of_a_device_is_named_with_its_file(logs):
+    text = (logs / "n3.csv").read_text().splitlines()
+    text[7] = "1,3.2 mm,5"
+    (logs / "n3.csv").write_text("\n".join([*text, ""]))
+    with pytest.raises(UserError, match=r"^logs/n3.csv, line 8: column 'b' is '3.2 mm', not a number"):
+        pykernel.fit("logs", label="y", inputs=["a", "b"])
+
+
+def test_times_that_begin_anew_are_no_input(logs):
+    for name in NAMES:
+        lines = (logs / f"{name}.csv").read_text().splitlines()
+        rows = [f"{t},{line}" for t, line in enumerate(lines[1:])]
+        (logs / f"{name}.csv").write_text("\n".join([f"t,{lines[0]}", *rows, ""]))
+    assert pykernel.fit("logs", label="y", model="krr", n_max=8).report["inputs"] == ["a", "b"]
+
+
+def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
+    code, out, _err = run(
+        *"sweep spec.toml logs --rule klms --technique nt,mklms --n-max 4,8 --rounds 0 --target none -o out --json".split(),
+        *("--jobs", "1"),
+    )
+    report = json.loads(out)
+    assert code == 0 and report["devices"] == {"teach": 2, "choose": 2, "judge": 2} and report["rows"] == 450 * 6
+    order = np.random.default_rng(0).permutation(6).tolist()
+    for row in report["table"]:
+        for part, at in ((row, order[2:4]), (row["left_out"], order[4:])):
+            squares, count = 0.0, 0
+            for i in at:
+                run_of, values = Simulation(make_spec(row["spec"])), table(i).astype(float)
+                for _ in run_of.run(values[:, :2], values[:, 2]):
+                    pass
+                told = run_of.summary(run_of.errors, 225)
+                squares, count = squares + told["rmse"]["model"] ** 2 * told["scored"], count + told["scored"]
+            assert part["rmse"] == pytest.approx((squares / count) ** 0.5, rel=1e-5)
+    assert report["trivial_left_out"].keys() == report["trivial"].keys()
+    assert "left out" in run(*"sweep spec.toml logs --rule nlms --rounds 0 --target none -o o2 --jobs 1".split())[1]
+    assert (
+        "rmse_left_out" in Path("out/sweep.csv").read_text()
+        and "devices left out" in Path("out/report.html").read_text()
+    )
