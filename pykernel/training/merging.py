@@ -17,7 +17,10 @@ Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.
 state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: there the merged
 function is the mean of the functions.
 
-Statistics of inputs and labels are those of all samples, as far as their horizons tell.  The linear part of a model is
+Other models that standardise their inputs, such as waves.  A new model learns what each device answers to inputs like those that it
+has seen: drawn with the mean and the deviation of each input, which its standardiser knows.
+
+Statistics of inputs and labels of models with vectors are those of all samples, as far as their horizons tell.  The linear part of a model is
 the mean of all.  How far the rule has been right, and its noise, are learned anew.
 """
 
@@ -60,6 +63,8 @@ TOLERANCES = (1e-4, 1e-3, 1e-2, 0.1)
 """What may be left of the answers, in parts of these; the next one where a multiplier would leave its range."""
 REPEATS = 64
 """The vectors are learned again until the merged model is as sure of them as the devices together, at most so often."""
+TOLD, TOLD_EACH, TOLD_OTHERS = 20_000, 400, 100
+"""Rehearsed rows of all devices, of each, and of each of which the others are asked, at most."""
 BLOCK = 100
 """Rows of a recording that choose, or judge, in a row."""
 STRANGE = 3.0
@@ -84,7 +89,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Merged:
-    """A state for ``spec``.  way: "vectors", "sums" or "mean".  power: the exponent p.  left: root mean square of what the
+    """A state for ``spec``.  way: "vectors", "samples", "sums" or "mean".  power: the exponent p.  left: root mean square of what the
     model leaves of the teacher at all vectors, in parts of its deviation.  errors: with a recording, of the mean of all
     devices, of the teacher and of the merged model: root mean square, or the part of wrong classes.
     """
@@ -135,6 +140,13 @@ class _Device:
                 model.memory.field(field)[...] = memory.field(field)
         return cls(name, model, raw_inputs(model.spec, model.memory, _stored(model)))
 
+    @property
+    def knows(self) -> bool:
+        """Whether the device has learned, as far as its vectors or its statistics of inputs tell."""
+        if self.model.spec.standardises:
+            return int(self.model.memory.field("observed")[0]) >= max(1, self.model.spec.config.input_warmup)
+        return len(self.vectors) > 0
+
     def answers(self, x: np.ndarray) -> np.ndarray:
         """(rows, OUTPUTS)."""
         found = np.asarray(self.model.predict(x), np.float64).reshape(len(x), -1)
@@ -144,8 +156,8 @@ class _Device:
         return np.clip(found, -1, 1) if self.model.spec.program.label_kind == "class" else found
 
     def novelty(self, x: np.ndarray) -> np.ndarray:
-        """(rows,)"""
-        return np.asarray(self.model.novelty(x), np.float64)
+        """(rows,); 1 everywhere of a model without vectors."""
+        return np.asarray(self.model.novelty(x), np.float64) if self.model.has("novelty") else np.ones(len(x))
 
 
 def _stored(model: HostModel) -> np.ndarray:
@@ -540,6 +552,46 @@ def mean_weights(spec: Spec, devices: Sequence[_Device]) -> HostModel:
     return model
 
 
+# ---------------------------------------------------------------------------------------------------------- rehearsals
+
+
+def rehearsed(spec: Spec, devices: Sequence[_Device], watch: Watch) -> tuple[HostModel, list[float], float]:
+    """A new model that has learned what the devices answer to inputs like those that they have seen.
+
+    Inputs are drawn with the mean and deviation of each that the device's standardiser knows, and learned by turns.  Returns the
+    model; of each device, how far the mean of the others' answers at its inputs is from its own; and how far the model's are: both in
+    parts of the answers' deviation.  O(K^2) answers to some hundred rows.
+    """
+    count, rng = max(TOLD // len(devices), 50), np.random.default_rng(0)
+    count, most = min(count, TOLD_EACH), spec.input.max_abs or np.inf
+    drawn = []
+    for device in devices:
+        mean, variance = (np.array(device.model.memory.field(name), np.float64) for name in ("mean", "variance"))
+        drawn.append(np.clip(mean + np.sqrt(variance) * rng.normal(size=(count, len(mean))), -most, most))
+    with watch.progress(len(devices)) as shown:
+        model, answers = HostModel(spec), []
+        for k, device in enumerate(devices):
+            shown(k, f"asking {device.name}")
+            answers.append(device.answers(drawn[k]))
+        foretold = []
+        for k, x in enumerate(drawn):
+            shown(k, f"asking the others about {devices[k].name}")
+            few = x[:TOLD_OTHERS]
+            others = np.mean([device.answers(few) for i, device in enumerate(devices) if i != k], axis=0)
+            foretold.append(_rms(others - answers[k][: len(few)]))
+    x = np.stack(drawn, axis=1).reshape(-1, drawn[0].shape[1])
+    told = np.stack(answers, axis=1).reshape(len(x), -1)
+    if spec.program.label_kind == "class":
+        y = told.argmax(axis=1) if told.shape[1] > 1 else (told[:, 0] > 0).astype(int)
+    else:
+        y = np.clip(told, -spec.config.label_limit, spec.config.label_limit)
+        y = y if spec.program.label_kind == "reals" else y[:, 0]
+    model.update(x, y)
+    deviation = float(np.sqrt(told.var(axis=0).sum())) or 1.0
+    learned = _Device("merged", model, np.zeros((0, x.shape[1]))).answers(x)
+    return model, [each / deviation for each in foretold], _rms(learned - told) / deviation
+
+
 # -------------------------------------------------------------------------------------------------------------- result
 
 
@@ -565,11 +617,19 @@ def merge(
         raise UserError(f"{spec.name}: {len(states)} state; give two or more, one of each device")
     devices = [_Device.of(spec, name, data) for name, data in states.items()]
     merging, taught = _Merging(spec.inner, into.inner, devices, rows, watch), way == "vectors"
-    if taught and not all(len(device.vectors) for device in devices):
-        empty = next(device.name for device in devices if not len(device.vectors))
-        raise UserError(f"{empty}: has learned nothing yet; leave this device out")
+    if empty := [device.name for device in devices if way in ("vectors", "samples") and not device.knows]:
+        raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
+    left, shares = None, [Share(each.name) for each in devices]
     if taught:
         model, chosen, g = merging.taught()
+        shares = _shares(merging, chosen)
+        left = _rms(model.predict(merging.union).reshape(g.shape) - g) / merging.deviation
+    elif way == "samples":
+        model, foretold, left = rehearsed(into.inner, devices, watch)
+        shares = [
+            replace(share, foretold=each, disagrees=strange)
+            for share, each, strange in zip(shares, foretold, _strange(foretold), strict=True)
+        ]
     else:
         model = (add_sums if way == "sums" else mean_weights)(into.inner, devices)
     outer = HostModel(into)
@@ -577,11 +637,6 @@ def merge(
         for name in struct.fields:
             outer.memory.field(name)[...] = model.memory.field(name)
     data = snapshot.save(outer)
-    shares = _shares(merging, chosen) if taught else [Share(each.name) for each in devices]
-    left = None
-    if taught:
-        answers = model.predict(merging.union).reshape(g.shape)
-        left = float(np.sqrt(np.square(answers - g).sum(axis=1).mean())) / merging.deviation
     errors = None
     if rows is not None:
         x, y = (np.asarray(each)[~_chooses(len(each))] for each in rows)
@@ -601,18 +656,20 @@ def merge(
 def _shares(merging: _Merging, chosen: np.ndarray) -> list[Share]:
     weights = merging.teacher.weights(merging.power).mean(axis=1)
     foretold = [merging.foretold(k, merging.power) ** 0.5 / merging.deviation for k in range(len(weights))]
-    # of two devices, each disagrees with the other as much
-    usual = max(float(np.median(foretold)), 0.1 / STRANGE) if len(weights) > 2 else np.inf
     return [
-        Share(
-            device.name,
-            int((merging.owners[chosen] == k).sum()),
-            float(weights[k]),
-            foretold[k],
-            foretold[k] > STRANGE * usual,
-        )
-        for k, device in enumerate(merging.devices)
+        Share(device.name, int((merging.owners[chosen] == k).sum()), float(weights[k]), foretold[k], strange)
+        for k, (device, strange) in enumerate(zip(merging.devices, _strange(foretold), strict=True))
     ]
+
+
+def _strange(foretold: Sequence[float]) -> list[bool]:
+    """Which devices the others foretell far worse than the usual one.  Of two devices, each disagrees with the other as much."""
+    usual = max(float(np.median(foretold)), 0.1 / STRANGE) if len(foretold) > 2 else np.inf
+    return [each > STRANGE * usual for each in foretold]
+
+
+def _rms(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.square(errors).sum(axis=-1).mean()))
 
 
 def _way(spec: Spec, into: Spec) -> str:
@@ -626,20 +683,17 @@ def _way(spec: Spec, into: Spec) -> str:
         raise UserError(f"{spec.name}: learns nothing on the device, so that there are no states to merge")
     if program.teach is not None and program.budget is not None and {"alpha", "v"} <= names:
         return "vectors"
-    if program.name in ("linear", "expansion"):
-        keys = {
-            "standardises": "[input] standardise",
-            "centers": "[label] center",
-            "leads": "[linear]",
-            "forgets": "forgetting below 1",
-        }
-        for name, told in keys.items():
-            if getattr(config, name):
-                raise UserError(
-                    f"{spec.name}: has {told}, so that what its devices have added up has no common unit; merge models without it"
-                )
-        return "mean" if config.gain == Gain.NLMS else "sums"
+    if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
+        if config.gain == Gain.NLMS:
+            return "mean"
+        if program.name == "expansion" or not config.forgets:
+            return "sums"
+        raise UserError(
+            f"{spec.name}: forgets, so that what its devices have added up is no sum; merge models without forgetting"
+        )
+    if program.teach is not None and spec.standardises:
+        return "samples"
     raise UserError(
-        f"{spec.name}: rule {spec.learning.rule} stores no samples, so that nobody knows where each device has learned; merge models with "
-        "[reduction] n_max, with an [expansion], or of rule rls, quadratic-rls, rff-rls or nlms"
+        f"{spec.name}: rule {spec.learning.rule} keeps neither samples nor statistics of its inputs, so that nobody knows where each device "
+        "has learned; merge models with [reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls or nlms"
     )

@@ -166,6 +166,31 @@ def test_an_expansion_that_learns_is_merged_by_its_sums() -> None:
     assert wrong(spec, host) < 0.7 * min(wrong(spec, model) for model in devices.values())
 
 
+REHEARSED = {
+    "the default": spec_of(None, reduction=None, input={"dim": 2}, label={}),
+    "the default, classes": spec_of(
+        None, reduction=None, input={"dim": 2}, label={"classes": ["low", "middle", "high"]}
+    ),
+    "rls in stages": spec_of("rls", reduction=None, kernel=None, input=STANDARDISED),
+}
+
+
+@pytest.mark.parametrize("name", REHEARSED)
+def test_models_without_vectors_rehearse_what_devices_answer(name: str) -> None:
+    spec = REHEARSED[name]
+    devices = taught(spec, apart=True)
+    broken = HostModel(spec)
+    x, y = samples(spec, ROWS, 20)
+    broken.update(x, 2 - y if spec.program.label_kind == "class" else 8 - y)
+    merged = merge(spec, states_of(devices))
+    model = loaded(spec, merged.data)
+    assert merged.way == "samples" and merged.left is not None and merged.left < 1
+    assert wrong(spec, model) < 0.75 * np.median([wrong(spec, device) for device in devices.values()])
+    assert (model.update(*samples(spec, 100, 60)) >= 0).all()
+    alike = {**taught(spec), "broken": broken}
+    assert [each.name for each in merge(spec, states_of(alike)).devices if each.disagrees] == ["broken"]
+
+
 def test_the_mean_of_linear_functions() -> None:
     spec = LINEAR["nlms"]
     devices = taught(spec)
@@ -214,6 +239,9 @@ def test_a_recording_judges_with_rows_that_chose_nothing() -> None:
     devices = taught(spec, apart=True)
     x, y = samples(spec, 1000, 30)
     merged = merge(spec, states_of(devices), rows=(x, y))
+    linear = LINEAR["rls"]
+    errors = merge(linear, states_of(taught(linear)), rows=(x, y)).errors
+    assert errors is not None and errors["merged"] <= 1.02 * errors["mean of devices"]
     model, judged = loaded(spec, merged.data), np.arange(1000) // 100 % 2 == 1
     assert merged.errors is not None
     assert merged.errors["merged"] == pytest.approx(np.sqrt(np.square(model.predict(x) - y)[judged].mean()))
@@ -243,8 +271,8 @@ def test_orthogonal_least_squares_takes_what_leaves_least() -> None:
 
 
 REFUSED = {
-    "the default": (make_spec({"name": "f", "input": {"dim": 2}, "label": {}}), "stores no samples"),
-    "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "stores no samples"),
+    "waves": (spec_of("spectrum-nlms", reduction=None), "neither samples nor statistics"),
+    "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "neither samples nor statistics"),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (
         spec_of("rls", reduction=None, kernel=None, learning={"rule": "rls", "forgetting": 0.99}),

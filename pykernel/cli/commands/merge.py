@@ -70,6 +70,7 @@ def print_merged(report: Mapping[str, Any]) -> None:
     ways = {
         "vectors": f"{report['vectors']} of all vectors were taken, and learned anew",
         "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
+        "samples": "a new model learned their answers to inputs like those that each has seen",
         "mean": "the function is the mean of the devices' functions",
     }
     columns = [("weight", 2), ("foretold", 2), ("error", 4)]
