@@ -21,6 +21,7 @@ from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError, told_late
 from pykernel.gen import rehearsal
+from pykernel.gen.calls import Signature, shared_calls
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
 from pykernel.gen.model import ModelCode, bare, identity, model_code
@@ -72,13 +73,13 @@ class Project:
     files: dict[str, str]
     figures: dict[str, Any]
     drop: tuple[str, ...]  # fields that the C does not have
-    declarations: tuple[str, ...]  # C declarations of the public functions
+    calls: dict[str, Signature]  # the public functions, by the name after NAME_
     replay: str = field(repr=False)  # C of the check's driver
 
     @property
     def sources(self) -> dict[str, str]:
         """The model's C: file name -> text."""
-        return {Path(path).name: text for path, text in self.files.items() if path.startswith("src/")}
+        return {Path(path).name: text for path, text in self.files.items() if re.match(r"src/.*\.[ch]$", path)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,8 +204,7 @@ def _build(
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    declarations = tuple(entry["declaration"] for entry in context["entries"])
-    return Project(spec, files, figures, code.drop, declarations, _render("replay.c", context))
+    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context))
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
@@ -349,7 +349,10 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     """What a template's context tells of a model's functions and their data."""
     printer, functions = code.printer, code.functions
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    calls = shared_calls(spec.name, bool(spec.program.persistent))
+    calls |= {e.name: printer.signature(functions[e.kernel.name]) for e in code.entries}
     return {
+        "calls": calls,
         "config_hash": code.config_hash,
         "state_kind": code.state_kind,
         "stamp": STAMP,
@@ -362,7 +365,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "entries": [
             {
                 "doc": "\n".join(comment_block(functions[e.kernel.name].doc)),
-                "declaration": printer.signature(functions[e.kernel.name]),
+                "declaration": calls[e.name],
             }
             for e in code.entries
         ],
@@ -623,4 +626,4 @@ def _environment() -> jinja2.Environment:
 
 def _render(template: str, context: Mapping[str, Any]) -> str:
     text = _environment().get_template(template).render(**context)
-    return fold(text) if template.endswith((".c", ".h")) else text
+    return fold(text) if template.endswith((".c", ".h", ".hpp")) else text
