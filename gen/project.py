@@ -29,6 +29,7 @@ from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import primitive, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.read import member_comments
+from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, project_folder, write_files
 from pykernel.host.model import HostModel
@@ -193,6 +194,8 @@ def _build(
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
+    told = {what: context[what] for what in ("config_hash", *(["state_kind"] if context["persists"] else []))}
+    files[f"{spec.name}.cdx.json"] = sbom(files, context, told)
     manifest = {
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(

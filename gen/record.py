@@ -42,7 +42,7 @@ def require_project(folder: str | Path, spec: Spec) -> None:
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
-    Either all three files are written, or none.  A new row replaces an earlier row of the same build and target; other
+    With the header changes the bill of materials.  Either all four files are written, or none.  A new row replaces an earlier row of the same build and target; other
     earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
     project, or a VALIDITY.md that was changed by hand; CheckFailed if the self-test fails in the build that counts lines.
     """
@@ -64,7 +64,8 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
     files = build(spec, checks=rows, with_check=has_check(folder), proof=proof).files
-    write_files(folder, {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
+    changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
+    write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"
 
 
