@@ -24,6 +24,7 @@ from pykernel.gen import rehearsal
 from pykernel.gen.calls import Signature, shared_calls
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
+from pykernel.gen.micropython import micropython_files
 from pykernel.gen.model import ModelCode, bare, identity, model_code
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import primitive, runtime_text
@@ -31,7 +32,7 @@ from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, 
 from pykernel.gen.read import member_comments
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
-from pykernel.gen.write import has_check, project_folder, write_files
+from pykernel.gen.write import has_check, has_module, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.report import sections
@@ -102,20 +103,26 @@ class Generated:
 
 
 def generate(
-    spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False, with_check: bool = False
+    spec: Spec,
+    out: str | Path,
+    memory: Memory | None = None,
+    force: bool = False,
+    with_check: bool = False,
+    micropython: bool = False,
 ) -> Generated:
     """Write the C project of a model.
 
     Nothing is written if there is any error.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
     force: also overwrite files that were changed by hand; without it, such files are an error.
-    with_check: also write the firmware for ``pykernel check --board``.  If the folder has it already, it is written
-    again.
+    with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
+    MicroPython.  What the folder has already of these is written again.
     """
-    project, folder = build(spec, memory, with_check=with_check), Path(out)
+    project, folder = build(spec, memory, with_check=with_check, micropython=micropython), Path(out)
     with project_folder(folder):
-        if not with_check and has_check(folder):
-            project = build(spec, memory, with_check=True)
+        before = has_check(folder), has_module(folder)
+        if before[0] > with_check or before[1] > micropython:
+            project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
         files = write_files(folder, project.files, force)
     return Generated(folder, files, project.figures)
 
@@ -127,13 +134,14 @@ def build(
     with_check: bool = False,
     annotated: bool = False,
     proof: str = "",
+    micropython: bool = False,
 ) -> Project:
     """Everything that ``generate`` writes.
 
     checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, with_check, annotated, proof)
+        return _build(spec, memory, checks, with_check, annotated, proof, micropython)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -163,6 +171,7 @@ def _build(
     with_check: bool,
     annotated: bool,
     proof: str,
+    micropython: bool,
 ) -> Project:
     code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
@@ -191,6 +200,8 @@ def _build(
     packaged = package_files(files, context, _render, checks)
     if with_check:
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
+    if micropython:
+        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, _render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
@@ -331,6 +342,7 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "learns": program.learns,
         "learner": program.learner,
         "reads": program.reads,
+        "unanswered": [status.name for status in program.unanswered],
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
         "sample": program.sample_size,  # how many numbers it has

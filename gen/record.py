@@ -15,7 +15,7 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
-from pykernel.gen.write import has_check, project_folder, read_manifest, write_files
+from pykernel.gen.write import has_check, has_module, project_folder, read_manifest, write_files
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -63,7 +63,8 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
-    files = build(spec, checks=rows, with_check=has_check(folder), proof=proof).files
+    check, module = has_check(folder), has_module(folder)
+    files = build(spec, checks=rows, with_check=check, proof=proof, micropython=module).files
     changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
     write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"

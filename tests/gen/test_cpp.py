@@ -163,7 +163,7 @@ def test_the_class_computes_the_same_bytes(case, tmp_path):
     for source in sorted((tmp_path / "src").glob("*.c")):
         objects.append(tmp_path / f"{source.stem}.o")
         compile_c(compiler("gcc"), [source], objects[-1], ("-O2",), ("-c",))
-    x, y = stream(spec, 120)
+    x, y = stream(spec, 130)
     rows = b"".join(row.tobytes() + (b"" if label is None else to.tobytes()) for row, to in zip(x, y, strict=True))
     expected = told_by_c(spec, project, x, y)
     for name in filter(shutil.which, ("g++", "clang++")):
