@@ -13,6 +13,7 @@ TEMPLATES = {
     "micropython.mk": "micropython.mk",
     "micropython.cmake": "micropython.cmake",
     "micropython/mod_{name}.c": "mod_model.c",
+    "micropython/Makefile": "micropython_Makefile",
 }
 CODES = {"float": "f", "double": "d", "int16_t": "h", "int32_t": "i"}
 """The letter of an array's type in Python, by the type in C."""

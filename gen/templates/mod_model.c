@@ -9,14 +9,44 @@
  */
 #include "{{ name }}.h"
 
+#ifdef MICROPY_ENABLE_DYNRUNTIME
+#include "py/dynruntime.h"
+#else
 #include "py/objtuple.h"
 #include "py/runtime.h"
+#endif
 {% include "stamp.h" %}
 {%- if floats %}
 #if !MICROPY_PY_BUILTINS_FLOAT
 #error "{{ name }} needs a MicroPython with floats"
 #endif
 {%- endif %}
+{%- if real == "double" %}
+#if MICROPY_FLOAT_IMPL != MICROPY_FLOAT_IMPL_DOUBLE
+#error "{{ name }} computes in float64, and this MicroPython's floats have 32 bits: use float32"
+#endif
+{%- endif %}
+
+#ifdef MICROPY_ENABLE_DYNRUNTIME
+/* A native .mpy is one piece, and what compilers call is MicroPython's. */
+{%- for source in sources %}
+#include "{{ source.removeprefix("src/") }}"
+{%- endfor %}
+#if !defined(__linux__)
+void *memcpy(void *to, const void *from, size_t bytes)
+{
+    return mp_fun_table.memmove_(to, from, bytes);
+}
+void *memmove(void *to, const void *from, size_t bytes)
+{
+    return mp_fun_table.memmove_(to, from, bytes);
+}
+void *memset(void *to, int value, size_t bytes)
+{
+    return mp_fun_table.memset_(to, value, bytes);
+}
+#endif
+#endif
 
 /* The model lies in MicroPython's memory, in one piece, until nothing refers to it.  What lists hold is copied beside it. */
 typedef struct {
@@ -45,7 +75,7 @@ static void *mod_array(mp_obj_t given, int typecode, size_t bytes, mp_uint_t fla
     mp_buffer_info_t found;
     mp_get_buffer_raise(given, &found, flags);
     if ((found.typecode != typecode) || (found.len != bytes)) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("needs {{ "%d" }} bytes of array('{{ "%c" }}')"), (int)bytes, typecode);
+        mp_raise_ValueError(MP_ERROR_TEXT("array of another type or size"));
     }
     return found.buf;
 }
@@ -53,11 +83,16 @@ static void *mod_array(mp_obj_t given, int typecode, size_t bytes, mp_uint_t fla
 /* The numbers of an array, where they are, or those of a list or tuple, in room. */
 static const {{ type }} *mod_{{ type }}(mp_obj_t given, {{ type }} *room, size_t count)
 {
+    const mp_obj_type_t *const kind = mp_obj_get_type(given);
     mp_obj_t *items;
-    if (!mp_obj_is_type(given, &mp_type_list) && !mp_obj_is_type(given, &mp_type_tuple)) {
+    size_t found;
+    if ((kind != &mp_type_list) && (kind != &mp_type_tuple)) {
         return mod_array(given, '{{ code }}', count * sizeof *room, MP_BUFFER_READ);
     }
-    mp_obj_get_array_fixed_n(given, count, &items);
+    mp_obj_get_array(given, &found, &items);
+    if (found != count) {
+        mp_raise_ValueError(MP_ERROR_TEXT("another number of values"));
+    }
     for (size_t i = 0u; i < count; i++) {
 {%- if type in ("float", "double") %}
         room[i] = ({{ type }})mp_obj_get_float(items[i]);
@@ -131,10 +166,9 @@ static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mod_{{ short }}_obj, {{ given | lengt
 static mp_obj_t mod_save(mp_obj_t self_in)
 {
     mod_model_t *const self = MP_OBJ_TO_PTR(self_in);
-    vstr_t bytes;
-    vstr_init_len(&bytes, {{ macro }}_SNAPSHOT_BYTES);
-    self->status = {{ name }}_save(&self->model, (uint8_t *)bytes.buf);
-    return (self->status < 0) ? mp_const_none : mp_obj_new_bytes_from_vstr(&bytes);
+    uint8_t *const bytes = m_malloc({{ macro }}_SNAPSHOT_BYTES);
+    self->status = {{ name }}_save(&self->model, bytes);
+    return (self->status < 0) ? mp_const_none : mp_obj_new_bytes(bytes, {{ macro }}_SNAPSHOT_BYTES);
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(mod_save_obj, mod_save);
 
@@ -144,7 +178,7 @@ static mp_obj_t mod_load(mp_obj_t self_in, mp_obj_t given)
     mp_buffer_info_t found;
     mp_get_buffer_raise(given, &found, MP_BUFFER_READ);
     if (found.len != {{ macro }}_SNAPSHOT_BYTES) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("needs {{ "%d" }} bytes"), (int){{ macro }}_SNAPSHOT_BYTES);
+        mp_raise_ValueError(MP_ERROR_TEXT("snapshot of another size"));
     }
     self->status = {{ name }}_load(&self->model, found.buf);
     return MP_OBJ_NEW_SMALL_INT(self->status);
@@ -169,8 +203,36 @@ static mp_obj_t mod_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_
     return MP_OBJ_FROM_PTR(self);
 }
 
+{% set everything = (methods | list) + ["status"] + (["save", "load"] if persists else []) -%}
+{% set constants = (shown | list) + (["CLASSES"] if classes and "CLASSES" not in shown else []) + (statuses | map(attribute="name") | list) -%}
+#ifdef MICROPY_ENABLE_DYNRUNTIME
+mp_obj_full_type_t mod_type; /* not static: mpy_ld moves it */
+mp_map_elem_t mod_methods_table[{{ everything | length }}];
+static MP_DEFINE_CONST_DICT(mod_methods, mod_methods_table);
+
+mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args)
+{
+    mp_map_elem_t *method = mod_methods_table;
+    MP_DYNRUNTIME_INIT_ENTRY
+    (void)n_args;
+    (void)n_kw;
+    (void)args;
+{%- for short in everything %}
+    *method++ = (mp_map_elem_t){MP_OBJ_NEW_QSTR(MP_QSTR_{{ short }}), MP_OBJ_FROM_PTR(&mod_{{ short }}_obj)};
+{%- endfor %}
+    mod_type.base.type = (void *)&mp_type_type;
+    mod_type.name = MP_QSTR_Model;
+    MP_OBJ_TYPE_SET_SLOT(&mod_type, make_new, mod_make_new, 0);
+    MP_OBJ_TYPE_SET_SLOT(&mod_type, locals_dict, (void *)&mod_methods, 1);
+    mp_store_global(MP_QSTR_Model, MP_OBJ_FROM_PTR(&mod_type));
+{%- for constant in constants %}
+    mp_store_global(MP_QSTR_{{ constant }}, MP_OBJ_NEW_SMALL_INT({{ macro }}_{{ constant }}));
+{%- endfor %}
+    MP_DYNRUNTIME_INIT_EXIT
+}
+#else
 static const mp_rom_map_elem_t mod_methods_table[] = {
-{%- for short in (methods | list) + ["status"] + (["save", "load"] if persists else []) %}
+{%- for short in everything %}
     {MP_ROM_QSTR(MP_QSTR_{{ short }}), MP_ROM_PTR(&mod_{{ short }}_obj)},
 {%- endfor %}
 };
@@ -182,14 +244,8 @@ static MP_DEFINE_CONST_OBJ_TYPE(
 static const mp_rom_map_elem_t mod_globals_table[] = {
     {MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_{{ name }})},
     {MP_ROM_QSTR(MP_QSTR_Model), MP_ROM_PTR(&mod_type)},
-{%- for extent in shown %}
-    {MP_ROM_QSTR(MP_QSTR_{{ extent }}), MP_ROM_INT({{ macro }}_{{ extent }})},
-{%- endfor %}
-{%- if classes and "CLASSES" not in shown %}
-    {MP_ROM_QSTR(MP_QSTR_CLASSES), MP_ROM_INT({{ macro }}_CLASSES)},
-{%- endif %}
-{%- for status in statuses %}
-    {MP_ROM_QSTR(MP_QSTR_{{ status.name }}), MP_ROM_INT({{ macro }}_{{ status.name }})},
+{%- for constant in constants %}
+    {MP_ROM_QSTR(MP_QSTR_{{ constant }}), MP_ROM_INT({{ macro }}_{{ constant }})},
 {%- endfor %}
 };
 static MP_DEFINE_CONST_DICT(mod_globals, mod_globals_table);
@@ -200,3 +256,4 @@ const mp_obj_module_t pykernel_{{ name }}_module = {
 };
 
 MP_REGISTER_MODULE(MP_QSTR_{{ name }}, pykernel_{{ name }}_module);
+#endif

@@ -2,13 +2,11 @@
 #include "py/runtime.h"
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const mp_obj_type_t mp_type_type, mp_type_list, mp_type_tuple, mp_type_ValueError, mp_type_module, mp_type_fun;
-static const mp_obj_type_t type_float, type_array, type_TypeError;
+const mp_obj_type_t mp_type_type, mp_type_list, mp_type_tuple, mp_type_module, mp_type_fun;
+static const mp_obj_type_t type_int, type_float, type_array;
 const mp_obj_base_t stub_none;
 
 typedef struct {
@@ -23,7 +21,7 @@ typedef struct {
 } array_t;
 
 static jmp_buf caught;
-static char said[200];
+static const char *said;
 static int raised; /* 1: ValueError, 2: TypeError */
 
 extern const mp_obj_module_t *const stub_module;
@@ -36,69 +34,61 @@ void *stub_new(size_t bytes, const mp_obj_type_t *type)
     return made;
 }
 
-static _Noreturn void fail(int kind, const char *text, va_list given)
+static _Noreturn void fail(int kind, const char *text)
 {
-    vsnprintf(said, sizeof said, text, given);
+    said = text;
     raised = kind;
     longjmp(caught, 1);
 }
 
-void mp_raise_msg_varg(const mp_obj_type_t *type, mp_rom_error_text_t text, ...)
-{
-    va_list given;
-    va_start(given, text);
-    fail(type == &mp_type_ValueError ? 1 : 2, text, given);
-}
-
-void mp_raise_ValueError(mp_rom_error_text_t text) { mp_raise_msg_varg(&mp_type_ValueError, "%s", text); }
+void mp_raise_ValueError(mp_rom_error_text_t text) { fail(1, text); }
+void *m_malloc(size_t bytes) { return malloc(bytes); }
 
 void mp_arg_check_num(size_t n_args, size_t n_kw, size_t least, size_t most, int takes_kw)
 {
     if (n_args < least || n_args > most || (n_kw != 0 && !takes_kw)) {
-        mp_raise_msg_varg(&type_TypeError, "function takes %d to %d arguments", (int)least, (int)most);
+        fail(2, "another number of arguments");
     }
 }
 
 static int is_small(mp_const_obj_t object) { return ((mp_uint_t)object & 1u) != 0u; }
 
-int mp_obj_is_type(mp_const_obj_t object, const mp_obj_type_t *type)
+const mp_obj_type_t *mp_obj_get_type(mp_const_obj_t object)
 {
-    return !is_small(object) && ((const mp_obj_base_t *)object)->type == type;
+    return is_small(object) ? &type_int : ((const mp_obj_base_t *)object)->type;
 }
 
 void mp_get_buffer_raise(mp_obj_t object, mp_buffer_info_t *found, mp_uint_t flags)
 {
     array_t *array = object;
-    if (!mp_obj_is_type(object, &type_array) || ((flags & MP_BUFFER_WRITE) && !array->writable)) {
-        mp_raise_msg_varg(&type_TypeError, "object with buffer protocol required");
+    if (mp_obj_get_type(object) != &type_array || ((flags & MP_BUFFER_WRITE) && !array->writable)) {
+        fail(2, "object with buffer protocol required");
     }
     *found = (mp_buffer_info_t){array->items, array->bytes, array->typecode};
 }
 
-void mp_obj_get_array_fixed_n(mp_obj_t object, size_t count, mp_obj_t **items)
+void mp_obj_get_array(mp_obj_t object, size_t *count, mp_obj_t **items)
 {
     mp_obj_tuple_t *tuple = object;
-    if (tuple->len != count) {
-        mp_raise_msg_varg(&mp_type_ValueError, "requested length %d but object has length %d", (int)count, (int)tuple->len);
-    }
+    *count = tuple->len;
     *items = tuple->items;
 }
 
 mp_int_t mp_obj_get_int(mp_const_obj_t object)
 {
     if (!is_small(object)) {
-        mp_raise_msg_varg(&type_TypeError, "can't convert to int");
+        fail(2, "can't convert to int");
     }
     return (mp_int_t)object >> 1;
 }
 
 mp_float_t mp_obj_get_float(mp_obj_t object)
 {
-    if (mp_obj_is_type(object, &type_float)) {
+    if ((mp_obj_get_type(object) == &type_float)) {
         return ((real_t *)object)->value;
     }
     if (!is_small(object)) {
-        mp_raise_msg_varg(&type_TypeError, "can't convert to float");
+        fail(2, "can't convert to float");
     }
     return (mp_float_t)mp_obj_get_int(object);
 }
@@ -125,8 +115,6 @@ static mp_obj_t several(const mp_obj_type_t *type, size_t count, const mp_obj_t 
 
 mp_obj_t mp_obj_new_tuple(size_t count, const mp_obj_t *items) { return several(&mp_type_tuple, count, items); }
 
-void vstr_init_len(vstr_t *text, size_t bytes) { *text = (vstr_t){bytes, malloc(bytes)}; }
-
 /* ------------------------------------------------------------------------------------------------ for the test */
 
 mp_obj_t stub_array(void *items, size_t bytes, int typecode, int writable)
@@ -139,7 +127,11 @@ mp_obj_t stub_array(void *items, size_t bytes, int typecode, int writable)
     return made;
 }
 
-mp_obj_t mp_obj_new_bytes_from_vstr(vstr_t *text) { return stub_array(text->buf, text->len, 'B', 0); }
+mp_obj_t mp_obj_new_bytes(const uint8_t *bytes, size_t count)
+{
+    return stub_array(memcpy(malloc(count), bytes, count), count, 'B', 0);
+}
+
 mp_obj_t stub_float(double value) { return mp_obj_new_float((mp_float_t)value); }
 mp_obj_t stub_int(int64_t value) { return MP_OBJ_NEW_SMALL_INT(value); }
 mp_obj_t stub_list(size_t count, mp_obj_t *items) { return several(&mp_type_list, count, items); }
@@ -148,8 +140,8 @@ mp_obj_t stub_nothing(void) { return mp_const_none; }
 /* 0: None, 1: an int, 2: a float, 3: a tuple, 4: an array */
 int stub_kind(mp_obj_t object)
 {
-    return is_small(object) ? 1 : mp_obj_is_type(object, &type_float) ? 2 : mp_obj_is_type(object, &mp_type_tuple) ? 3
-        : mp_obj_is_type(object, &type_array) ? 4 : 0;
+    return is_small(object) ? 1 : (mp_obj_get_type(object) == &type_float) ? 2 : (mp_obj_get_type(object) == &mp_type_tuple) ? 3
+        : (mp_obj_get_type(object) == &type_array) ? 4 : 0;
 }
 
 double stub_real(mp_obj_t object) { return (double)mp_obj_get_float(object); }

@@ -11,13 +11,17 @@
 #include "names.h" /* MP_QSTR_*, which the test lists as MicroPython's build does */
 
 #define MICROPY_PY_BUILTINS_FLOAT 1
-#ifndef STUB_FLOAT
-#define STUB_FLOAT double
-#endif
+#define MICROPY_FLOAT_IMPL_FLOAT 1
+#define MICROPY_FLOAT_IMPL_DOUBLE 2
+#define MICROPY_FLOAT_IMPL STUB_FLOAT
 
 typedef intptr_t mp_int_t;
 typedef uintptr_t mp_uint_t;
-typedef STUB_FLOAT mp_float_t;
+#if STUB_FLOAT == MICROPY_FLOAT_IMPL_DOUBLE
+typedef double mp_float_t;
+#else
+typedef float mp_float_t;
+#endif
 typedef void *mp_obj_t;
 typedef const void *mp_const_obj_t;
 typedef const char *mp_rom_error_text_t;
@@ -61,12 +65,8 @@ typedef struct {
     size_t len;
     int typecode;
 } mp_buffer_info_t;
-typedef struct {
-    size_t len;
-    char *buf;
-} vstr_t;
 
-extern const mp_obj_type_t mp_type_type, mp_type_list, mp_type_tuple, mp_type_ValueError, mp_type_module, mp_type_fun;
+extern const mp_obj_type_t mp_type_type, mp_type_list, mp_type_tuple, mp_type_module, mp_type_fun;
 extern const mp_obj_base_t stub_none;
 
 #define mp_const_none ((mp_obj_t)&stub_none)
@@ -80,7 +80,8 @@ extern const mp_obj_base_t stub_none;
 #define MP_ROM_QSTR(name) ((const void *)(((mp_uint_t)(name) << 3) | 2u))
 #define MP_ROM_INT(value) MP_OBJ_NEW_SMALL_INT(value)
 #define MP_ROM_PTR(pointer) (pointer)
-#define MP_DEFINE_CONST_DICT(dict, of) const mp_obj_dict_t dict = {{&mp_type_type}, sizeof of / sizeof of[0], of}
+#define MP_DEFINE_CONST_DICT(dict, of) \
+    const mp_obj_dict_t dict = {{&mp_type_type}, sizeof of / sizeof of[0], (const mp_rom_map_elem_t *)of}
 #define MP_DEFINE_CONST_FUN_OBJ_1(object, f) const mp_obj_fun_t object = {{&mp_type_fun}, 1, 1, f, NULL, NULL}
 #define MP_DEFINE_CONST_FUN_OBJ_2(object, f) const mp_obj_fun_t object = {{&mp_type_fun}, 2, 2, NULL, f, NULL}
 #define MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(object, n, m, f) \
@@ -92,18 +93,17 @@ extern const mp_obj_base_t stub_none;
 
 void *stub_new(size_t bytes, const mp_obj_type_t *type);
 _Noreturn void mp_raise_ValueError(mp_rom_error_text_t text);
-_Noreturn void mp_raise_msg_varg(const mp_obj_type_t *type, mp_rom_error_text_t text, ...);
 void mp_arg_check_num(size_t n_args, size_t n_kw, size_t least, size_t most, int takes_kw);
-int mp_obj_is_type(mp_const_obj_t object, const mp_obj_type_t *type);
+const mp_obj_type_t *mp_obj_get_type(mp_const_obj_t object);
+void *m_malloc(size_t bytes);
 void mp_get_buffer_raise(mp_obj_t object, mp_buffer_info_t *found, mp_uint_t flags);
-void mp_obj_get_array_fixed_n(mp_obj_t object, size_t count, mp_obj_t **items);
+void mp_obj_get_array(mp_obj_t object, size_t *count, mp_obj_t **items);
 mp_int_t mp_obj_get_int(mp_const_obj_t object);
 mp_float_t mp_obj_get_float(mp_obj_t object);
 mp_obj_t mp_obj_new_float(mp_float_t value);
 mp_obj_t mp_obj_new_int(mp_int_t value);
 mp_obj_t mp_obj_new_int_from_uint(mp_uint_t value);
 mp_obj_t mp_obj_new_tuple(size_t count, const mp_obj_t *items);
-void vstr_init_len(vstr_t *text, size_t bytes);
-mp_obj_t mp_obj_new_bytes_from_vstr(vstr_t *text);
+mp_obj_t mp_obj_new_bytes(const uint8_t *bytes, size_t count);
 
 #endif
