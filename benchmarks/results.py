@@ -393,6 +393,14 @@ RESULTS: dict[str, Result] = {
     "loo-digits": Result("-m benchmarks.host.loo_digits", ("loo-digits.csv",), "minutes", (), (CLOSED_FORM,)),
     "loo-speed": Result("-m benchmarks.host.loo_speed", ("loo-speed.*",), "minutes", (), (CLOSED_FORM,)),
     "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),
+    # data of others: whoever has them gives their folders
+    "merging": Result(
+        "-m benchmarks.host.merging",
+        ("merging.csv",),
+        "minutes",
+        ("recursive", "linear"),
+        ("pykernel.training.merging",),
+    ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),

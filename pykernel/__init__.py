@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pykernel.workflows.check import check as check
     from pykernel.workflows.fit import fit as fit
     from pykernel.workflows.generate import generate as generate
+    from pykernel.workflows.merge import merge as merge
     from pykernel.workflows.plan import plan as plan
     from pykernel.workflows.prove import prove as prove
     from pykernel.workflows.simulate import simulate as simulate
@@ -77,6 +78,7 @@ __all__ = [
     "generate",
     "load_model",
     "load_spec",
+    "merge",
     "plan",
     "prove",
     "select_basis",
@@ -116,6 +118,7 @@ _HOMES = {
     "generate": "pykernel.workflows.generate",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
+    "merge": "pykernel.workflows.merge",
     "plan": "pykernel.workflows.plan",
     "prove": "pykernel.workflows.prove",
     "select_basis": "pykernel.bases.select",

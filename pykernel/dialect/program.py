@@ -70,19 +70,30 @@ class LabelArray:
 
 
 @dataclass(frozen=True)
+class OnHost:
+    """A kernel that the PC alone calls, to change a state; and the parameters with which it runs in place of the model's."""
+
+    kernel: Kernel
+    under: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(
+        self, program: Program, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]
+    ) -> Settings:
+        return program.settings(precision, {**values, **self.under}, capacities)
+
+
+@dataclass(frozen=True)
 class Budget:
     """Room for vectors.  The field n counts the vectors in use; every place after them is zero.  So a state can be
     moved into a model with more room or with less room.
 
     capacity: name of the capacity that counts the places.
-    remove: a kernel (…) -> Index that removes one vector in the same way as learning; its result is below 0 if it
-    cannot remove one.  If not given, only learning removes vectors.
-    under: the parameters with which ``remove`` runs.
+    remove: (…) -> Index removes one vector in the same way as learning; its result is below 0 if it cannot remove one.  If
+    not given, only learning removes vectors.
     """
 
     capacity: str
-    remove: Kernel | None = None
-    under: Mapping[str, Any] = field(default_factory=dict)
+    remove: OnHost | None = None
 
 
 class Settings:
@@ -153,6 +164,8 @@ class Program:
     unanswered: statuses above 0 with which a reading writes nothing, because there is no value yet.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
+    teach: (…, x: Real[DIM], y: Real[OUTPUTS]) -> Index: the rule learns that its own answer should be y, at an input as the rule
+        sees it; the stages around the rule learn nothing.  None for a program without labels, or of integers.
     """
 
     name: str
@@ -167,6 +180,7 @@ class Program:
     unanswered: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
+    teach: OnHost | None = None
     status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
@@ -396,10 +410,12 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
                     f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
                     "choose another name"
                 )
-        budget = program.budget
+        budget, teach = program.budget, program.teach
         if budget is not None and budget.remove is not None:
-            budget = replace(budget, remove=substitute(budget.remove, stand_ins))
-        made = replace(program, entries=entries, valid=valid, budget=budget)
+            budget = replace(budget, remove=replace(budget.remove, kernel=substitute(budget.remove.kernel, stand_ins)))
+        if teach is not None:
+            teach = replace(teach, kernel=substitute(teach.kernel, stand_ins))
+        made = replace(program, entries=entries, valid=valid, budget=budget, teach=teach)
         # both are kept, so that no other object gets one of their ids
         _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]

@@ -40,7 +40,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     if not new.program.persistent:
         raise UserError(f"{new.name}: learns nothing on the device, so that it has no state; {_frozen(old, where)}")
     budget = old.program.budget if new.program.budget is not None else None
-    _require_meaning(old, new, where, budget.capacity if budget is not None else "")
+    require_meaning(old, new, where)
     memory, removed = found.memory, 0
     if budget is not None:
         room = new.capacities[budget.capacity]
@@ -74,11 +74,10 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
         )
     smaller = old.memory()
     smaller.copy_from(memory)
-    values = old.config_values | dict(budget.under)
-    config = old.program.settings(old.real, values, old.capacities)
-    executor: Executor = make_executor([budget.remove], smaller, config, engine)
+    config = budget.remove.settings(old.program, old.real, old.config_values, old.capacities)
+    executor: Executor = make_executor([budget.remove.kernel], smaller, config, engine)
     for _ in range(excess):
-        if executor.call(budget.remove) < 0:
+        if executor.call(budget.remove.kernel) < 0:
             raise UserError(
                 f"{where}: a multiplier would leave its range without a vector more; {_frozen(old, where, room)}"
             )
@@ -92,11 +91,13 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
 
 
-def _require_meaning(old: Spec, new: Spec, where: str, capacity: str) -> None:
-    """Refuse a spec in which the state's numbers would have another meaning.
+def require_meaning(old: Spec, new: Spec, where: str) -> None:
+    """Refuse a spec in which the numbers of a state would have another meaning, but for the room for vectors.
 
-    The message names the responsible keys.
+    The message names the responsible keys.  where: how the message names the state.  Raises UserError.
     """
+    budget = old.program.budget if new.program.budget is not None else None
+    capacity = budget.capacity if budget is not None else ""
     mine, its = _meaning(old, capacity), _meaning(new, capacity)
     if mine == its:
         return

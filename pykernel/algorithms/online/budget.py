@@ -51,7 +51,7 @@ from pykernel.algorithms.online.state import (
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
-from pykernel.dialect.program import Budget, Entry, Programs
+from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 # ---------------------------------------------------------------------------------------------------- questions
 
@@ -401,6 +401,6 @@ def budgeted(
             questions=(Entry("novelty", novelty, "question"), *questions),
             actions=(Entry("refresh", refresh, "action", _keeps_matrix),),
             between=("refresh",),
-            budget=Budget("N_MAX") if fills in hooks else Budget("N_MAX", remove_one, alone),
+            budget=Budget("N_MAX") if fills in hooks else Budget("N_MAX", OnHost(remove_one, alone)),
         )
     )

@@ -126,7 +126,7 @@ from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
     as_json=JSON,
 )
 def basis(output: Path | None, save: Path | None, as_json: bool, **given: Any) -> None:
-    """Choose a basis from up to millions of rows, and write it as a spec.
+    """Choose a basis from up to millions of rows, for a spec.
 
     A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
     coordinates.
