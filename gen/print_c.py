@@ -333,7 +333,9 @@ class Printer:
         if not isinstance(kind, Array):
             return Argument(name, self.type(kind))
         size = "*" if kind.extents in ((1,), (...,)) else self.extent(kind.extents[0])
-        values = self.size(kind.extents[0]) if f.name in self.public else 0
+        # an array of any length, of a kernel that no model has as a call, has none
+        known = f.name in self.public and kind.extents[0] is not ...
+        values = self.size(kind.extents[0]) if known else 0
         return Argument(name, self.type(kind.scalar), size, name in self.known[f.name].params, values)
 
     def function(self, f: Function) -> list[str]:
