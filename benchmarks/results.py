@@ -401,6 +401,13 @@ RESULTS: dict[str, Result] = {
         ("recursive", "linear"),
         ("pykernel.training.merging",),
     ),
+    "personal": Result(
+        "-m benchmarks.host.personal",
+        ("personal.csv",),
+        "minutes",
+        ("recursive", "expansions", "default"),
+        ("pykernel.training.merging", "pykernel.estimators.trained"),
+    ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),

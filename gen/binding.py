@@ -142,22 +142,13 @@ def _declarations(project: Project) -> str:
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [
         f"typedef struct {name}_s {name}_t;",
-        f"void {name}_init({name}_t *s);",
-        f"void {name}_reset({name}_t *s);",
-        f"uint32_t {name}_hash(const {name}_t *s);",
-        f"int32_t {name}_selftest({name}_t *s);",
         f"typedef int32_t (*{name}_write_fn)(void *, int32_t, uint32_t, const uint8_t *, uint32_t);",
         f"typedef int32_t (*{name}_read_fn)(void *, int32_t, uint32_t, uint8_t *, uint32_t);",
-        f"int32_t {name}_save(const {name}_t *s, uint8_t *buffer);",
-        f"int32_t {name}_load({name}_t *s, const uint8_t *buffer);",
-        f"int32_t {name}_store(const {name}_t *s, {name}_write_fn write, {name}_read_fn read, void *context);",
-        f"int32_t {name}_restore({name}_t *s, {name}_read_fn read, void *context);",
-        f"void {name}_wipe({name}_t *s);",
         f"void {name}_replay({name}_t *s, int64_t count, const {real} *x, const {label} *y, {main} *answers, int32_t *statuses);",
     ]
     lines += [
         f"void {name}_replay_{question}({name}_t *s, int64_t count, const {real} *x, {answer} *answers, int32_t *statuses);"
         for question, answer in asked.items()
     ]
-    lines += [re.sub(r"\[[^]]*\]", "[]", declaration) + ";" for declaration in project.declarations]
+    lines += [re.sub(r"\[[^]]*\]", "[]", str(call)) + ";" for call in project.calls.values()]
     return "\n".join(lines)

@@ -36,6 +36,7 @@ from pykernel.dialect import (
     parts_of,
 )
 from pykernel.gen import acsl
+from pykernel.gen.calls import LONGEST, Argument, Signature
 from pykernel.gen.effects import Effects, effects
 from pykernel.gen.ir import (
     Assign,
@@ -70,7 +71,6 @@ from pykernel.gen.primitives import C_TYPES, primitive, primitive_file
 from pykernel.gen.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
-LONGEST = 120  # no line is longer, unless it cannot be broken
 OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -107,7 +107,7 @@ GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
     LOOP TURN MARKS
-    scan look look_t LOOKS ALIKE adopt newest judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
+    scan look look_t LOOKS ALIKE adopt newest judge_slot judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
 
@@ -321,21 +321,22 @@ class Printer:
             return text
         return f"{self.pointer}->{name}" if issubclass(owners[0][name], Struct) else name
 
-    def signature(self, f: Function) -> str:
+    def signature(self, f: Function) -> Signature:
         params = [self.pointer_parameter(f)] if self.takes_struct(f.name) else []
         params += [self.parameter(f, name, kind) for name, kind in f.params]
-        return f"{self.type(f.returns)} {self.name(f.name)}({', '.join(params) or 'void'})"
+        return Signature(self.type(f.returns), self.name(f.name), tuple(params))
 
-    def pointer_parameter(self, f: Function) -> str:
-        return f"{'' if self.known[f.name].fields else 'const '}{self.prefix}_t *{self.pointer_of(f)}"
+    def pointer_parameter(self, f: Function) -> Argument:
+        return Argument(self.pointer_of(f), f"{self.prefix}_t", "*", bool(self.known[f.name].fields))
 
-    def parameter(self, f: Function, name: str, kind: Kind) -> str:
+    def parameter(self, f: Function, name: str, kind: Kind) -> Argument:
         if not isinstance(kind, Array):
-            return f"{self.type(kind)} {name}"
-        element = f"{'' if name in self.known[f.name].params else 'const '}{self.type(kind.scalar)}"
-        if kind.extents in ((1,), (...,)):
-            return f"{element} *{name}"
-        return f"{element} {name}[{self.extent(kind.extents[0])}]"
+            return Argument(name, self.type(kind))
+        size = "*" if kind.extents in ((1,), (...,)) else self.extent(kind.extents[0])
+        # an array of any length, of a kernel that no model has as a call, has none
+        known = f.name in self.public and kind.extents[0] is not ...
+        values = self.size(kind.extents[0]) if known else 0
+        return Argument(name, self.type(kind.scalar), size, name in self.known[f.name].params, values)
 
     def function(self, f: Function) -> list[str]:
         self.pointer = self.pointer_of(f)
@@ -347,7 +348,7 @@ class Printer:
         idle = [f"    (void){name};" for name, _ in f.params if name not in f.names[Local]]
         if f.name in self.public and not self.touches_struct(f):
             idle.insert(0, f"    (void){self.pointer};")
-        lines = [*self.wrap(storage + self.signature(f)), "{", *idle, *self.block(f.body, 1), "}"]
+        lines = [*self.wrap(f"{storage}{self.signature(f)}"), "{", *idle, *self.block(f.body, 1), "}"]
         if f.kernel.dsp:
             faster = primitive(f.kernel.dsp, self.prefix).splitlines()
             lines = [f"#if {self.macro}_DSP", *faster, "#else", *lines, "#endif"]

@@ -21,15 +21,18 @@ from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen import rehearsal
+from pykernel.gen.calls import Signature, shared_calls
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
+from pykernel.gen.micropython import micropython_files
 from pykernel.gen.model import ModelCode, bare, identity, model_code
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.primitives import primitive, runtime_text
 from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
 from pykernel.gen.read import member_comments
+from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
-from pykernel.gen.write import has_check, project_folder, write_files
+from pykernel.gen.write import has_check, has_module, project_folder, write_files
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.progress import told_late
@@ -73,13 +76,13 @@ class Project:
     files: dict[str, str]
     figures: dict[str, Any]
     drop: tuple[str, ...]  # fields that the C does not have
-    declarations: tuple[str, ...]  # C declarations of the public functions
+    calls: dict[str, Signature]  # the public functions, by the name after NAME_
     replay: str = field(repr=False)  # C of the check's driver
 
     @property
     def sources(self) -> dict[str, str]:
         """The model's C: file name -> text."""
-        return {Path(path).name: text for path, text in self.files.items() if path.startswith("src/")}
+        return {Path(path).name: text for path, text in self.files.items() if re.match(r"src/.*\.[ch]$", path)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,20 +104,26 @@ class Generated:
 
 
 def generate(
-    spec: Spec, out: str | Path, memory: Memory | None = None, force: bool = False, with_check: bool = False
+    spec: Spec,
+    out: str | Path,
+    memory: Memory | None = None,
+    force: bool = False,
+    with_check: bool = False,
+    micropython: bool = False,
 ) -> Generated:
     """Write the C project of a model.
 
     Nothing is written if there is any error.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
     force: also overwrite files that were changed by hand; without it, such files are an error.
-    with_check: also write the firmware for ``pykernel check --board``.  If the folder has it already, it is written
-    again.
+    with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
+    MicroPython.  What the folder has already of these is written again.
     """
-    project, folder = build(spec, memory, with_check=with_check), Path(out)
+    project, folder = build(spec, memory, with_check=with_check, micropython=micropython), Path(out)
     with project_folder(folder):
-        if not with_check and has_check(folder):
-            project = build(spec, memory, with_check=True)
+        before = has_check(folder), has_module(folder)
+        if before[0] > with_check or before[1] > micropython:
+            project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
         files = write_files(folder, project.files, force)
     return Generated(folder, files, project.figures)
 
@@ -126,13 +135,14 @@ def build(
     with_check: bool = False,
     annotated: bool = False,
     proof: str = "",
+    micropython: bool = False,
 ) -> Project:
     """Everything that ``generate`` writes.
 
     checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, with_check, annotated, proof)
+        return _build(spec, memory, checks, with_check, annotated, proof, micropython)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -162,6 +172,7 @@ def _build(
     with_check: bool,
     annotated: bool,
     proof: str,
+    micropython: bool,
 ) -> Project:
     code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
@@ -190,9 +201,13 @@ def _build(
     packaged = package_files(files, context, _render, checks)
     if with_check:
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
+    if micropython:
+        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, _render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
+    told = {what: context[what] for what in ("config_hash", *(["state_kind"] if context["persists"] else []))}
+    files[f"{spec.name}.cdx.json"] = sbom(files, context, told)
     manifest = {
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(
@@ -204,8 +219,7 @@ def _build(
         "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    declarations = tuple(entry["declaration"] for entry in context["entries"])
-    return Project(spec, files, figures, code.drop, declarations, _render("replay.c", context))
+    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context))
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
@@ -329,6 +343,7 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "learns": program.learns,
         "learner": program.learner,
         "reads": program.reads,
+        "unanswered": [status.name for status in program.unanswered],
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
         "sample": program.sample_size,  # how many numbers it has
@@ -350,7 +365,10 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     """What a template's context tells of a model's functions and their data."""
     printer, functions = code.printer, code.functions
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    calls = shared_calls(spec.name, bool(spec.program.persistent))
+    calls |= {e.name: printer.signature(functions[e.kernel.name]) for e in code.entries}
     return {
+        "calls": calls,
         "config_hash": code.config_hash,
         "state_kind": code.state_kind,
         "stamp": STAMP,
@@ -363,7 +381,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "entries": [
             {
                 "doc": "\n".join(comment_block(functions[e.kernel.name].doc)),
-                "declaration": printer.signature(functions[e.kernel.name]),
+                "declaration": calls[e.name],
             }
             for e in code.entries
         ],
@@ -629,4 +647,4 @@ def _environment() -> jinja2.Environment:
 
 def _render(template: str, context: Mapping[str, Any]) -> str:
     text = _environment().get_template(template).render(**context)
-    return fold(text) if template.endswith((".c", ".h")) else text
+    return fold(text) if template.endswith((".c", ".h", ".hpp")) else text

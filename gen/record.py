@@ -15,7 +15,7 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build
-from pykernel.gen.write import has_check, project_folder, read_manifest, write_files
+from pykernel.gen.write import has_check, has_module, project_folder, read_manifest, write_files
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -42,7 +42,7 @@ def require_project(folder: str | Path, spec: Spec) -> None:
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
-    Either all three files are written, or none.  A new row replaces an earlier row of the same build and target; other
+    With the header changes the bill of materials.  Either all four files are written, or none.  A new row replaces an earlier row of the same build and target; other
     earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
     project, or a VALIDITY.md that was changed by hand; CheckFailed if the self-test fails in the build that counts lines.
     """
@@ -63,8 +63,10 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
-    files = build(spec, checks=rows, with_check=has_check(folder), proof=proof).files
-    write_files(folder, {path: files[path] for path in ("VALIDITY.md", "manifest.json", f"src/{spec.name}.h")})
+    check, module = has_check(folder), has_module(folder)
+    files = build(spec, checks=rows, with_check=check, proof=proof, micropython=module).files
+    changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
+    write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"
 
 

@@ -30,6 +30,7 @@ from pykernel.dialect import (
     end_of,
 )
 from pykernel.engine.engines import choices_of
+from pykernel.gen.calls import Argument
 from pykernel.gen.functions import specialised_functions
 from pykernel.gen.ir import (
     Binary,
@@ -74,11 +75,11 @@ class StoredPrinter(Printer):
     def pointer_of(self, f: Function) -> str:
         return "stored"
 
-    def pointer_parameter(self, f: Function) -> str:
-        return f"{self.prefix}_stored_t *stored"
+    def pointer_parameter(self, f: Function) -> Argument:
+        return Argument("stored", f"{self.prefix}_stored_t", "*", written=True)
 
-    def parameter(self, f: Function, name: str, kind: Kind) -> str:
-        return f"{'uint32_t' if isinstance(kind, Array) else self.type(kind)} {name}"
+    def parameter(self, f: Function, name: str, kind: Kind) -> Argument:
+        return Argument(name, "uint32_t" if isinstance(kind, Array) else self.type(kind))
 
     def expression(self, node: Expr) -> str:
         match node:

@@ -73,6 +73,11 @@ def has_check(folder: Path) -> bool:
     return any(path.endswith("_check/check.c") for path in _told_by(lambda: read_manifest(folder))[1])
 
 
+def has_module(folder: Path) -> bool:
+    """Whether the folder has the module for MicroPython."""
+    return "micropython.mk" in _told_by(lambda: read_manifest(folder))[1]
+
+
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
     """The model's name in a manifest.json, and the digests of the files for which it vouches.
 

@@ -49,7 +49,7 @@ class WasmModel(JobModel):
         how = (target, level, flags)
         model, others = model_files(project)
         others |= check_sources(project) | {name: data_file(name) for name in ("wasm.c", "emulated.c")}
-        entries = [line.split("(")[0].split()[-1].lstrip("*") for line in project.declarations]
+        entries = [project.calls[each.name].name for each in project.spec.program.entries_for(project.spec.config)]
         with tempfile.TemporaryDirectory(prefix="pykernel-") as place:
             self.flash_bytes = len(module(Path(place), model, entries, *how))
             whole = module(Path(place), model | others, ["check_job"], *how)

@@ -55,7 +55,7 @@ def faults_of_wheel(wheel: Path) -> list[str]:
     names = set(zipfile.ZipFile(wheel).namelist())
     about = f"pykernel_mcu-{VERSION}.dist-info"
     wanted = {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt")}
-    wanted |= {f"{about}/licenses/{name}" for name in LICENCES}
+    wanted |= {f"{about}/licenses/{name}" for name in LICENCES} | {f"{about}/sboms/pykernel-mcu.cdx.json"}
     for package, folder in FOLDERS.items():
         for file in (ROOT / folder).rglob("*"):
             below = file.relative_to(ROOT / folder)

@@ -1,5 +1,6 @@
 """The wheel, installed where nothing of the project's tree is: what it holds, and that its commands work from there."""
 
+import json
 import os
 import re
 import runpy
@@ -11,11 +12,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
+from pykernel.errors import EXTRAS
 from tests.release_check import FOLDERS, WITHOUT, faults_of_wheel
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
+from tests.test_release import requirements
 
 UNINSTALLED = shutil.ignore_patterns(*WITHOUT)
 
@@ -83,6 +88,21 @@ def installed(wheel, tmp_path_factory):
 
 def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel):
     assert not faults_of_wheel(wheel)
+
+
+def test_the_wheel_says_what_it_holds_and_needs(wheel):
+    """Its bill of materials is valid, and has each dependency once."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if "/sboms/" in name]
+        text = archive.read(name).decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    parts = {each["bom-ref"]: each for each in json.loads(text)["components"]}
+    assert len(parts) == len(json.loads(text)["components"])
+    needed = {each["name"]: each["scope"] for each in parts.values() if each["type"] == "library"}
+    for scope, listed in (("required", None), *(("optional", extra) for extra in EXTRAS)):
+        assert {needed[need] for need in requirements(listed)} == {scope}, listed
+    assert (ROOT / "pykernel" / "data" / "README.md").read_text(encoding="utf-8").count("licensed [CC BY 4.0]") == 1
+    assert parts["pykernel/data/bikeshare.csv"]["licenses"] == [{"license": {"id": "CC-BY-4.0"}}]
 
 
 RELATIVE = re.compile(r"\]\((?!https?:|#)")

@@ -100,26 +100,26 @@ typedef struct {
 {% if persists -%}
 /* Put the model into its initial state{% if learned %}: what the model had learned when this code was generated{% endif %}.
  * Call this function before all others, except {{ name }}_selftest. */
-void {{ name }}_init({{ name }}_t *s);
+{{ calls.init }};
 
 /* Forget everything that the model learned. */
-void {{ name }}_reset({{ name }}_t *s);
+{{ calls.reset }};
 {% else -%}
 /* Set the memory to zero.  Call this function before all others, except {{ name }}_selftest. */
-void {{ name }}_init({{ name }}_t *s);
+{{ calls.init }};
 {% endif -%}
 {% for entry in entries %}
 {{ entry.doc }}
 {{ entry.declaration }};
 {% endfor %}
 /* CRC-32 of the {{ "model's bytes" if persists else "memory" }}.  After the same samples, every device and the PC get the same number. */
-uint32_t {{ name }}_hash(const {{ name }}_t *s);
+{{ calls.hash }};
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
  * The test {{ "learns" if learns else "predicts" }} {{ rehearsal }} made-up samples in the given memory, and calls every public function.  Then it {{ "resets the model" if persists else "sets the memory to zero" }}.
  * Call this function before {{ name }}_init, because it overwrites the memory.
  * Returns {{ macro }}_DONE or {{ macro }}_BROKEN_BUILD. */
-int32_t {{ name }}_selftest({{ name }}_t *s);
+{{ calls.selftest }};
 {% if persists %}
 {% include "snapshot.h" %}
 {%- endif %}

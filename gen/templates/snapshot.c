@@ -294,7 +294,7 @@ static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot
 
 /* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same bad
  * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t {{ name }}_judge({{ name }}_read_fn read, void *context, int32_t slot)
+static int32_t {{ name }}_judge_slot({{ name }}_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
 {%- if annotated %}
@@ -374,7 +374,7 @@ static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == {{ macro }}_DONE) {
-            looks[newest].status = {{ name }}_judge(read, context, newest);
+            looks[newest].status = {{ name }}_judge_slot(read, context, newest);
             if (looks[newest].status == {{ macro }}_DONE) {
                 return newest;
             }

@@ -10,12 +10,12 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
 
 /* Write a snapshot of the model to the buffer.
  * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_INVALID with the buffer unchanged. */
-int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES]);
+{{ calls.save }};
 
 /* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
  * before it changes the model.
  * Returns {{ macro }}_DONE, or {{ macro }}_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
-int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES]);
+{{ calls.load }};
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
  * stays there.  If power is lost meanwhile, {{ name }}_restore therefore finds the old snapshot or the new one.
@@ -24,7 +24,7 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
  * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
  * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
-int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context);
+{{ calls.store }};
 
 /* Replace the model by the newest good snapshot of the two slots.
  * Returns {{ macro }}_DONE.  If no slot has a good snapshot, returns the reason: {{ macro }}_SNAPSHOT_MISSING, _FOREIGN,
@@ -33,8 +33,8 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
  * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
-int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context);
+{{ calls.restore }};
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.
  * The model is then reset.  Erase the slots as well: this function does not erase them. */
-void {{ name }}_wipe({{ name }}_t *s);
+{{ calls.wipe }};

@@ -25,6 +25,7 @@ def generate(
     start: Recording | None = None,
     force: bool = False,
     with_check: bool = False,
+    micropython: bool = False,
     watch: Watch = QUIET,
 ) -> Generated:
     """Write a model as a C project.
@@ -46,6 +47,8 @@ def generate(
         Whether to replace files in ``output`` that were changed by hand or are not of pykernel.
     with_check : bool
         Whether to write the firmware with which ``check(board=...)`` tests a board, too.
+    micropython : bool
+        Whether to write a user C module for MicroPython, too.
     watch : Watch
         Who is told how far the learning is.
 
@@ -68,4 +71,5 @@ def generate(
         from pykernel.workflows.simulate import started  # slow to load
 
         memory = started(spec, start, watch)
-    return generate(spec, output, memory=own if memory is None else memory, force=force, with_check=with_check)
+    memory = own if memory is None else memory
+    return generate(spec, output, memory=memory, force=force, with_check=with_check, micropython=micropython)

@@ -93,7 +93,7 @@ def test_the_folder_holds_every_package_and_the_manifest_vouches_for_it(tmp_path
     generate(spec_of(), tmp_path)
     files = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     assert files >= {
-        "src/flow.h", "src/flow.c", "flow.toml", "LICENSE", "README.md", "VALIDITY.md", "manifest.json", "CMakeLists.txt",
+        "src/flow.h", "src/flow.hpp", "src/flow.c", "flow.toml", "flow.cdx.json", "LICENSE", "README.md", "VALIDITY.md", "manifest.json", "CMakeLists.txt",
         "examples/main.c", "library.properties", "library.json", "examples/flow/flow.ino", "idf_component.yml",
         "zephyr/module.yml", "zephyr/Kconfig", "zephyr/CMakeLists.txt", "examples/zephyr-app/CMakeLists.txt",
         "examples/zephyr-app/prj.conf", "examples/zephyr-app/sample.yaml", "examples/zephyr-app/src/main.c",

@@ -108,6 +108,8 @@ def test_models_of_all_kinds_are_one_unit_too(tmp_path, exhaustive):
         spec = spec_of(technique, precision, name, input={"dim": 2, "standardise": True}, label={"high": 1.0})
         generate(spec, tmp_path / name, learned(spec))
         text += "".join(f'#include "{name}/src/{name}{part}.c"\n' for part in ("_snapshot", "", "_model"))
+    generate(make_spec({"name": "recipe", "input": {"dim": 3}, "label": {"column": "y"}}), tmp_path / "recipe")
+    text += "".join(f'#include "recipe/src/recipe{part}.c"\n' for part in ("_snapshot", ""))
     (tmp_path / "unit.c").write_text(text)
     for c in compilers(exhaustive):
         compile_c(c, [tmp_path / "unit.c"], tmp_path / "unit.o", (), ("-c",))

@@ -42,7 +42,7 @@ def test_whole_numbers_in_the_readme_are_the_pages() -> None:
         page,
         re.MULTILINE,
     )
-    assert f"predicts in {whole} instructions of a Cortex-M0+, in place of {real}." in " ".join(README.split())
+    assert f"predicts in {whole} instructions of a Cortex-M0+, instead of {real}." in " ".join(README.split())
 
 
 def test_ratios_on_the_page_are_the_measured_ones() -> None:
@@ -81,7 +81,9 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     fewer = 1 - np.exp(np.log(stored["classes"] / own["classes"]).mean())
     assert f"`krls-t` makes {100 * fewer:.0f} % fewer errors" in words
     assert mean <= 0.77 and own["numbers"].max() <= 1.05  # the goals, set before
-    told = f"On {len(own['numbers'])} data sets that did not choose its constants, its error is {100 * (1 - mean):.0f} % below"
+    told = (
+        f"On {len(own['numbers'])} data sets that were not used to tune it, its error is {100 * (1 - mean):.0f} % below"
+    )
     assert told in " ".join(README.split())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pykernel.cli import output
 from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_spec
+from pykernel.errors import UserError
 
 
 @command(
@@ -21,11 +22,19 @@ from pykernel.cli.options import JSON, SPEC, TRUST_CODE, command, option, read_s
         kind=bool,
         default=False,
     ),
+    also=option("--for", value="NAME", text="Also files for micropython: a user C module."),
     trust=TRUST_CODE,
     as_json=JSON,
 )
 def generate(
-    spec_file: Path, out: Path, start: Path | None, force: bool, with_check: bool, trust: bool, as_json: bool
+    spec_file: Path,
+    out: Path,
+    start: Path | None,
+    force: bool,
+    with_check: bool,
+    also: str | None,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Generate a model's C project: plain C99, without allocation.
 
@@ -53,9 +62,12 @@ def generate(
     """
     from pykernel.workflows.generate import generate as run
 
+    if also not in (None, "micropython"):
+        raise UserError(f"--for {also}: generate knows micropython; other toolchains take every folder as it is")
     spec = read_spec(spec_file, trust)
     watch = output.Printing(as_json)
-    made = run(spec, out, start=start, force=force, with_check=with_check, watch=watch)
+    module = also is not None
+    made = run(spec, out, start=start, force=force, with_check=with_check, micropython=module, watch=watch)
     if as_json:
         files = [str(file) for file in made.files]
         started = {"data": watch.read} if start is not None else {}

@@ -168,7 +168,7 @@ def c_source(
     lines += [f"#define M_{each['name']} {each['value']}" for each in (*data["constants"], *data["parameters"])]
     lines += [f"{table['declaration']} = {{{table['text']}}};" for table in data["tables"]]
     lines += [primitive(primitive_file(name, precision), "m") for name in sorted(printer.primitives)]
-    declarations = [printer.signature(code.functions[k.name]) + ";" for k in kernels]
+    declarations = [f"{printer.signature(code.functions[k.name])};" for k in kernels]
     lines += declarations
     lines += ["\n".join(body) for body in printed.values()]
     return "\n".join(lines) + "\n", declarations, drop

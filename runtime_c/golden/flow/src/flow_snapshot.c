@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x85C5F7F2u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x525A76A3u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -417,7 +417,7 @@ static void flow_look(flow_read_fn read, void *context, int32_t slot, flow_look_
 /* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
  * bad
  * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t flow_judge(flow_read_fn read, void *context, int32_t slot)
+static int32_t flow_judge_slot(flow_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
     for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
@@ -491,7 +491,7 @@ static int32_t flow_newest(flow_read_fn read, void *context, flow_look_t looks[2
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == FLOW_DONE) {
-            looks[newest].status = flow_judge(read, context, newest);
+            looks[newest].status = flow_judge_slot(read, context, newest);
             if (looks[newest].status == FLOW_DONE) {
                 return newest;
             }

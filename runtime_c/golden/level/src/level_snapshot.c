@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x73FBF6DDu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA46F9308u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -401,7 +401,7 @@ static void level_look(level_read_fn read, void *context, int32_t slot, level_lo
 /* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
  * bad
  * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t level_judge(level_read_fn read, void *context, int32_t slot)
+static int32_t level_judge_slot(level_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
     for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
@@ -475,7 +475,7 @@ static int32_t level_newest(level_read_fn read, void *context, level_look_t look
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == LEVEL_DONE) {
-            looks[newest].status = level_judge(read, context, newest);
+            looks[newest].status = level_judge_slot(read, context, newest);
             if (looks[newest].status == LEVEL_DONE) {
                 return newest;
             }

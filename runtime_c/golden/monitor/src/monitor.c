@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x310D2B4Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xBB04251Du)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

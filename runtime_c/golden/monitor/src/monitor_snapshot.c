@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x310D2B4Fu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xBB04251Du)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -575,7 +575,7 @@ static void monitor_look(monitor_read_fn read, void *context, int32_t slot, moni
 /* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
  * bad
  * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t monitor_judge(monitor_read_fn read, void *context, int32_t slot)
+static int32_t monitor_judge_slot(monitor_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
     for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
@@ -649,7 +649,7 @@ static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_look_
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == MONITOR_DONE) {
-            looks[newest].status = monitor_judge(read, context, newest);
+            looks[newest].status = monitor_judge_slot(read, context, newest);
             if (looks[newest].status == MONITOR_DONE) {
                 return newest;
             }

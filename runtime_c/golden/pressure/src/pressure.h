@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x238BB534u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x6F268F1Cu /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x5AF128A1u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x4BE1C633u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */

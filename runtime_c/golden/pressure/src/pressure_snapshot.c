@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x5AF128A1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x4BE1C633u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -400,7 +400,7 @@ static void pressure_look(pressure_read_fn read, void *context, int32_t slot, pr
 /* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
  * bad
  * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t pressure_judge(pressure_read_fn read, void *context, int32_t slot)
+static int32_t pressure_judge_slot(pressure_read_fn read, void *context, int32_t slot)
 {
     uint32_t seen = 0u;
     for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
@@ -474,7 +474,7 @@ static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_lo
     }
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (looks[newest].status == PRESSURE_DONE) {
-            looks[newest].status = pressure_judge(read, context, newest);
+            looks[newest].status = pressure_judge_slot(read, context, newest);
             if (looks[newest].status == PRESSURE_DONE) {
                 return newest;
             }

@@ -1,0 +1,56 @@
+"""A model as a user C module of MicroPython."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pykernel.errors import UserError
+
+TEMPLATES = {
+    "micropython.mk": "micropython.mk",
+    "micropython.cmake": "micropython.cmake",
+    "micropython/mod_{name}.c": "mod_model.c",
+    "micropython/Makefile": "micropython_Makefile",
+}
+CODES = {"float": "f", "double": "d", "int16_t": "h", "int32_t": "i"}
+"""The letter of an array's type in Python, by the type in C."""
+NAMES = frozenset(
+    """aioble bluetooth btree cryptolib deflate dht esp esp32 espnow ffi framebuf js jsffi lwip machine micropython mimxrt mip
+    mp neopixel network ntptime onewire openamp pyb qstr requests rp2 samd stm tls uctypes umqtt vfs webrepl websocket
+    zephyr zsensor""".split()
+)
+"""Modules of MicroPython that CPython lacks, and prefixes of its own C."""
+
+
+def micropython_files(
+    sources: list[str], context: Mapping[str, Any], render: Callable[[str, Mapping[str, Any]], str]
+) -> dict[str, str]:
+    """The module's C, and what MicroPython's builds by make and CMake read: path -> text.
+
+    sources: paths of the model's C files.  Callbacks are left out, for an exception of one would leave NAME_restore halfway.
+    """
+    name = context["name"]
+    if name in NAMES or keyword.iskeyword(name) or name in sys.stdlib_module_names:
+        raise UserError(f"{name} means something else in MicroPython already; give the model another name")
+    methods = {
+        short: call for short, call in context["calls"].items() if short not in ("save", "load", "store", "restore")
+    }
+    arguments = [argument for call in methods.values() for argument in call.arguments[1:]]
+    rooms = {argument.name: argument for argument in arguments if argument.size and not argument.written}
+    told = {argument.type for argument in arguments if argument.written}
+    taken = {argument.type for argument in arguments if not argument.written}
+    own = {
+        "methods": methods,
+        "rooms": list(rooms.values()),
+        "arrays": {argument.type for argument in rooms.values()},
+        "scalars": {argument.type for argument in arguments if not argument.size},
+        "wholes": bool(taken & {"int16_t", "int32_t"}),
+        "floats": bool((told | taken) & {"float", "double"}),
+        "told": told,
+        "codes": CODES,
+        "sources": sources,
+    }
+    return {path.format(name=name): render(template, {**context, **own}) for path, template in TEMPLATES.items()}
