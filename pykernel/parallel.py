@@ -20,6 +20,7 @@ import json
 import math
 import multiprocessing
 import os
+import pickle
 import platform
 import signal
 import subprocess
@@ -28,8 +29,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, overload
 
 from pykernel.errors import MissingExtra, UserError, option
@@ -182,7 +184,7 @@ class Workers:
     expect: the total number of tasks, if it is known in advance and more than are run at once.
 
     An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
-    script that uses this class needs ``if __name__ == "__main__":``.
+    script whose own functions are the tasks needs ``if __name__ == "__main__":``.
 
     What a worker was doing that dies is done again, up to ``REPEATS`` times.
 
@@ -320,7 +322,7 @@ class Workers:
 
     def _on_processes(self) -> Callable[[Task], Any]:
         """A function that submits a task to new processes."""
-        executor = self._end.enter_context(_processes(int(self.jobs), self.shared))
+        executor = self._end.enter_context(_processes(int(self.jobs), self.function, self.shared))
 
         def submit(task: Task) -> Any:
             with _without_interrupts():
@@ -347,11 +349,38 @@ class Workers:
                 yield from done
 
 
+class _Process(SpawnProcess):
+    """A spawned process that does not run the user's script again: in a script without ``if __name__ == "__main__":`` it would begin
+    the whole work anew, and so would its own processes.
+    """
+
+    @staticmethod
+    def _Popen(process: Any) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process)  # type: ignore[attr-defined]
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    Process = _Process  # type: ignore[assignment]
+
+
+def _context(function: Function, shared: Any) -> SpawnContext:
+    """How processes begin.  Where the function or the data are of the script itself, the script has to be imported."""
+    with contextlib.suppress(Exception):  # what cannot be pickled is said when it is sent
+        if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
+            return _Context()
+    return multiprocessing.get_context("spawn")
+
+
 @contextlib.contextmanager
-def _processes(count: int, shared: Any) -> Iterator[concurrent.futures.Executor]:
+def _processes(count: int, function: Function, shared: Any) -> Iterator[concurrent.futures.Executor]:
     """Processes with shared data; an exception ends them at once."""
     others = multiprocessing.active_children()
-    executor = concurrent.futures.ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (shared,))
+    executor = concurrent.futures.ProcessPoolExecutor(count, _context(function, shared), _begin, (shared,))
     try:
         yield executor
     except BaseException:

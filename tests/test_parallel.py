@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from pykernel import parallel
 from pykernel.errors import UserError
 from pykernel.parallel import Results, Workers, task_key
-from tests.support import interrupts
+from tests.support import ROOT, interrupts
 
 TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
 
@@ -330,6 +331,37 @@ class Beginning:
 
 def began(task, shared):
     return [shared.blocked, signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+
+
+PLAIN = """
+from pykernel.parallel import Workers
+from tests.test_parallel import SHARED, work
+
+print("begun", flush=True)
+with Workers(work, SHARED, jobs=2) as workers:
+    print(len(workers.run([{"n": 1}, {"n": 2}])), "results")
+"""
+OWN = """
+from pykernel.parallel import Workers
+
+def double(task, shared):
+    return shared * task["n"]
+
+if __name__ == "__main__":
+    with Workers(double, 3, jobs=2) as workers:
+        print(workers.run([{"n": 1}, {"n": 2}]))
+"""
+
+
+@pytest.mark.parametrize(("script", "told"), [(PLAIN, "begun\n2 results\n"), (OWN, "[3, 6]\n")], ids=["plain", "own"])
+def test_workers_do_not_run_a_script_again_that_guards_nothing(tmp_path, script, told):
+    """A script with the task's function has to be imported there, as Python's own processes do."""
+    (tmp_path / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (0, told), done.stderr
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows")

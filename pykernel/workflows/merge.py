@@ -41,7 +41,8 @@ def merge(
     spec : Spec
         What all devices run.
     states : sequence of paths, or of bytes
-        Of each device a snapshot, from NAME_save or NAME_store, or the NAME_STATE_BYTES bytes of the state.
+        Of each device a snapshot, from NAME_save or NAME_store, or the NAME_STATE_BYTES bytes of the state.  A folder: all of its
+        .bin files.
     into : Spec, optional
         The spec of the merged state: with another budget, or other numbers that say how learning goes on.
     data : path, or (x, y), optional
@@ -61,6 +62,12 @@ def merge(
     UserError
         Fewer than two states, a state of another spec, or a model that cannot be merged: one sentence.
     """
+    folders = [each for each in states if not isinstance(each, bytes) and Path(each).is_dir()]
+    if folders:
+        found = {each: sorted(Path(each).glob("*.bin")) for each in folders}
+        if empty := [each for each in folders if not found[each]]:
+            raise UserError(f"{empty[0]}: has no file that ends with .bin; give the snapshots of the devices")
+        states = [path for each in states for path in (found[each] if each in folders else [each])]
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(states)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
         raise UserError(f"{twice[0]} is given twice; a device must not count as two")

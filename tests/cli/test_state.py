@@ -74,6 +74,23 @@ def test_the_device_goes_on_from_the_state_that_simulate_saved(
     assert bytes(device.memory.bytes[:end]) == bytes(host.memory.bytes[:end])
 
 
+def test_a_learned_start_is_not_lost_by_generating_again(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flow.toml").write_text(f'name = "flow"\n{SPECS["number"]}')
+    write_table(Path("first.csv"), *(part[:HALF] for part in rows_of(load_spec("flow.toml"))))
+    assert run("generate", "flow.toml", "--start", "first.csv", "-o", "out")[0] == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    code, _, err = run("generate", "flow.toml", "-o", "out")
+    assert code == 2 and "give --start with that state again" in err and err.count("\n") == 1
+    assert before == {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    assert run("generate", "flow.toml", "--start", "first.csv", "-o", "out")[0] == 0
+    assert run("generate", "flow.toml", "--force", "-o", "out")[0] == 0
+    assert not Path("out/src/flow_model.c").exists()
+    assert run("generate", "flow.toml", "-o", "out")[0] == 0
+
+
 @pytest.mark.parametrize("kind", ["number", "monitor", "labelled signal"])
 def test_simulate_goes_on_from_a_state_or_a_table(
     kind: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch

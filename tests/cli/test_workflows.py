@@ -164,6 +164,8 @@ def test_a_sentence_names_what_was_given(command, run):
     words, call = REFUSED[command]
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     code, printed, told = run(command, *words.split())
+    # what takes more than two seconds, as on a busy machine, says so
+    told = "".join(line for line in told.splitlines(True) if not line.startswith("pykernel: "))
     assert (code, printed) == (2, "") and told.startswith("error: ") and told.count("\n") == 1
     with pytest.raises(UserError) as refused:
         call()

@@ -333,7 +333,7 @@ def test_hostile_states_are_one_sentence_and_write_nothing(
         ("0.bin", "cut.bin"): "bytes",
         ("0.bin", "flipped.bin"): "CRC",
         ("0.bin", "nowhere.bin"): "nowhere.bin",
-        ("0.bin", "folder"): "folder",
+        ("0.bin", "folder"): "folder: has no file that ends with .bin",
         ("0.bin", "1.bin", "--data", "fleet.toml"): "fleet.toml",
     }
     for words, why in cases.items():
@@ -347,5 +347,10 @@ def test_hostile_states_are_one_sentence_and_write_nothing(
     assert code == 0, err
     found = snapshot.read(spec, Path("merged.bin").read_bytes())
     assert f"{found.state_hash:08x}" in out and out.count(".bin") >= DEVICES + 1
+    Path("states").mkdir()
+    for k in range(DEVICES):
+        Path(f"states/{k}.bin").write_bytes(Path(f"{k}.bin").read_bytes())
+    assert run("merge", "fleet.toml", "states", "-o", "same.bin")[0] == 0
+    assert Path("same.bin").read_bytes() == Path("merged.bin").read_bytes()
     again = pykernel.merge(spec, [f"{k}.bin" for k in range(DEVICES)])
     assert again.data == Path("merged.bin").read_bytes()

@@ -13,7 +13,7 @@ from pykernel.telling import number
 
 @command(
     spec_file=SPEC,
-    states=argument("STATE", "Snapshots, one of each device.", list[Path]),
+    states=argument("STATE", "Snapshots, one of each device; or a folder of .bin files.", list[Path]),
     out=option("--output", "-o", value="FILE", text="The snapshot to write.", kind=Path, default=...),
     into=option("--into", value="SPEC", text="The spec of the merged state.", kind=Path, without="the same"),
     data=option("--data", value="DATA", text="A recording that chooses and judges.", kind=str),

@@ -114,10 +114,10 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
         if as_json and error.report is not None:
             print_json(error.report)
         raise
-    print_report(report, as_json, partial(print_plan, data=data))
+    print_report(report, as_json, partial(print_plan, data=data, delay=given["delay"]))
 
 
-def print_plan(report: Mapping[str, Any], data: str) -> None:
+def print_plan(report: Mapping[str, Any], data: str, delay: int) -> None:
     winner, kind = report["winner"], report["measure"]
     monitors = "other_rows" in (winner["learning"] or {})
     if monitors:
@@ -155,7 +155,8 @@ def print_plan(report: Mapping[str, Any], data: str) -> None:
         ("report" if report["plot"].endswith(".html") else "picture", report["plot"]),
     )
     spec = quote(report["spec"])
-    print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}", f"pykernel check {spec}")
+    late = f" --delay {delay}" if delay else ""
+    print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}{late}", f"pykernel check {spec}")
 
 
 def print_monitors(report: Mapping[str, Any]) -> None:
