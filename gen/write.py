@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_LIMIT = 2**24
@@ -33,11 +33,6 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
         if known and own and name != own and not force:  # both have build files, examples and manifest.json
             raise UserError(
                 f"{folder}: has the model {name}; give {own} another folder, or use --force to make this folder {own}'s"
-            )
-        if known and name == own and not force and _starts_learned(folder) and not _starts_learned(files):
-            raise UserError(
-                f"{folder}: its device starts from what was learned, which would be lost; give {option('start')} with that state again, or "
-                f"{option('force')} for a device that knows nothing"
             )
         for path, text in files.items():
             _refuse_unsafe(folder, path, text, known, force)
@@ -96,11 +91,11 @@ def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
         return "", {}
 
 
-def _starts_learned(project: Path | Mapping[str, str]) -> bool:
-    """Whether a project's device starts from a learned state, as its manifest tells."""
+def starts_learned(folder: Path, name: str) -> bool:
+    """Whether the folder is the project of this model, whose device starts from a learned state."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        content = read_manifest(project) if isinstance(project, Path) else json.loads(project["manifest.json"])
-        return content["figures"]["learned"] is True
+        content = read_manifest(folder)
+        return content["spec"]["name"] == name and content["figures"]["learned"] is True
     return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.telling import QUIET, Watch
 from pykernel.workflows.models import Fitted, spec_and_memory
 
@@ -63,6 +63,7 @@ def generate(
         One sentence says what was wrong. Nothing is written then.
     """
     from pykernel.gen.project import generate
+    from pykernel.gen.write import starts_learned
 
     spec, own = spec_and_memory(model, name)
     if start is not None:
@@ -72,4 +73,9 @@ def generate(
 
         memory = started(spec, start, watch)
     memory = own if memory is None else memory
+    if memory is None and not force and starts_learned(Path(output), spec.name):
+        raise UserError(
+            f"{output}: its device starts from what was learned, which would be lost; give {option('start')} with that state again, or "
+            f"{option('force')} for a device that knows nothing"
+        )
     return generate(spec, output, memory=memory, force=force, with_check=with_check, micropython=micropython)
