@@ -25,6 +25,7 @@ from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
 from pykernel.spec.families.fixed_scales import unit_of
 from pykernel.spec.model import Spec
+from pykernel.training.merging import raw_inputs
 from pykernel.training.trained import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]
@@ -87,9 +88,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     Raises UserError.
     """
     host = HostModel(spec.inner)
-    for struct in host.memory.structs:
-        for name in struct.fields:
-            host.memory.field(name)[...] = memory.field(name)
+    host.memory.copy_from(memory)
     known = {name for struct in memory.structs for name in struct.fields}
     where.need(
         spec.expansion is not None or "v" in known, "stores no vectors of its inputs; vectors is for models that do"
@@ -102,9 +101,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
         center, scale = (np.array(memory.field(name), np.float64) for name in ("mean", "scale"))
 
     def answers(z: np.ndarray) -> np.ndarray:
-        x = z if scale is None else z / scale
-        x = x if center is None else x + center
-        return np.asarray(host.predict(x), np.float64).reshape(len(x), -1)
+        return np.asarray(host.predict(raw_inputs(spec, memory, z)), np.float64).reshape(len(z), -1)
 
     kernel, told = MercerKernel.of(spec), answers(vectors)
     where.need(np.isfinite(told).all(), "refuses some of its own vectors; let it learn more")

@@ -135,17 +135,14 @@ class _Device:
         if not snapshot.is_valid(spec, memory):
             raise UserError(f"{name}: holds a number that learning cannot give; leave this device out")
         model = HostModel(spec.inner)
-        for struct in model.spec.program.persistent:
-            for field in struct.fields:
-                model.memory.field(field)[...] = memory.field(field)
+        model.memory.copy_from(memory)
         return cls(name, model, raw_inputs(model.spec, model.memory, _stored(model)))
 
-    @property
-    def knows(self) -> bool:
-        """Whether the device has learned, as far as its vectors or its statistics of inputs tell."""
-        if self.model.spec.standardises:
+    def knows(self, way: str) -> bool:
+        """Whether the device has learned what the way needs: vectors, or statistics of inputs; sums may be empty."""
+        if way == "samples":
             return int(self.model.memory.field("observed")[0]) >= max(1, self.model.spec.config.input_warmup)
-        return len(self.vectors) > 0
+        return way != "vectors" or len(self.vectors) > 0
 
     def answers(self, x: np.ndarray) -> np.ndarray:
         """(rows, OUTPUTS)."""
@@ -238,7 +235,7 @@ def orthogonal_least_squares(columns: np.ndarray, target: np.ndarray, count: int
     return taken
 
 
-# --------------------------------------------------------------------------------------------------- vectors, weights
+# ------------------------------------------------------------------------------------------------------------ vectors
 
 
 @dataclass
@@ -292,8 +289,7 @@ class _Merging:
         """Root mean square, or the part of wrong classes; answers: (rows, OUTPUTS)."""
         if self.spec.program.label_kind != "class":
             return float(np.sqrt(np.square(answers - y.reshape(answers.shape)).sum(axis=1).mean()))
-        found = answers.argmax(axis=1) if answers.shape[1] > 1 else (answers[:, 0] > 0).astype(int)
-        return float(np.mean(found != y))
+        return float(np.mean(_classes(answers) != y))
 
     def taught(self) -> tuple[HostModel, np.ndarray, np.ndarray]:
         """The merged model, the positions of its vectors in the union, and what it should answer at all of the union."""
@@ -414,6 +410,11 @@ class _Pupil:
             if not np.square(self.answers(z, x) - wanted).sum() <= most:
                 self.model.memory.copy_from(kept.memory)
                 return
+
+
+def _classes(answers: np.ndarray) -> np.ndarray:
+    """The class of each row (rows, OUTPUTS), whose function is largest; two classes share one function."""
+    return np.asarray(answers.argmax(axis=1) if answers.shape[1] > 1 else (answers[:, 0] > 0).astype(int))
 
 
 def _chooses(rows: int) -> np.ndarray:
@@ -582,7 +583,7 @@ def rehearsed(spec: Spec, devices: Sequence[_Device], watch: Watch) -> tuple[Hos
     x = np.stack(drawn, axis=1).reshape(-1, drawn[0].shape[1])
     told = np.stack(answers, axis=1).reshape(len(x), -1)
     if spec.program.label_kind == "class":
-        y = told.argmax(axis=1) if told.shape[1] > 1 else (told[:, 0] > 0).astype(int)
+        y = _classes(told)
     else:
         y = np.clip(told, -spec.config.label_limit, spec.config.label_limit)
         y = y if spec.program.label_kind == "reals" else y[:, 0]
@@ -617,7 +618,7 @@ def merge(
         raise UserError(f"{spec.name}: {len(states)} state; give two or more, one of each device")
     devices = [_Device.of(spec, name, data) for name, data in states.items()]
     merging, taught = _Merging(spec.inner, into.inner, devices, rows, watch), way == "vectors"
-    if empty := [device.name for device in devices if way in ("vectors", "samples") and not device.knows]:
+    if empty := [device.name for device in devices if not device.knows(way)]:
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     left, shares = None, [Share(each.name) for each in devices]
     if taught:

@@ -305,6 +305,18 @@ def test_a_forged_covariance_is_one_sentence(rule: str) -> None:
         merge(spec, states_of(devices))
 
 
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("name", ["krls-t, standardised", "no rule"])
+def test_devices_that_have_no_vector_yet_are_one_sentence(name: str, rows: int) -> None:
+    """With standardised inputs the first samples are for the statistics alone."""
+    spec = BUDGETED[name]
+    device = HostModel(spec)
+    device.update(*(part[:rows] for part in samples(spec, 5, 1)))
+    assert device.memory.field("n")[0] == 0
+    with pytest.raises(UserError, match=r"^a: has learned nothing yet"):
+        merge(spec, {"a": snapshot.save(device), "b": snapshot.save(device)})
+
+
 def test_hostile_states_are_one_sentence_and_write_nothing(
     tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
