@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Real, extents
+from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Precision, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen import rehearsal
@@ -357,7 +357,24 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "twenty": number(20, precision),
         "half": "10" if program.whole else number(0.5, precision),
         "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "input_ranges": _ranges(spec, precision),
         "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
+    }
+
+
+def _ranged(spec: Spec) -> bool:
+    """Whether each input has a range of its own, in reals."""
+    return isinstance(spec.input.max_abs, tuple) and not spec.program.whole and spec.signal is None
+
+
+def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
+    """The inputs' ranges in C: their middles, and half of their widths; empty where one limit is for all."""
+    if not _ranged(spec):
+        return {}
+    low, high = spec.input_ranges
+    found = {"middle": (low + high) / 2, "width": (high - low) / 2}
+    return {
+        name: ", ".join(number(float(f"{each:.6g}"), precision) for each in values) for name, values in found.items()
     }
 
 
@@ -472,7 +489,12 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
         if signal is not None:
             units = ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
             quoted["Features"] += f"; what a count of each is worth: {units}"
-    elif signal is None and spec.standardises:
+    elif _ranged(spec):
+        lines[0] = f"{what}; each a `{real}`, in the ranges below."
+        names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
+        for name, low, high in zip(names, *spec.input_ranges, strict=True):
+            lines.append(f"  - {quoted_name(name)}: from {low:.6g} to {high:.6g}")
+    if signal is None and not spec.program.whole and spec.standardises:
         lines[0] += " The model standardises them."
     if spec.completes:
         lines[0] += " NaN is a missing input, for which the model takes a stand-in."

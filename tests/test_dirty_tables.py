@@ -277,7 +277,9 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
     fitted = load_spec("f.toml")
-    assert fitted.input.max_abs == 500.0 and not fitted.accepts(np.array([[3.0, -9999.0]])).any()
+    assert (
+        not fitted.accepts(np.array([[3.0, -9999.0]])).any() and fitted.input_max_abs < 50.0
+    )  # the recorded range, and some
     assert told["fit"]["no_numbers"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]

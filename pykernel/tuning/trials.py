@@ -181,6 +181,9 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     model = HostModel(spec)
     if not spec.program.learns:
         answers, _ = model.ask(question, table.x[split:])
+        beyond = np.isfinite(table.x[split:]).all(axis=1) & ~spec.accepts(table.x[split:])
+        if beyond.any():  # what it refuses is no reason to judge it by the rest: the firmware then takes what is usual
+            answers[beyond] = _usual(y[:split], bool(spec.label.classes))
         return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
     late = table.delay
     statuses = [model.update(table.x[: split - late], y[: split - late])]
@@ -200,6 +203,13 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
     found = {"frozen": _error(frozen, table, spec), "learning": _error(learning, table, spec)}
     return found | {"diverged": len(wrong)}
+
+
+def _usual(y: np.ndarray, of_classes: bool) -> Any:
+    """The most common class, or the mean of the labels that are known."""
+    if of_classes:
+        return np.bincount(y[y >= 0]).argmax()
+    return np.nanmean(np.where(np.isfinite(y), y, np.nan), axis=0)
 
 
 def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
@@ -384,13 +394,14 @@ def stand_in(base: Content, size: int, table: Table) -> Content:
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
     """The content of a frozen model.  x: the rows that it was trained on."""
-    from pykernel.training.trained import centered, content
+    from pykernel.training.trained import centered, content, nearer_limit
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
-    max_abs = None if precision == "int16" else base["input"].get("max_abs")  # int16 has ranges of its own
     if precision != "int16":
         machine = centered(machine, x)
-    made = content(machine, base["name"], precision, max_abs, columns, classes, seen=x)
+    made = content(replace(machine, seen=x), base["name"], precision, None, columns, classes)
+    if precision != "int16" and (most := base["input"].get("max_abs")) is not None:
+        made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], most, made["input"].get("center"))
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 

@@ -39,6 +39,7 @@ from pykernel.telling import (
     refuse,
     unit_of,
 )
+from pykernel.training.trained import MARGIN_OF_REALS
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
@@ -338,6 +339,7 @@ def concluded(
         },
         "undecided": frozen is not None,
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
+        "ranged": isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
     }
     specs = {name: with_origin(spec, asked.data, asked.read) for name, spec in specs.items()}
@@ -434,6 +436,11 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
+    if report.get("ranged"):
+        told.append(
+            f"[input] max_abs reaches {MARGIN_OF_REALS:g} of each input's recorded range beyond that range: the device refuses what is "
+            "farther, because the model knows nothing of it."
+        )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
         below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
