@@ -234,7 +234,7 @@ def infer(
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
     chosen = chosen_inputs(read, inputs, label)
-    assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
+    assumed = [] if label else ["no label: a monitor that raises alarms"]
     x = np.column_stack([read.numeric[column] for column in chosen])
     table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed)
     if label is not None:

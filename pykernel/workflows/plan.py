@@ -41,7 +41,7 @@ from pykernel.telling import (
 )
 from pykernel.training.trained import MARGIN_OF_REALS
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.combinations import MARGIN
+from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
@@ -584,8 +584,14 @@ def findings(
             for trial in course.ranking()
         ],
         "simple": {name: _without_blocks(each) for name, each in others.items()},
-        "verdict": told["beside"] if course.table.y is not None else against_simple(course, winner, others),
+        "verdict": _of_simple(told) if course.table.y is not None else against_simple(course, winner, others),
     }
+
+
+def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the planned model compares with the simple predictors; linear: whether it is one of them itself, but for its stages."""
+    found: dict[str, Any] | None = winner["beside"]
+    return found and found | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import pykernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
@@ -512,6 +513,25 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
 
 
+@pytest.mark.parametrize(("kind", "target"), [("number", "cortex-m0plus"), ("classes", None)])
+def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
+    """In reals, and in whole numbers for a part without an FPU; and the verdict does not send its user to another model."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(400, 3)) * [1, 10, 100] + [0, 50, 500]
+    y = x @ [1, 0.2, 0.03] + rng.normal(size=400)
+    label = np.where(y > np.median(y), "hot", "cold") if kind == "classes" else [f"{value:.4g}" for value in y]
+    lines = [f"{a:.5g},{b:.5g},{c:.5g},{word}\n" for (a, b, c), word in zip(x, label, strict=True)]
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("a,b,c,y\n" + "".join(lines))
+    found = pykernel.plan("data.csv", label="y", labels="never", trials=8, jobs=1, target=target)
+    report = found.report
+    assert report["winner"]["technique"] == "linear" and report["winner"]["bytes"] < 100
+    assert "take the simple one" not in str(found)
+    spec = load_spec("pykernel-plan/planned.toml")
+    assert spec.kernel.function == "linear" and spec.precision == ("float32" if target is None else "int16")
+    assert report["winner"]["frozen"]["error"] <= 0.03 + 1.05 * min(each["error"] for each in report["simple"].values())
+
+
 def test_limits_of_a_spec_hold_and_no_limits_takes_them_away():
     spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}, "target": {"ram": 900}})
     amounts = dict.fromkeys(("ram", "flash", "instructions", "cycles"))
@@ -665,7 +685,7 @@ def test_a_label_of_two_numbers_is_two_classes_and_few_numbers_are_told():
     for kinds, told in ((["0", "1", "2"], True), (["0", "1", "1.0"], True), (["0.5", "1.5"], False)):
         found = inferred(table(kinds), label="y")
         assert found.content["label"] == {"column": "y"} and found.y.dtype.kind == "f"
-        assert ("different values are numbers; for classes" in found.assumed[-1]) == told
+        assert ("different values are numbers; for classes" in "".join(found.assumed)) == told
 
 
 def test_a_spec_is_made_from_the_columns_of_numbers():
@@ -674,9 +694,7 @@ def test_a_spec_is_made_from_the_columns_of_numbers():
     found = inferred(header + lines, label="y")
     assert found.content["input"]["columns"] == ["a", "b"] and found.content["label"] == {"column": "y"}
     why = {each["column"]: each["why"] for each in found.data["left_out"]}
-    assert (
-        why == {"v": "constant", "kind": "constant", "Uhrzeit": "time", "id": "counts"} and "label y" in found.assumed
-    )
+    assert why == {"v": "constant", "kind": "constant", "Uhrzeit": "time", "id": "counts"} and not found.assumed
     assert found.x.shape == (40, 2) and found.y[2] == 360 and found.x[0].tolist() == [3, 1.5]
     assert inferred("a,b,y\n1,2,3\n2,1,\n", ["b"], "a").content["input"]["columns"] == ["b"]
     assert np.isnan(inferred("a,b,y\n1,2,3.5\n2,1,\n4,2,5\n", label="y").y[1])

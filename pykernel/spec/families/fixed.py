@@ -274,7 +274,7 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
 
     programs: Mapping[LabelKind, Program] = FIXED_FROZEN
     spec = FixedFrozenSpec  # type: ignore[assignment]
-    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"),)
+    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "linear"))
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:
