@@ -33,6 +33,7 @@ from pykernel.gen.read import member_comments
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, has_module, project_folder, write_files
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.progress import told_late
@@ -78,6 +79,8 @@ class Project:
     drop: tuple[str, ...]  # fields that the C does not have
     calls: dict[str, Signature]  # the public functions, by the name after NAME_
     replay: str = field(repr=False)  # C of the check's driver
+    start: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The learned state from which the device starts, as a file for ``pykernel replay`` and for a later check."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -124,7 +127,7 @@ def generate(
         before = has_check(folder), has_module(folder)
         if before[0] > with_check or before[1] > micropython:
             project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
-        files = write_files(folder, project.files, force)
+        files = write_files(folder, {**project.files, **project.start}, force)
     return Generated(folder, files, project.figures)
 
 
@@ -208,6 +211,10 @@ def _build(
     figures = _figures(spec, context)
     told = {what: context[what] for what in ("config_hash", *(["state_kind"] if context["persists"] else []))}
     files[f"{spec.name}.cdx.json"] = sbom(files, context, told)
+    start = dict[str, bytes]()
+    if memory is not None and context["learned"] and "snapshot" in context:
+        start[start_file(spec)] = snapshot.saved(spec, memory)
+    everything = {path: text.encode() for path, text in files.items()} | start
     manifest = {
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(
@@ -216,10 +223,15 @@ def _build(
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
         **({"proof": proof} if proof else {}),
-        "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
+        "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context))
+    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context), start)
+
+
+def start_file(spec: Spec) -> str:
+    """The file of the state from which the device starts."""
+    return f"{spec.name}.bin"
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
