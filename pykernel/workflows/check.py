@@ -347,6 +347,8 @@ def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> li
                 "cycles": round(load.most),
                 "microseconds": load.seconds * 1e6,
                 "share": load.share,
+                "mean_share": load.mean_share,
+                "waiting": load.waiting,
                 **({} if current is None else {"mah_a_day": load.charge(current)}),
             }
         )
