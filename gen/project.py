@@ -40,7 +40,7 @@ from pykernel.progress import told_late
 from pykernel.report import sections
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
-from pykernel.spec.signal import SignalSection
+from pykernel.spec.signal import SignalSection, raw_samples_needed
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
@@ -369,6 +369,9 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "twenty": number(20, precision),
         "half": "10" if program.whole else number(0.5, precision),
         "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "example_rows": 200
+        if spec.signal is None
+        else -(-max(200, raw_samples_needed(spec.signal) + 20 * spec.stride) // 10) * 10,
         "input_ranges": _ranges(spec, precision),
         "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
     }
