@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Real, extents
+from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory, Precision, Real, extents
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen import rehearsal
@@ -33,13 +33,14 @@ from pykernel.gen.read import member_comments
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import has_check, has_module, project_folder, write_files
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.progress import told_late
 from pykernel.report import sections
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
-from pykernel.spec.signal import SignalSection
+from pykernel.spec.signal import SignalSection, raw_samples_needed
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
@@ -78,6 +79,8 @@ class Project:
     drop: tuple[str, ...]  # fields that the C does not have
     calls: dict[str, Signature]  # the public functions, by the name after NAME_
     replay: str = field(repr=False)  # C of the check's driver
+    start: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The learned state from which the device starts, as a file for ``pykernel replay`` and for a later check."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -124,7 +127,7 @@ def generate(
         before = has_check(folder), has_module(folder)
         if before[0] > with_check or before[1] > micropython:
             project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
-        files = write_files(folder, project.files, force)
+        files = write_files(folder, {**project.files, **project.start}, force)
     return Generated(folder, files, project.figures)
 
 
@@ -208,6 +211,10 @@ def _build(
     figures = _figures(spec, context)
     told = {what: context[what] for what in ("config_hash", *(["state_kind"] if context["persists"] else []))}
     files[f"{spec.name}.cdx.json"] = sbom(files, context, told)
+    start = dict[str, bytes]()
+    if memory is not None and context["learned"] and "snapshot" in context:
+        start[start_file(spec)] = snapshot.saved(spec, memory)
+    everything = {path: text.encode() for path, text in files.items()} | start
     manifest = {
         "generator": f"pykernel {context['version']}",
         "spec": spec.model_dump(
@@ -216,10 +223,15 @@ def _build(
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
         **({"proof": proof} if proof else {}),
-        "sha256": {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()},
+        "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context))
+    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context), start)
+
+
+def start_file(spec: Spec) -> str:
+    """The file of the state from which the device starts."""
+    return f"{spec.name}.bin"
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
@@ -357,7 +369,27 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "twenty": number(20, precision),
         "half": "10" if program.whole else number(0.5, precision),
         "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "example_rows": 200
+        if spec.signal is None
+        else -(-max(200, raw_samples_needed(spec.signal) + 20 * spec.stride) // 10) * 10,
+        "input_ranges": _ranges(spec, precision),
         "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
+    }
+
+
+def _ranged(spec: Spec) -> bool:
+    """Whether each input has a range of its own, in reals."""
+    return isinstance(spec.input.max_abs, tuple) and not spec.program.whole and spec.signal is None
+
+
+def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
+    """The inputs' ranges in C: their middles, and half of their widths; empty where one limit is for all."""
+    if not _ranged(spec):
+        return {}
+    low, high = spec.input_ranges
+    found = {"middle": (low + high) / 2, "width": (high - low) / 2}
+    return {
+        name: ", ".join(number(float(f"{each:.6g}"), precision) for each in values) for name, values in found.items()
     }
 
 
@@ -472,7 +504,12 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
         if signal is not None:
             units = ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
             quoted["Features"] += f"; what a count of each is worth: {units}"
-    elif signal is None and spec.standardises:
+    elif _ranged(spec):
+        lines[0] = f"{what}; each a `{real}`, in the ranges below."
+        names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
+        for name, low, high in zip(names, *spec.input_ranges, strict=True):
+            lines.append(f"  - {quoted_name(name)}: from {low:.6g} to {high:.6g}")
+    if signal is None and not spec.program.whole and spec.standardises:
         lines[0] += " The model standardises them."
     if spec.completes:
         lines[0] += " NaN is a missing input, for which the model takes a stand-in."

@@ -8,14 +8,23 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import UserError
+from pykernel.dialect import Memory
+from pykernel.errors import UserError, option
 from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
-from pykernel.gen.project import build
-from pykernel.gen.write import has_check, has_module, project_folder, read_manifest, write_files
+from pykernel.gen.project import build, start_file
+from pykernel.gen.write import (
+    has_check,
+    has_module,
+    project_folder,
+    read_manifest,
+    starts_learned,
+    write_files,
+)
+from pykernel.host import snapshot
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
@@ -28,7 +37,8 @@ def require_project(folder: str | Path, spec: Spec) -> None:
     if Path(folder).is_dir():
         with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
-    for name, text in build(spec, checks=_earlier(Path(folder))).sources.items():
+    made = build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder)))
+    for name, text in made.sources.items():
         path, found = Path(folder, "src", name), b""
         with contextlib.suppress(OSError):
             found = read_plain(path, len(text.encode()))
@@ -37,6 +47,19 @@ def require_project(folder: str | Path, spec: Spec) -> None:
                 f"{path}: differs from what this spec and this version generate, so the check does not apply to it; "
                 "generate it again, or record the check elsewhere"
             )
+
+
+def start_of(folder: Path, spec: Spec) -> Memory | None:
+    """The learned state from which the project's device starts; None if it starts untrained.  Raises UserError."""
+    path = folder / start_file(spec)
+    if not starts_learned(folder, spec.name):
+        return None
+    try:
+        return snapshot.read(spec, read_plain(path, snapshot.snapshot_bytes(spec) + 1), str(path)).memory
+    except OSError:
+        raise UserError(
+            f"{path}: cannot be read, and the device starts from it; generate the project again with {option('start')}"
+        ) from None
 
 
 def record(folder: str | Path, spec: Spec, report: Report) -> Path:
@@ -64,7 +87,8 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
     check, module = has_check(folder), has_module(folder)
-    files = build(spec, checks=rows, with_check=check, proof=proof, micropython=module).files
+    start = start_of(folder, spec)
+    files = build(spec, start, checks=rows, with_check=check, proof=proof, micropython=module).files
     changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
     write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"

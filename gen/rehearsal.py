@@ -155,7 +155,9 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         most = np.array(spec.signal.max_abs, float) * np.ones(spec.width)
         usual = np.minimum(1.0, most / 4)
         return np.stack([np.zeros(spec.width), 2 * usual]), 1.5 * most, usual
-    most = np.array(spec.input.max_abs, float) * np.ones(spec.dim)
+    most, middle = np.array(spec.input.max_abs, float) * np.ones(spec.dim), np.zeros(spec.dim)
+    if isinstance(spec.input.max_abs, tuple) and not spec.program.whole:
+        middle = spec.input_ranges.mean(axis=0)
     rows = np.zeros((1, spec.dim))
     if spec.expansion is not None and len(spec.expansion.vectors):
         vectors = np.array(spec.expansion.vectors, float)
@@ -163,7 +165,7 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = spec.unscaled(rows)
     scale = 1.0 if spec.scaling[1] is None else np.abs(spec.scaling[1])
     usual = np.minimum(3 * spec.length_scale / math.sqrt(spec.dim) / scale * np.ones(spec.dim), most)
-    rows = np.vstack([rows, np.clip(rows[0] + MOVED * usual, -0.9 * most, 0.9 * most)])
+    rows = np.vstack([rows, np.clip(rows[0] + MOVED * usual, middle - 0.9 * most, middle + 0.9 * most)])
     return rows, np.minimum(2.0**FAR * usual, 2 * most), usual
 
 

@@ -17,8 +17,13 @@ MANIFEST_LIMIT = 2**24
 """Most bytes of a manifest.json.  A manifest has no tables, so it is small."""
 
 
-def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> list[Path]:
-    """Write texts to paths below the folder.  Raises UserError before the first write if one of them must not be
+def raw(content: str | bytes) -> bytes:
+    """A file's bytes."""
+    return content.encode() if isinstance(content, str) else content
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = False) -> list[Path]:
+    """Write texts, and bytes, to paths below the folder.  Raises UserError before the first write if one of them must not be
     written.
 
     An existing file is replaced if an earlier manifest.json lists it with its present content, or with ``force``.
@@ -39,7 +44,7 @@ def write_files(folder: Path, files: Mapping[str, str], force: bool = False) -> 
         _clear_project(folder, (*known, *files))
         for path, text in files.items():
             with whole_file(folder / path, parents=True) as file:
-                file.write(text.encode())
+                file.write(raw(text))
         gone = known.keys() - vouched.keys() if own and name == own else set()
         for path in sorted(gone):
             outdated = folder / path
@@ -142,7 +147,7 @@ def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
                 )
 
 
-def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str], force: bool) -> None:
+def _refuse_unsafe(folder: Path, path: str, text: str | bytes, known: Mapping[str, str], force: bool) -> None:
     target = folder / path
     for part in [target, *target.parents][: len(Path(path).parts)]:
         if part.is_symlink():
@@ -156,7 +161,7 @@ def _refuse_unsafe(folder: Path, path: str, text: str, known: Mapping[str, str],
     if not force:
         found = _digest(target)
         ours = (path == "manifest.json" and known) or known.get(path) == found
-        if not ours and found != hashlib.sha256(text.encode()).hexdigest():
+        if not ours and found != hashlib.sha256(raw(text)).hexdigest():
             raise UserError(
                 f"{target}: was changed by hand or is not pykernel's; move it away, or use --force to replace it"
             )

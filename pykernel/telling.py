@@ -547,4 +547,6 @@ def against_simple(found: Mapping[str, Any]) -> str:
         told += "; a paired test does not tell the two apart"
     if found["simple"] == "last label":
         return f"{told}; add a column with the latest known label to the table, and plan again"
+    if found.get("linear"):
+        return f"{told}; the planned model is linear, too: more than that needs other inputs"
     return f"{told}; take the simple one, or record other inputs"

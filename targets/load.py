@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ DAY = 86_400  # seconds
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
+    most, mean: cycles; of raw samples, whose features come once in a hop, ``most`` is of the sample that brings some.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
     most: float
@@ -35,6 +36,16 @@ class Load:
         Above 1, samples arrive faster than the processor can learn them.
         """
         return self.seconds * self.rate
+
+    @property
+    def mean_share(self) -> float:
+        """The fraction of the processor's time in the mean.  Above 1, no queue is long enough."""
+        return self.mean / self.hertz * self.rate
+
+    @property
+    def waiting(self) -> int:
+        """How many samples come while the longest one is learned: a queue must hold them."""
+        return math.ceil(self.share) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
         """Milliampere-hours a day.  The processor sleeps between samples, and sleep is counted as 0.
@@ -58,10 +69,14 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     timed = all(call in times for call in calls)
     if not hertz or not (timed or (proved and all(row.get(call) for call in calls))):
         return None
+    often = [
+        1 / spec.stride if call == spec.program.asks else 1.0 for call in calls
+    ]  # features are judged when they are new
     if timed:
-        mean = sum(times[call]["mean"] for call in calls)
+        means = [times[call]["mean"] for call in calls]
     else:  # counted instructions, with the bound's mean number of cycles for an instruction
-        mean = sum(row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True))
+        means = [row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True)]
+    mean = sum(part * each for part, each in zip(often, means, strict=True))
     if not proved:
         return Load(sum(times[call]["max"] for call in calls), mean, "measured", hertz, rate)
     kind = "estimated" if any(bound["estimated"] for bound in bounds) else "proved"

@@ -277,7 +277,9 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
     fitted = load_spec("f.toml")
-    assert fitted.input.max_abs == 500.0 and not fitted.accepts(np.array([[3.0, -9999.0]])).any()
+    assert (
+        not fitted.accepts(np.array([[3.0, -9999.0]])).any() and fitted.input_max_abs < 50.0
+    )  # the recorded range, and some
     assert told["fit"]["no_numbers"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]
@@ -369,6 +371,37 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     assert load_spec(Path("f/f.toml")).formulas == load_spec(Path("f.toml")).formulas
     Path("ready.csv").write_text(Path("ready.csv").read_text() + "\n")  # no longer what convert wrote
     assert run("fit", "ready.csv", *fit)[0] == 0 and "seconds" not in Path("f.toml").read_text()
+
+
+def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path, monkeypatch, run):
+    """Rows of the first table give the same cells; without a word or with another, the columns stay, and a code stays a gap."""
+    monkeypatch.chdir(tmp_path)
+    newcomer(Path("river.csv"))
+    assert run("convert", "river.csv", "--label", "y", "--output", "ready.csv")[0] == 0
+    head, *rows = Path("river.csv").read_text().splitlines()
+    chosen = [i for i, row in enumerate(rows) if ",half," not in row][:60]
+    code = next(i for i, row in enumerate(rows) if ",-9999," in row and i not in chosen)
+    later = [rows[i] for i in [*chosen, code]]
+    later[3] = later[3].replace(later[3].split(",")[4], "stuck")
+    Path("later.csv").write_text("\n".join([head, *later, ""]))
+    status, _, err = run("convert", "later.csv", "--like", "ready.csv", "--output", "again.csv")
+    assert status == 0 and "1 of 61 cells of valve are words that ready.csv does not have, such as 'stuck'" in err
+    first, again = (Path(name).read_text().splitlines() for name in ("ready.csv", "again.csv"))
+    assert first[0] == again[0]
+    for row, i in enumerate([*chosen, code]):
+        assert row == 3 or again[1 + row] == first[1 + i]
+    assert again[4].split(",")[6:9] == ["0", "0", "0"]
+    Path("bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in [head, *later]))
+    assert run("convert", "bare.csv", "--like", "ready.csv", "--output", "bare-ready.csv")[0] == 0
+    assert Path("bare-ready.csv").read_text().splitlines()[2] == again[2].rpartition(",")[0]
+    for words, said in (
+        (["convert", "later.csv", "--like", "river.csv"], "has no notes beside it, river.inputs.json"),
+        (["convert", "later.csv", "--like", "ready.csv", "--label", "y"], "leave --columns and --label out"),
+        (["convert", "less.csv", "--like", "ready.csv"], "has no column 'valve', of which ready.csv was made"),
+    ):
+        Path("less.csv").write_text("\n".join(line.rsplit(",", 2)[0] for line in [head, *later]))  # neither valve nor y
+        status, _, err = run(*words, "--output", "other.csv")
+        assert status == 2 and said in err and err.count("\n") == 1 and not Path("other.csv").exists()
 
 
 def test_many_columns_that_are_left_out_are_counted():

@@ -17,7 +17,7 @@ int main(void)
         return 1;
     }
     {{ name }}_init(&model);
-    for (int32_t t = 0; t < 200; t++) {
+    for (int32_t t = 0; t < {{ example_rows }}; t++) {
         {{ example.take | join('\n        ') }}
         {{ example.declare }}
         if ({{ example.ask }} < 0) {
@@ -35,7 +35,7 @@ int main(void)
         }
 {%- endif %}
 {%- endif %}
-        if (t % 19 == 0) {
+        if (t % {{ example_rows // 10 - 1 }} == 0) {
             printf("%4d{% for s in example.shown %}  {{ s.what }} {{ s.wide }}{% endfor %}\n", (int)t, {{ example.printed }});
         }
     }

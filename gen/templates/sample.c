@@ -20,9 +20,17 @@ static {{ label_type }} sample(int32_t t, {{ real }} x[{{ macro }}_{{ sample }}]
     }
 {%- else %}
     const {{ real }} phase = ({{ real }})(t % 20) / {{ twenty }};
+{%- if input_ranges %}
+    static const {{ real }} middle[{{ macro }}_{{ sample }}] = { {{ input_ranges.middle }} };
+    static const {{ real }} width[{{ macro }}_{{ sample }}] = { {{ input_ranges.width }} };
+    for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
+        x[j] = middle[j] + (phase - {{ half }}) * width[j];
+    }
+{%- else %}
     for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
         x[j] = phase * {{ input_scale }};
     }
+{%- endif %}
 {%- endif %}
 {%- if not example.takes_label %}
 {%- elif label_kind == "reals" %}

@@ -10,6 +10,9 @@ class InputConfig(Config):
     input_center: Real[DIM]  # numbers that are subtracted from the inputs
     input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
+    ranged: bool  # whether each input has a range of its own
+    input_low: Real[DIM]  # if so: the smallest value of each input that is accepted
+    input_high: Real[DIM]  # and the largest
 
     tunable = frozenset("input_max_abs".split())
 
@@ -17,10 +20,16 @@ class InputConfig(Config):
 @kernel
 def acceptable(q: InputConfig, x: Real[DIM]) -> Bool:
     """Whether every input is a number within the limit."""
-    for j in unroll(len(x)):
-        # not "if (.. > limit)": NaN must fail
-        if not (absolute(x[j]) <= q.input_max_abs):
-            return False
+    if q.ranged:
+        for j in range(len(x)):
+            # not "if (.. < low or .. > high)": NaN must fail
+            if not (x[j] >= q.input_low[j] and x[j] <= q.input_high[j]):
+                return False
+    else:
+        for j in unroll(len(x)):
+            # not "if (.. > limit)": NaN must fail
+            if not (absolute(x[j]) <= q.input_max_abs):
+                return False
     return True
 
 

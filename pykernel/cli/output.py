@@ -263,23 +263,29 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
     """Print the load of a sample, including all functions that a firmware calls for it."""
     known = [load for load in loads if load["cycles"] is not None]
     charged = any("mah_a_day" in load for load in loads)
-    columns = ("target", "cycles", "are", "time", "of the processor", *(["a day, in the mean"] if charged else []))
+    columns = ("target", "cycles", "are", "time", "of a period", "mean", *(["a day"] if charged else []))
     rows = []
     for load in known:
         part, time = f"{100 * load['share']:.3g} %", load["microseconds"]
         # four digits, because it is not an estimate
         shown = f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs"
         slow = Styled(part, "bold red") if load["share"] > 1 else part
+        usual = f"{100 * load['mean_share']:.3g} %"
         charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
-        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], shown, slow, *charge])
+        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], shown, slow, usual, *charge])
     if rows:
         show_table("a sample takes at most", columns, rows)
     for load in loads:
         if load["cycles"] is None:
             show(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
-        elif load["share"] > 1:
+        elif load["mean_share"] > 1:
             show(
-                f"{load['target']}: samples come faster than they are learned; take a smaller n_max, or a faster clock"
+                f"{load['target']}: samples come faster than they are learned; take a smaller model, fewer samples a second, or a faster clock"
+            )
+        elif load["waiting"]:
+            show(
+                f"{load['target']}: {load['waiting']:,} more samples may come while the longest one is learned: let an interrupt put "
+                "them into a queue of so many"
             )
 
 

@@ -5,6 +5,7 @@ Tests look for signs of known problems in a simulation.  Proposed changes are tr
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.scores import Windows
+from pykernel.host.simple import linear_specs
 from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 
@@ -284,7 +286,7 @@ class _Adviser:
         errs = f"the {name} errs {self._shown(self.errors[name])}, the {model} {self._shown(self.now)}"
         why = f"{errs}, over the second half"
         last = self._last_label() if name == "last label" else []
-        remedies = [*last, *self._recipes(), *self._expert()]
+        remedies = [*last, *self._recipes(), *self._expert(), *self._linear(name)]
         self._propose("a simple predictor is better", apart[name], why, remedies, always=True)
 
     # ------------------------------------------------------------------------------------------------ what to change
@@ -339,6 +341,26 @@ class _Adviser:
         except UserError:
             return []
         return [] if "mixture" in self.content else [change]
+
+    def _linear(self, name: str) -> list[Change]:
+        """The change to the linear model that is better, if one of these is."""
+        made = linear_specs(self.spec).get(name)
+        if made is None or self.spec.real.is_integer or self.lagged:
+            return []
+        content = made.model_dump(exclude_unset=True)
+        given, known = self.content.get("input", {}), self.content.get("label", {})
+        content |= {key: self.content[key] for key in ("name", "precision", "target") if key in self.content}
+        content["input"] |= {key: given[key] for key in ("columns", "dim") if key in given}
+        content["label"] |= {key: known[key] for key in ("column", "columns", "classes") if key in known}
+        content["input"] = {
+            k: v for k, v in content["input"].items() if k != "dim" or "columns" not in content["input"]
+        }
+        content["label"] = {
+            k: v for k, v in content["label"].items() if k != "outputs" or not {"column", "columns"} & set(known)
+        }
+        written = ", ".join(f"{key} = {json.dumps(value)}" for key, value in content["learning"].items())
+        stages = ", and [input] standardise and [label] center" if content["input"].get("standardise") else ""
+        return [(f"a linear model alone, [learning] {written}{stages}", content, False)]
 
     def _is_own(self, content: Content) -> bool:
         """Whether the content gives the same spec as the present content."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from pykernel.dialect import Index, Memory
 from pykernel.dialect.program import taken_by
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
@@ -356,7 +356,7 @@ class Replay:
     """
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
-        self.spec = spec
+        self.spec, self._begins_new = spec, start is None
         self.model = HostModel(spec, identity(spec).drop)
         if start is not None:
             self.model.memory.copy_from(snapshot.device_memory(spec, start, where))
@@ -515,11 +515,14 @@ class Replay:
         }
 
     def advice(self) -> str | None:
-        """A possible error in the log itself that would explain the difference; None if there is none."""
-        if self.exact:
-            return None
-        digits = 9 if self.spec.precision == "float32" else 17
-        return f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?"
+        """What else would explain the difference: numbers in the log with too few digits, or another state at its beginning."""
+        told = []
+        if not self.exact:
+            digits = 9 if self.spec.precision == "float32" else 17
+            told.append(f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?")
+        if self._begins_new and self.spec.program.learns and self._equal_until < 0:
+            told.append(f"if the device began with a learned state, give that with {option('start')}")
+        return "; ".join(told) or None
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:

@@ -158,6 +158,12 @@ class _Run:
         self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
+        self.beyond = np.zeros(
+            spec.dim, np.int64
+        )  # for each input of a frozen model: in how many rows it is beyond its limit
+        self.farthest = np.array(
+            spec.scaling[0] or np.zeros(spec.dim)
+        )  # the value there that is the farthest from the center
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
@@ -293,6 +299,7 @@ class _Run:
             self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         else:
             learnt = np.ones(rows, bool)  # every prediction has a status
+            self._note_beyond(x)
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
         steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends, blame)
@@ -332,6 +339,28 @@ class _Run:
             which[learnt] = self.alarms.take(*told)
         return which
 
+    def _note_beyond(self, x: np.ndarray) -> None:
+        """Count inputs beyond their limits, and keep the farthest value of each."""
+        center, beyond = (
+            np.array(self.spec.scaling[0] or np.zeros(self.spec.dim)),
+            np.isfinite(x) & ~self.spec.accepted(x),
+        )
+        self.beyond += beyond.sum(axis=0)
+        for j in np.flatnonzero(beyond.any(axis=0)):
+            values = np.append(x[beyond[:, j], j].astype(float), self.farthest[j])
+            self.farthest[j] = values[np.abs(values - center[j]).argmax()]
+
+    def _beyond_told(self) -> str | None:
+        """What to do about rows that a frozen model refuses, because it was not trained with their like; None if there are none."""
+        if not self.beyond.any() or not isinstance(self.spec.input.max_abs, tuple):
+            return None
+        j = int(self.beyond.argmax())
+        column = self.spec.input.columns[j] if self.spec.input.columns else f"input {j}"
+        return (
+            f"{self.inputs_refused:,} of {self.rows:,} rows get no answer: {column} is up to {self.farthest[j]:.6g}, and [input] "
+            f"max_abs is {self.spec.limit_told(j)}, because the model was not trained with such inputs; train it with rows like these"
+        )
+
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count consecutive refusals, and remember the reason for the last one."""
         if not len(statuses):
@@ -362,6 +391,8 @@ class _Run:
             return (
                 f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
             )
+        if (told := self._beyond_told()) is not None:
+            return told
         if self.streak <= ADVISE_AFTER:
             return None
         labelled = "" if self.spec.program.label_kind == "none" else "labelled "

@@ -77,6 +77,13 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     return body + TRAILER.pack(zlib.crc32(body))
 
 
+def saved(spec: Spec, memory: Memory) -> bytes:
+    """A memory as a snapshot."""
+    model = HostModel(spec)
+    model.memory = memory
+    return save(model)
+
+
 def load(model: HostModel, data: bytes) -> None:
     """Load a snapshot into the model.  The model's working memory becomes zero.
 

@@ -630,6 +630,7 @@ def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[s
             each["kind"],
             f"{each['microseconds']:,.4g} µs",
             bar(f"{100 * each['share']:.3g} %", each["share"]),
+            f"{100 * each['mean_share']:.3g} %",
         ]
         for each in report.get("load", ())
         if each["cycles"] is not None
@@ -643,7 +644,13 @@ def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[s
         Section("Instructions of one call", _calls(rows)),
         Section(
             "The processor's load",
-            [table(("target", "cycles of a sample", "are", "time", "of the processor"), loads, words=(0, 2))],
+            [
+                table(
+                    ("target", "cycles of a sample, at most", "are", "time", "of a period", "in the mean"),
+                    loads,
+                    words=(0, 2),
+                )
+            ],
         ),
         Section("Limits", [sentence(text) for text in report["exceeded"]]),
     ]

@@ -273,7 +273,9 @@ class Spec(Section):
         self._check_bounds(refuse)
 
     def _check_bounds(self, refuse: Refuse) -> None:
-        label = self.label
+        limits, label = self.input.max_abs, self.label
+        if isinstance(limits, tuple) and len(limits) != self.dim:
+            refuse("[input] max_abs", f"holds {len(limits)} numbers; it must hold {self.dim}, one for each input")
         bounds = [bound for bound in (label.low, label.high) if bound is not None]
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
@@ -457,7 +459,14 @@ class Spec(Section):
     @property
     def input_max_abs(self) -> float:
         """The largest magnitude that any input may have."""
-        return float(np.max(self.input.max_abs))
+        return float(np.abs(self.input_ranges).max())
+
+    @property
+    def input_ranges(self) -> np.ndarray:
+        """The smallest and the largest value of each input that is accepted, (2, DIM)."""
+        limits = np.array(self.input.max_abs, float)
+        center = np.array(self.scaling[0] or 0.0) if limits.ndim else 0.0
+        return np.array(np.broadcast_arrays(center - limits, center + limits, np.zeros(self.dim))[:2])
 
     @property
     def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
@@ -494,8 +503,11 @@ class Spec(Section):
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
         """For each number of x: whether it is within its limit, or is missing and something stands in for it."""
-        limit = self.input.max_abs if self.signal is None else self.signal.most
-        within = np.asarray(np.abs(x) <= self.number.type(limit))
+        if self.signal is None:
+            low, high = self.input_ranges.astype(self.number)
+        else:
+            low, high = self.number.type(-self.signal.most), self.number.type(self.signal.most)
+        within = np.asarray((x >= low) & (x <= high))
         return within | np.isnan(x) if self.completes else within
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
@@ -504,7 +516,10 @@ class Spec(Section):
 
     def limit_told(self, j: int) -> str:
         """Words for the limit of input j."""
-        return f"{self.input.max_abs:g}"
+        if not isinstance(self.input.max_abs, tuple):
+            return f"{self.input.max_abs:g}"
+        center = self.scaling[0] or (0.0,) * self.dim
+        return f"{self.input.max_abs[j]:g} from the center, {center[j]:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C takes."""

@@ -31,9 +31,9 @@ def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels with missing or superfluous keys, or that cannot be computed; and scalings of the wrong length."""
     validate_function(spec, refuse)
     low, _ = range_of(spec)
-    if spec.input.max_abs < low:
-        refuse("[input] max_abs", f"is {spec.input.max_abs:g}; it must be {low:g} or more for {spec.precision}")
     validate_scaling(spec, refuse)
+    if (least := float(np.min(spec.input.max_abs))) < low:
+        refuse("[input] max_abs", f"is {least:g}; it must be {low:g} or more for {spec.precision}")
 
 
 def range_of(spec: Spec) -> tuple[float, float]:
@@ -87,7 +87,8 @@ def reach(spec: Spec) -> np.ndarray:
     given, factors = spec.scaling
     center = np.zeros(spec.dim) if given is None else np.array(given)
     scale = np.ones(spec.dim) if factors is None else np.array(factors)
-    return (spec.input.max_abs + np.abs(center)) * np.abs(scale)
+    limits = np.array(spec.input.max_abs, float)
+    return np.asarray((limits if limits.ndim else limits + np.abs(center)) * np.abs(scale))
 
 
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
@@ -114,7 +115,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     if not step <= largest(spec.precision):
         refuse(
             "[input] max_abs",
-            f"is {spec.input.max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
+            f"is {spec.input_max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
         )
     return value
 
@@ -130,11 +131,15 @@ def rate(spec: Spec) -> float:
 def input_parameters(spec: Spec) -> dict[str, Any]:
     """Values of InputConfig's fields, in float64."""
     center, scale = spec.scaling
+    low, high = spec.input_ranges
     return {
         "rescales": center is not None or scale is not None,
         "input_center": center if center is not None else np.zeros(spec.dim),
         "input_scale": scale if scale is not None else np.ones(spec.dim),
-        "input_max_abs": spec.input.max_abs,
+        "input_max_abs": spec.input_max_abs,
+        "ranged": isinstance(spec.input.max_abs, tuple),
+        "input_low": low,
+        "input_high": high,
     }
 
 

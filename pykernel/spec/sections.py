@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import math
 import re
 import tomllib
 import unicodedata
@@ -274,15 +275,26 @@ class Input(Section):
         description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    max_abs: float = Field(
+    max_abs: float | Numbers = Field(
         1e6,
-        gt=0,
-        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow. A list: the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
         description="how the firmware computes inputs from what it measures, for people: `NAME = …` for each of these inputs. The generated header shows them. `plan` and `fit` write those of a table that `convert` made",
     )
+
+    @field_validator("max_abs", mode="before")
+    @classmethod
+    def _positive(cls, given: Any) -> Any:
+        several = isinstance(given, (list, tuple))
+        for value in given if several else [given]:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                verb = "holds" if several else "is"
+                raise ValueError(
+                    f"{verb} {shown_value(value)}; it must be a number above 0, or a list with one for each input"
+                )
+        return given
 
 
 class StandardisedInput(Input):

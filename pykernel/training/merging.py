@@ -564,7 +564,7 @@ def rehearsed(spec: Spec, devices: Sequence[_Device], watch: Watch) -> tuple[Hos
     parts of the answers' deviation.  O(K^2) answers to some hundred rows.
     """
     count, rng = max(TOLD // len(devices), 50), np.random.default_rng(0)
-    count, most = min(count, TOLD_EACH), spec.input.max_abs or np.inf
+    count, most = min(count, TOLD_EACH), spec.input_max_abs
     drawn = []
     for device in devices:
         mean, variance = (np.array(device.model.memory.field(name), np.float64) for name in ("mean", "variance"))

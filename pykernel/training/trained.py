@@ -18,6 +18,8 @@ from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, vis
 MARGIN = 0.5
 """For models of integers: the range of an input is extended on each side by this fraction of the range, because the device refuses
 what is beyond.  Twice the range costs one of the 15 bits of a count."""
+MARGIN_OF_REALS = 0.25
+"""The same for models of reals, where a wider range costs nothing, and a farther answer is worse (docs/decisions.md)."""
 ALIKE = 4
 """Inputs without a scaler count as of one kind if no range is more than this factor larger than the median range."""
 Limits = float | Sequence[float] | None
@@ -292,9 +294,7 @@ def content(
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     if not whole:
-        if not isinstance(max_abs, (int, float, type(None))):
-            raise UserError(f"{where}: max_abs is a list, which is for int16; {precision} takes one number")
-        ranges = {"max_abs": input_max_abs(machine, precision, largest, max_abs)}
+        ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
     label = _label(machine, classes)
     return {
         "name": name,
@@ -306,6 +306,14 @@ def content(
         "learning": {"rule": "frozen"},
         "expansion": _expansion(machine, whole) | ({"distance": distance} if distance == "products" else {}),
     }
+
+
+def nearer_limit(given: float | list[float], most: float, center: Sequence[float] | None) -> float | list[float]:
+    """[input] max_abs, so that no input beyond ``most`` is accepted either."""
+    if not isinstance(given, list):
+        return min(given, most)
+    middle = np.abs(center) if center is not None else np.zeros(len(given))
+    return [min(limit, most - c) if most > c else limit for limit, c in zip(given, middle.tolist(), strict=True)]
 
 
 def _need_choices(machine: Machine, precision: str, distance: str) -> None:
@@ -432,16 +440,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     ranges: dict[str, Any] = {}
     if max_abs is None:
         assert seen is not None
-        low, high = seen.min(axis=0), seen.max(axis=0)
-        wide = (high - low)[high > low]
-        if machine.scale is None and (not len(wide) or wide.max() <= ALIKE * np.median(wide)):
-            # inputs of one kind, such as pixels: each may have any value that another one had
-            low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
-        center = (low + high) / 2
-        margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
-        # an input that hardly changed may change later: its range is at least half of the others', in scaled units
-        scale = np.abs(machine.scales)
-        margin = np.maximum(margin, 0.5 * (margin * scale).max() / scale)
+        center, margin = _spread(machine, seen, MARGIN)
         if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
             # the inputs are counts of 16 bits: no larger value is possible
             center = np.rint(center)
@@ -457,6 +456,47 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     limits = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     ranges["max_abs"] = limits[0] if len(set(limits)) == 1 else limits
     return moved(machine, center), ranges
+
+
+def _spread(machine: Machine, seen: np.ndarray, more: float) -> tuple[np.ndarray, np.ndarray]:
+    """The middle of each input's range, and how far from it an input may lie: the range is extended on each side by ``more`` of it."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    wide = (high - low)[high > low]
+    if machine.scale is None and (not len(wide) or wide.max() <= ALIKE * np.median(wide)):
+        # inputs of one kind, such as pixels: each may have any value that another one had
+        low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+    center = (low + high) / 2
+    margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + more)
+    # an input that hardly changed may change later: its range is at least half of the others', in scaled units
+    scale = np.abs(machine.scales)
+    return center, np.maximum(margin, 0.5 * (margin * scale).max() / scale)
+
+
+def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:
+    """[input] max_abs of a model of reals: what is given, or a range for each input.
+
+    Far from its vectors a kernel machine answers its bias, and a polynomial anything: the device must refuse that.  One number, far
+    above the vectors', for linear functions, for features of a signal, and where ``machine.seen`` does not tell the ranges.
+    """
+    if isinstance(given, Sequence):
+        values = [number_of(value, machine.source, "max_abs") for value in given]
+        if len(values) != machine.dim or min(values) <= 0:
+            raise UserError(
+                f"{machine.source}: max_abs must hold a number above 0 for each of {machine.dim} inputs, or be one number"
+            )
+        input_max_abs(machine, precision, largest, float((np.array(values) + np.abs(machine.centers)).max()))
+        return values
+    most = input_max_abs(machine, precision, largest, given)
+    if given is not None or machine.linear or machine.signal is not None or machine.seen is None:
+        return most
+    known = machine.seen[np.isfinite(machine.seen).all(axis=1)]
+    if len(known) < 2:
+        return most
+    middle, margin = _spread(machine, known, MARGIN_OF_REALS)
+    limits = margin + np.abs(middle - machine.centers)
+    step = 10.0 ** (np.floor(np.log10(limits)) - 2)
+    limits = np.ceil(limits / step) * step
+    return most if (limits + np.abs(machine.centers) > most).any() else [float(f"{each:.6g}") for each in limits]
 
 
 def moved(machine: Machine, center: np.ndarray) -> Machine:

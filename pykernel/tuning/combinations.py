@@ -25,7 +25,9 @@ Content = dict[str, Any]
 """A spec as nested dictionaries."""
 TRAINED = "trained"
 """The technique that trains its vectors; other techniques choose rows as vectors."""
-BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, "sgma", "efvs"), "kfd": ("sgma", "efvs")}
+LINEAR = "linear"
+"""The technique without vectors: a linear function of the inputs."""
+BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, LINEAR, "sgma", "efvs"), "kfd": ("sgma", "efvs")}
 """Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
 techniques.
 """
@@ -207,7 +209,7 @@ class Combination:
 
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
-            return (section, key) == ("kernel", "sigma") and self.technique != TRAINED
+            return (section, key) == ("kernel", "sigma") and self.technique not in (TRAINED, LINEAR)
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
@@ -235,7 +237,7 @@ class Combination:
         """Raises UserError if the spec is not valid."""
         if self.spec is not None:
             make_spec(self.with_values(size, values))
-        elif size is None or not 1 <= size <= N_MAX_LIMIT:
+        elif self.budget is not None and (size is None or not 1 <= size <= N_MAX_LIMIT):
             raise UserError(f"a basis of {size} vectors cannot be")
 
 
@@ -442,4 +444,6 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
     input = {key: content["input"][key] for key in ("columns", "dim", "max_abs") if key in content["input"]}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
-    return Combination(rule, method, {**rest, "input": input, "label": label}, None, ("", "n"))
+    return Combination(
+        rule, method, {**rest, "input": input, "label": label}, None, None if method == LINEAR else ("", "n")
+    )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from pydantic import BaseModel, FiniteFloat, NonNegativeInt
@@ -234,7 +234,7 @@ def infer(
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
     chosen = chosen_inputs(read, inputs, label)
-    assumed = [f"label {label}"] if label else ["no label: a monitor that raises alarms"]
+    assumed = [] if label else ["no label: a monitor that raises alarms"]
     x = np.column_stack([read.numeric[column] for column in chosen])
     table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed)
     if label is not None:
@@ -527,19 +527,40 @@ class Code(BaseModel):
     others: tuple[FiniteFloat, FiniteFloat]
 
 
+class Origin(BaseModel):
+    """Of what a column is made: of a column's numbers; of one of its words, 0 or 1; or of its times, a phase of the day or week."""
+
+    column: str
+    word: str | None = None
+    wave: Literal["sin", "cos"] | None = None
+    period: Literal["day", "week"] = "day"
+
+    @property
+    def how(self) -> str:
+        """The formula for people, and for a spec."""
+        if self.word is not None:
+            return f"1 where {self.column} is {self.word!r}, else 0"
+        if self.wave is None:
+            return self.column
+        seconds, since = {"day": (86400, "midnight"), "week": (7 * 86400, "Monday, 0:00")}[self.period]
+        return f"{self.wave}(2 pi s / {seconds}), s the seconds since {since}, of {self.column}"
+
+
 class Notes(BaseModel):
-    """What ``convert`` knows of a table that it made.  table: its digest; made: how each new column is made."""
+    """What ``convert`` knows of a table that it made.  table: its digest; made: new columns and their origins; label: a column that
+    stayed as it was.
+    """
 
     table: str
-    made: dict[str, str]
+    made: dict[str, Origin]
+    label: str | None
     sentinels: list[Code]
 
 
-def notes(text: str, made: Mapping[str, str], data: Mapping[str, Any]) -> str:
-    """What ``noted`` reads.  text: the table; data: what was read of the old table."""
-    codes = [Code(**each) for each in data["sentinels"] if each["then"] == "emptied"]
-    known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), sentinels=codes)
-    return known.model_dump_json(indent=1) + "\n"
+def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Sequence[Code]) -> str:
+    """What ``noted`` reads.  text: the table; codes: what was emptied."""
+    known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), label=label, sentinels=list(codes))
+    return known.model_dump_json(indent=1, exclude_defaults=True) + "\n"
 
 
 def noted(data: dict[str, Any], table: str | Path) -> None:
@@ -553,7 +574,8 @@ def noted(data: dict[str, Any], table: str | Path) -> None:
     except (OSError, ValueError):
         return
     if same:
-        data["made"] = {each: how for each, how in known.made.items() if each in data["inputs"]}
+        new = {each: origin.how for each, origin in known.made.items() if each in data["inputs"]}
+        data["made"] = {each: how for each, how in new.items() if how != each}
         there = [*data["inputs"], data["label"]]
         codes = [each.model_dump() for each in known.sentinels if each.column in there]
         data["sentinels"] += [each | {"others": [*each["others"]], "then": "gone"} for each in codes]

@@ -19,7 +19,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
-from pykernel.tuning.combinations import TRAINED, Content, Known, scaled_input, trained_at_once
+from pykernel.tuning.combinations import LINEAR, TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
 from pykernel.tuning.faults import KINDS, PROMISED, Fault, Sensors, with_faults
 from pykernel.tuning.promises import Losses, deviation_of
@@ -27,6 +27,7 @@ from pykernel.tuning.stage import Stage, first_judged
 from pykernel.tuning.thresholded import Thresholded
 
 if TYPE_CHECKING:
+    from pykernel.bases.basis import Basis
     from pykernel.training.trained import Machine
     from pykernel.training.vectors import Loss
 
@@ -181,6 +182,9 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     model = HostModel(spec)
     if not spec.program.learns:
         answers, _ = model.ask(question, table.x[split:])
+        beyond = np.isfinite(table.x[split:]).all(axis=1) & ~spec.accepts(table.x[split:])
+        if beyond.any():  # what it refuses is no reason to judge it by the rest: the firmware then takes what is usual
+            answers[beyond] = _usual(y[:split], bool(spec.label.classes))
         return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
     late = table.delay
     statuses = [model.update(table.x[: split - late], y[: split - late])]
@@ -200,6 +204,13 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
     found = {"frozen": _error(frozen, table, spec), "learning": _error(learning, table, spec)}
     return found | {"diverged": len(wrong)}
+
+
+def _usual(y: np.ndarray, of_classes: bool) -> Any:
+    """The most common class, or the mean of the labels that are known."""
+    if of_classes:
+        return np.bincount(y[y >= 0]).argmax()
+    return np.nanmean(np.where(np.isfinite(y), y, np.nan), axis=0)
 
 
 def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
@@ -264,7 +275,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
     A task for such a rule has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
     standardised inputs).  The ridge is the largest one with a good leave-one-out error.  A "frozen" model is an LS-SVM
-    on the basis; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
+    on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
     Raises UserError.
 
     For trained vectors, the task may have ``training``, as in ``Combination``.  Otherwise cross-validation chooses the
@@ -287,8 +298,6 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """The content of a model with vectors that are chosen among the rows."""
-    from pykernel.bases.gram import MercerKernel
-    from pykernel.bases.select import select_basis
     from pykernel.training.closed_form import Targets
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
@@ -298,8 +307,8 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     center, deviation = x.mean(axis=0), x.std(axis=0)
     scale = 1 / np.where(deviation > 0, deviation, 1.0)
     z = (x - center) * scale
-    kernel = MercerKernel("gaussian", gamma=0.5 / task["width"] ** 2)
-    basis = select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
+    basis = _basis(task, z)
+    kernel = basis.kernel
     classes = base["label"].get("classes")
     if classes:
         targets = Targets.of_classes(y, len(classes), "counts" if fisher else "signs")
@@ -317,11 +326,25 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
     machine = Machine(
-        "a plan", "gaussian", basis.vectors, model.alpha, model.bias, kernel.gamma,
+        "a plan", kernel.function, basis.vectors, model.alpha, model.bias, kernel.gamma,
         classes=tuple(classes) if classes else None, center=center, scale=scale,
         largest=float(np.abs(x).max()),
     )  # fmt: skip
     return _frozen(base, machine, x)
+
+
+def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
+    """Vectors among the rows; or for a linear function of the inputs the unit vectors, which span its kernel's space."""
+    from pykernel.bases.basis import Basis
+    from pykernel.bases.gram import MercerKernel
+    from pykernel.bases.select import select_basis
+
+    if task["method"] != LINEAR:
+        kernel = MercerKernel("gaussian", gamma=0.5 / task["width"] ** 2)
+        return select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
+    unit = np.eye(z.shape[1])
+    nowhere, left = np.full(len(unit), -1), np.linspace(1, 0, len(unit) + 1)
+    return Basis(MercerKernel("linear"), unit, nowhere, unit, left, True, 0, LINEAR, "spanned")
 
 
 def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -384,13 +407,14 @@ def stand_in(base: Content, size: int, table: Table) -> Content:
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
     """The content of a frozen model.  x: the rows that it was trained on."""
-    from pykernel.training.trained import centered, content
+    from pykernel.training.trained import centered, content, nearer_limit
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
-    max_abs = None if precision == "int16" else base["input"].get("max_abs")  # int16 has ranges of its own
     if precision != "int16":
         machine = centered(machine, x)
-    made = content(machine, base["name"], precision, max_abs, columns, classes, seen=x)
+    made = content(replace(machine, seen=x), base["name"], precision, None, columns, classes)
+    if precision != "int16" and (most := base["input"].get("max_abs")) is not None:
+        made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], most, made["input"].get("center"))
     return made | {"label": {**made.get("label", {}), **base["label"]}}
 
 

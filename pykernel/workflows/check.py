@@ -218,8 +218,11 @@ def check(
     need_picture(page, png=False)
     if page is not None and isinstance(data, str | Path):
         need_not_data(page, str(data))
+    known = learned if memory is None else memory
+    if record is not None and known is None:
+        known = validity.start_of(Path(record), spec)
     asked = Asked(
-        memory=learned if memory is None else memory,
+        memory=known,
         target=[target] if isinstance(target, str) else target,
         samples=samples,
         seed=seed,
@@ -344,6 +347,8 @@ def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> li
                 "cycles": round(load.most),
                 "microseconds": load.seconds * 1e6,
                 "share": load.share,
+                "mean_share": load.mean_share,
+                "waiting": load.waiting,
                 **({} if current is None else {"mah_a_day": load.charge(current)}),
             }
         )

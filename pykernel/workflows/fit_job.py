@@ -21,7 +21,7 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root
 from pykernel.training.selection import GroupFolds, Selection
-from pykernel.training.trained import Distance, Machine, content
+from pykernel.training.trained import Distance, Machine, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.costs import parse_amount
 from pykernel.tuning.tables import LabelledTable, sentinels
@@ -193,14 +193,14 @@ class Job:
             warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
             source = read_estimator(trained)
         # the error's sentence must begin with the file or option that it is about
-        source = replace(source, source=table.name)
+        source = replace(source, source=table.name, seen=table.x)
         columns: list[str] | None = table.inputs
         if table.stage is not None:
             source, columns = replace(source, signal=table.stage.plain), None
-        made = content(source, options.called, options.precision, None, columns, table.classes, distance, table.x)
+        made = content(source, options.called, options.precision, None, columns, table.classes, distance)
         if table.stage is None and options.precision != "int16":  # which has ranges of its own
             limit = input_limit(table.x, sentinels(table.data))
-            made["input"] |= {"max_abs": min(limit, made["input"]["max_abs"])}
+            made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
         beyond = len(table.x) - int(spec.inner.accepts(table.x).sum())
         if beyond:

@@ -39,8 +39,9 @@ from pykernel.telling import (
     refuse,
     unit_of,
 )
+from pykernel.training.trained import MARGIN_OF_REALS
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.combinations import MARGIN
+from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
@@ -338,6 +339,7 @@ def concluded(
         },
         "undecided": frozen is not None,
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
+        "ranged": isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
     }
     specs = {name: with_origin(spec, asked.data, asked.read) for name, spec in specs.items()}
@@ -434,6 +436,11 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
+    if report.get("ranged"):
+        told.append(
+            f"[input] max_abs reaches {MARGIN_OF_REALS:g} of each input's recorded range beyond that range: the device refuses what is "
+            "farther, because the model knows nothing of it."
+        )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
         below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
@@ -577,8 +584,14 @@ def findings(
             for trial in course.ranking()
         ],
         "simple": {name: _without_blocks(each) for name, each in others.items()},
-        "verdict": told["beside"] if course.table.y is not None else against_simple(course, winner, others),
+        "verdict": _of_simple(told) if course.table.y is not None else against_simple(course, winner, others),
     }
+
+
+def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the planned model compares with the simple predictors; linear: whether it is one of them itself, but for its stages."""
+    found: dict[str, Any] | None = winner["beside"]
+    return found and found | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host import snapshot
 from pykernel.host.advice import Trial
-from pykernel.host.model import HostModel
 from pykernel.host.samples import (
     Batch,
     as_table,
@@ -247,7 +246,7 @@ class _OnDevice:
         gaps, raw, _ = _run(spec, recording, simulation, {}, SILENT, stage)
         simulation.goes_on = True  # advice tries other models: that is for one device
         report, warnings = _told(spec, recording, simulation, gaps, raw)
-        state = _saved(spec, _whole(spec, simulation, stage)) if self.saves else b""
+        state = snapshot.saved(spec, _whole(spec, simulation, stage)) if self.saves else b""
         found = {"state_hash": f"{snapshot.read(spec, state).state_hash:08x}", "state": state.hex()} if state else {}
         return report | {"warnings": warnings} | found
 
@@ -274,7 +273,7 @@ def _each(
     )
     require_columns(spec)
     _begin(spec, *often)  # raises UserError before the work
-    begins = None if start is None else _saved(spec, started(spec, start, watch))
+    begins = None if start is None else snapshot.saved(spec, started(spec, start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
     found, unread = each_device(work, many, jobs, results, watch, f"running {spec.name}")
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
@@ -390,13 +389,6 @@ def _whole(spec: Spec, simulation: Simulation | Monitoring, stage: SignalStage |
     return memory
 
 
-def _saved(spec: Spec, memory: Memory) -> bytes:
-    """A memory as a snapshot."""
-    model = HostModel(spec)
-    model.memory = memory
-    return snapshot.save(model)
-
-
 def taught(spec: Spec, data: str) -> bytes | None:
     """The snapshot of a model that has learned a recording.
 
@@ -405,7 +397,7 @@ def taught(spec: Spec, data: str) -> bytes | None:
     if not spec.program.learns or not Path(data).is_file():
         return None
     with contextlib.suppress(UserError, KeyboardInterrupt):
-        return _saved(spec, learned(spec, data))
+        return snapshot.saved(spec, learned(spec, data))
     return None
 
 
@@ -719,7 +711,7 @@ def _run(
             _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
         state = b""
         if save:
-            write_file(save, state := _saved(spec, _whole(spec, simulation, stage)))
+            write_file(save, state := snapshot.saved(spec, _whole(spec, simulation, stage)))
     if known is not None and known.digest == trained.data:
         recording.trained = trained.rows
     if recording.path is not None:

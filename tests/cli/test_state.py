@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 
 from pykernel.gen.binding import CModel
+from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.project import build
+from pykernel.gen.project import build, state_hash
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec
@@ -89,6 +91,46 @@ def test_a_learned_start_is_not_lost_by_generating_again(
     assert run("generate", "flow.toml", "--force", "-o", "out")[0] == 0
     assert not Path("out/src/flow_model.c").exists()
     assert run("generate", "flow.toml", "-o", "out")[0] == 0
+
+
+def test_a_learned_project_is_checked_and_replayed_from_its_own_start(
+    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder has the state; what is recorded is of a model that starts there, and a log without it is told so."""
+    monkeypatch.chdir(tmp_path)
+    Path("flow.toml").write_text(f'name = "flow"\n{SPECS["number"]}')
+    spec = load_spec("flow.toml")
+    x, y = rows_of(spec)
+    write_table(Path("first.csv"), x[:HALF], y[:HALF])
+    assert run("generate", "flow.toml", "--start", "first.csv", "-o", "out")[0] == 0
+    start = snapshot.read(spec, Path("out/flow.bin").read_bytes()).memory
+    assert "log.csv --start flow.bin" in Path("out/README.md").read_text()
+    quick = ["--samples", "40", "--json"]
+    code, out, err = run("check", "flow.toml", "--record", "out", *quick)
+    assert code == 0, err
+    learned, new = json.loads(out), json.loads(run("check", "flow.toml", *quick)[1])
+    model, (stream, labels) = HostModel(spec), mixed_stream(spec, 40)
+    model.memory = start
+    model.prequential(stream, labels)
+    told = {row["state_hash"] for row in learned["check"]}
+    assert told == {f"{state_hash(spec, model.memory):08x}"} != {row["state_hash"] for row in new["check"]}
+    assert next(iter(told)) in Path("out/VALIDITY.md").read_text()
+
+    device = HostModel(spec)
+    device.memory = snapshot.read(spec, Path("out/flow.bin").read_bytes()).memory
+    lines = ["a,b,y,forecast,state_hash"]
+    for row, label in zip(x[HALF : HALF + 20], y[HALF : HALF + 20], strict=True):
+        answer = device.prequential(row[None], label[None])[0].ravel()[0]
+        lines.append(f"{row[0]:.9g},{row[1]:.9g},{label:.9g},{answer:.9g},{state_hash(spec, device.memory):08x}")
+    Path("log.csv").write_text("\n".join(lines) + "\n")
+    assert run("replay", "flow.toml", "log.csv", "--start", "out/flow.bin")[0] == 0
+    code, out, err = run("replay", "flow.toml", "log.csv")
+    assert code == 1 and "if the device began with a learned state, give that with --start" in out + err
+
+    Path("out/flow.bin").write_bytes(b"broken")
+    for words in (["check", "flow.toml", "--record", "out", *quick], ["generate", "flow.toml", "-o", "out"]):
+        code, _, err = run(*words)
+        assert code == 2 and err.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["number", "monitor", "labelled signal"])

@@ -35,16 +35,17 @@ def project_of(name):
 
 @pytest.mark.parametrize("name", ["flow", "level", "monitor", "pressure"])
 def test_generated_code_is_the_golden_one(name, pytestconfig):
-    files = project_of(name).files
+    project = project_of(name)
+    files = {path: text.encode() for path, text in project.files.items()} | project.start
     folder = GOLDEN / name
     if pytestconfig.getoption("--update-golden"):
-        for path, text in files.items():
+        for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
-    found = {str(p.relative_to(folder)): p.read_text(encoding="utf-8") for p in folder.rglob("*") if p.is_file()}
+            (folder / path).write_bytes(content)
+    found = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     assert sorted(found) == sorted(files)
-    for path, text in files.items():
-        assert found[path] == text, f"{name}/{path} differs; see this file's first lines"
+    for path, content in files.items():
+        assert found[path] == content, f"{name}/{path} differs; see this file's first lines"
 
 
 @pytest.mark.in_turn(4)

@@ -214,6 +214,26 @@ def test_where_a_linear_model_is_better_an_expert_is_among_the_changes() -> None
     assert errors[1] < 0.2 * errors[0]
 
 
+def test_where_a_linear_model_is_better_its_keys_are_told_and_give_its_error(run, tmp_path, monkeypatch) -> None:
+    """Labels that come 200 rows late, with a disturbance that a tracking model follows and a line does not."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(5000, 3)).cumsum(axis=0) * 0.05 + 0.3 * rng.normal(size=(5000, 3))
+    y = x @ [1.0, 0.5, -0.7]
+    for t in range(1, len(y)):
+        y[t] += 0.98 * (y[t - 1] - x[t - 1] @ [1.0, 0.5, -0.7]) + 0.2 * rng.normal()
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("data.csv", np.column_stack([x, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.9g")
+    head = 'name = "m"\n[input]\ncolumns = ["a", "b", "c"]\n[label]\ncolumn = "y"\n'
+    Path("m.toml").write_text(head)
+    report = json.loads(run("simulate", "m.toml", "data.csv", "--delay", "200", "--json")[1])
+    told = {each["test"]: each["change"] for each in report["advice"]}["a simple predictor is better"]
+    keys, after, before = re.search(r"alone, \[learning\] (.+): (\S+) in place of (\S+) ", told).groups()
+    assert float(after) < 0.95 * float(before)
+    Path("m.toml").write_text(head + "[learning]\n" + keys.replace(", ", "\n") + "\n")
+    again = json.loads(run("simulate", "m.toml", "data.csv", "--delay", "200", "--json")[1])
+    assert f"{again['second_half']['rmse']['model']:.4g}" == after
+
+
 DRAWN = np.random.default_rng(0).normal(size=(2000, 4))
 PRODUCTS = np.sin(DRAWN[:, 0]) + 0.5 * DRAWN[:, 1] * DRAWN[:, 2] + 0.1 * DRAWN[:, 3]
 

@@ -98,7 +98,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     content: Content = {
         "name": "m",
         "precision": str(rng.choice(["float32", "float32", "float64"])),
-        "input": {"dim": dim, "max_abs": 10.0},
+        "input": {"dim": dim, "max_abs": rng.uniform(1, 10, dim).tolist() if rng.random() < 0.3 else 10.0},
         "learning": {"rule": rule},
     }
     label, functions, classes = _label(rng, rule)

@@ -26,6 +26,7 @@ from pykernel.targets.bound import Code, call_bounds, known_routines
 from pykernel.targets.build import Image, functions_of, model_image
 from pykernel.targets.check import check_targets
 from pykernel.targets.flow import Graph, Records, Unbounded, annotate, read_records
+from pykernel.targets.load import load_of
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import EmulatedCpu, UnicornModel
@@ -566,6 +567,23 @@ def test_the_command_shows_and_records_bounds(tmp_path, monkeypatch, capsys):
     assert (
         f"flow_update takes up to {bound:,} instructions on cortex-m4f; [target] instructions is"
         in capsys.readouterr().err
+    )
+
+
+def test_raw_samples_wait_for_the_longest_and_load_the_processor_by_the_mean():
+    """A hop of 64 samples: one of them takes three periods, so that three must wait; the processor sleeps most of the time."""
+    signal = {"channels": ["x"], "window": 256, "hop": 64, "max_abs": 10.0, "features": ["rms"]}
+    spec = make_spec({"name": "m", "signal": signal, "novelty": {}})
+    bounds = {
+        name: {"instructions": n, "cycles": 2 * n, "estimated": False} for name, n in (("push", 30), ("novelty", 5))
+    }
+    asks = spec.program.asks
+    bounds[asks] = bounds.pop("novelty")
+    row = {"bounds": bounds, "push": {"mean": 2.0}, asks: {"mean": 4.0}}
+    load = load_of(spec, row, clock=2000.0, rate=100.0)
+    assert (load.most, load.waiting) == (70.0, 3) and load.share == pytest.approx(3.5)
+    assert load.mean == pytest.approx(2 * 2.0 + 2 * 4.0 / 64) and load.mean_share == pytest.approx(
+        load.mean * 100 / 2000
     )
 
 

@@ -7,20 +7,32 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from pykernel.cli import output
 from pykernel.errors import UserError
-from pykernel.files import all_or_none, whole_file
+from pykernel.files import all_or_none, bytes_of, whole_file
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
 from pykernel.rows.text import Cells, read_cells
-from pykernel.tuning.tables import TextTable, few_words, is_word, notes, notes_of, read_columns
+from pykernel.spec.sections import shown_value
+from pykernel.telling import Watch
+from pykernel.tuning.tables import (
+    Code,
+    Notes,
+    Origin,
+    TextTable,
+    few_words,
+    is_word,
+    notes,
+    notes_of,
+    read_columns,
+)
 from pykernel.workflows.given import need_known, opened, write_file
 
 Converted = tuple[dict[str, Any], int]
@@ -97,57 +109,97 @@ def _header(kind: np.dtype, rows: int, width: int) -> bytes:
 
 # ------------------------------------------------------------------------------------------------- a table of numbers
 
-Made = dict[str, dict[str, str]]
-"""Columns of a table -> the columns that were made of each -> how the device makes the same."""
-
 
 def prepare_table(
-    data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool
-) -> tuple[dict[str, Any], Made]:
+    data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool, like: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Origin]]:
     """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
 
-    label: a column that is written as it is, as the last one.  Beside the table lies what ``tables.noted`` reads.  Returns what was
-    read, and what became of each column.
+    label: a column that is written as it is, as the last one.  like: a table that was written so; the new one gets its columns.
+    Beside the table lies what ``tables.noted`` reads.  Returns what was read, and the origins of the columns.
     """
     watch = output.Printing(as_json)
+    first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
         read = read_columns(file, source, show, (), label, labelled=label is not None)
+    if first is not None and first.label in read.cells:  # a later recording may have no label
+        label = first.label
     for each in wanted:
         need_known(each, list(read.cells), "columns", f" in {source}")
-    made: Made = {}
-    columns: dict[str, list[str]] = {}
-    left: list[dict[str, Any]] = []
-    names = [each for each in wanted or read.cells if each != label]
-    for name in names:
-        found = _inputs_of(read, name)
-        if not found:
-            left.append(read.left_out(name))
-        made[name] = {}
-        for each, (cells, how) in found.items():
-            new = _free(each, columns)
-            columns[new], made[name][new] = cells, how
+    if first is None:
+        names = [each for each in wanted or read.cells if each != label]
+        made = _origins(read, names)
+        if not made:
+            raise UserError(f"{source}: has no column from which a model could learn; give a file that has some")
+    else:
+        made = first.made
+        names = list(dict.fromkeys(origin.column for origin in made.values()))
+        for each in names:
+            if each not in read.cells:
+                raise UserError(
+                    f"{source}: has no column {each!r}, of which {like} was made; give a table of the same columns"
+                )
+    columns = {new: _cells(read, origin) for new, origin in made.items()}
     if label is not None:
         columns[label] = read.label_cells(label)
-    if not any(made.values()):
-        raise UserError(f"{source}: has no column from which a model could learn; give a file that has some")
+    report = read.report(names, label, False)
+    report["left_out"] = [
+        read.left_out(each) for each in names if all(origin.column != each for origin in made.values())
+    ]
+    for each in report["sentinels"]:
+        each["then"] = "emptied" if each["then"] == "missing" else each["then"]
+    codes = [Code(**each) for each in report["sentinels"] if each["then"] == "emptied"]
+    if first is not None:
+        codes = _emptied(first, made, columns, codes)
+        _tell_unknown(read, made, like, watch)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
-    report = read.report(names, label, False) | {"left_out": left}
-    for each in report["sentinels"]:
-        each["then"] = "emptied" if each["then"] == "missing" else each["then"]
-    gaps = sum("" in row for row in zip(*(columns[each] for new in made.values() for each in new), strict=True))
+    gaps = sum("" in row for row in zip(*(columns[each] for each in made), strict=True))
     report["missing"] = {"rows": gaps, "then": "emptied"} if gaps else None
-    made = {name: new for name, new in made.items() if new and [*new] != [name]}
     with all_or_none(out.parent):
         write_file(out, text.getvalue())
-        write_file(
-            notes_of(out), notes(text.getvalue(), {k: v for new in made.values() for k, v in new.items()}, report)
-        )
+        write_file(notes_of(out), notes(text.getvalue(), made, label, codes))
     watch.data(report)
     return report, made
+
+
+def _first(table: Path) -> Notes:
+    """What is known of a table that ``convert`` has written."""
+    try:
+        return Notes.model_validate_json(bytes_of(notes_of(table), NOTES_MOST))
+    except (OSError, ValueError):
+        raise UserError(
+            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel convert wrote"
+        ) from None
+
+
+def _emptied(
+    first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
+) -> list[Code]:
+    """Empty the cells with a code of the first table, too; all codes."""
+    for code in first.sentinels:
+        for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
+            columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]
+    known = {(code.column, code.value) for code in first.sentinels}
+    return [*first.sentinels, *(code for code in codes if (code.column, code.value) not in known)]
+
+
+def _tell_unknown(read: TextTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
+    """Warn of words that the first table does not have: all of their columns are 0, which no model has learned."""
+    known: dict[str, set[str]] = {}
+    for origin in made.values():
+        if origin.word is not None:
+            known.setdefault(origin.column, set()).add(origin.word)
+    for column, words in known.items():
+        new = [cell.strip() for cell in read.cells[column] if is_word(cell) and cell.strip() not in words]
+        if new:
+            watch.warn(
+                f"{len(new):,} of {len(read.cells[column]):,} cells of {column} are words that {like} does not have, such as "
+                f"{shown_value(new[0])}: all columns of {column} are 0 there, which a model has never seen"
+            )
 
 
 def _free(name: str, taken: Container[str]) -> str:
@@ -156,39 +208,61 @@ def _free(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
-def _inputs_of(read: TextTable, name: str) -> dict[str, tuple[list[str], str]]:
-    """The columns of numbers that are made of a column, as text, and how; none if there is nothing to learn from."""
-    cells, values = [cell.strip() for cell in read.cells[name]], read.numeric.get(name)
+def _origins(read: TextTable, names: Sequence[str]) -> dict[str, Origin]:
+    """The columns that are made of a table's columns, and their origins."""
+    made: dict[str, Origin] = {}
+    for name in names:
+        for each, origin in _origins_of(read, name):
+            made[_free(each, made)] = origin
+    return made
+
+
+def _origins_of(read: TextTable, name: str) -> Iterator[tuple[str, Origin]]:
+    """What is made of a column: names and origins; nothing if there is nothing to learn from."""
+    values = read.numeric.get(name)
     if values is not None:
-        gone = ~np.isfinite(values)
-        if np.ptp(values[~gone]) == 0:
-            return {}
-        return {name: (["" if each else cell for cell, each in zip(cells, gone, strict=True)], name)}
+        if np.ptp(values[np.isfinite(values)]) > 0:
+            yield name, Origin(column=name)
+        return
     why = read.left_out(name)
-    if why["words"]:
-        found: dict[str, tuple[list[str], str]] = {}
-        for word in few_words(cells) or ():
-            short = re.sub(r"[^0-9A-Za-z]+", "_", word)
-            texts = [str(int(cell == word)) if is_word(cell) else "" for cell in cells]
-            found[_free(f"{name}_{short}", found)] = texts, f"1 where {name} is {word!r}, else 0"
-        return found
+    for word in (few_words(read.cells[name]) or ()) if why["words"] else ():
+        yield f"{name}_{re.sub('[^0-9A-Za-z]+', '_', word)}", Origin(column=name, word=word)
     if why["why"] != "time":
-        return {}
-    moments = [_moment(cell) for cell in cells]
-    if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, cells)):
-        return {}
-    found = {}
-    latest = max(filter(None, moments), default=0.0)
-    for which, period, since in (("day", 1.0, "midnight"), ("week", 7.0, "Monday, 0:00")):
+        return
+    moments = [_moment(cell) for cell in read.cells[name]]
+    if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, read.cells[name])):
+        return
+    latest = max((each for each in moments if each is not None), default=0.0)
+    for period in PERIODS if latest >= 1 else ("day",):
         for wave in ("sin", "cos"):
-            phases = [None if each is None else getattr(math, wave)(2 * math.pi * each / period) for each in moments]
-            texts = ["" if each is None else f"{each:.6f}" for each in phases]
-            if len({*texts} - {""}) > 1 and (which == "day" or latest >= 1):
-                how = f"{wave}(2 pi s / {86400 * period:.0f}), s the seconds since {since}, of {name}"
-                found[f"{name}_{which}_{wave}"] = texts, how
-    return found
+            origin = Origin(column=name, wave=wave, period=period)
+            if len({*_cells(read, origin)} - {""}) > 1:
+                yield f"{name}_{period}_{wave}", origin
 
 
+def _cells(read: TextTable, origin: Origin) -> list[str]:
+    """A new column, as text."""
+    cells = [cell.strip() for cell in read.cells[origin.column]]
+    if origin.word is not None:
+        return [str(int(cell == origin.word)) if is_word(cell) else "" for cell in cells]
+    if origin.wave is not None:
+        wave, days = getattr(math, origin.wave), PERIODS[origin.period]
+        moments = [_moment(cell) for cell in cells]
+        return ["" if each is None else f"{wave(2 * math.pi * each / days):.6f}" for each in moments]
+    values = read.numeric.get(origin.column)
+    if values is None:
+        if any(map(is_word, cells)):
+            raise UserError(
+                f"{read.name}: column {origin.column!r} does not hold numbers, as it did in the first table"
+            )
+        return [""] * len(cells)
+    return [cell if there else "" for cell, there in zip(cells, np.isfinite(values), strict=True)]
+
+
+PERIODS: dict[Literal["day", "week"], float] = {"day": 1.0, "week": 7.0}
+"""Days of a period."""
+NOTES_MOST = 2**24
+"""Most bytes that are read of a table's notes."""
 DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
 MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
 """Formats of dates and times that tell day and month apart; first that of ISO."""

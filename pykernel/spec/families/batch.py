@@ -93,7 +93,7 @@ class BatchModels(Models):
             )
         if not alpha_limit * (spec.learning.samples + 1) * value <= most:
             refuse(
-                "[input] max_abs", f"is {spec.input.max_abs:g}, with which predictions can overflow; it must be lower"
+                "[input] max_abs", f"is {spec.input_max_abs:g}, with which predictions can overflow; it must be lower"
             )
 
     def _alpha_limit(self, spec: BatchSpec) -> float:
@@ -151,7 +151,7 @@ class FisherModels(Models):
         if not value <= most:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
+                f"is {spec.input_max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
                 f"{most:g}",
             )
 

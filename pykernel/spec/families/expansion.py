@@ -96,7 +96,7 @@ class ExpansionModels(FrozenModels):
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, spec.learning.prior_variance) <= largest:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; it must "
+                f"is {spec.input_max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; it must "
                 "be lower",
             )
         far = stages.farthest(spec)

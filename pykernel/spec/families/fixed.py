@@ -94,10 +94,9 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
             "is missing; whole numbers need the range of each input: write the largest |x - center| that the sensor gives, one "
             "number or a list",
         )
-    for key in ("max_abs", "resolution"):
-        given = getattr(spec.input, key)
-        if isinstance(given, tuple) and len(given) != spec.dim:
-            refuse(f"[input] {key}", f"holds {len(given)} numbers; it must hold {spec.dim}, one for each input")
+    units = spec.input.resolution
+    if isinstance(units, tuple) and len(units) != spec.dim:
+        refuse("[input] resolution", f"holds {len(units)} numbers; it must hold {spec.dim}, one for each input")
     kernel_settings.validate_scaling(spec, refuse)
     names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
     for name, resolution, most, center in zip(names, resolutions(spec), limits(spec), centers(spec), strict=True):
@@ -133,6 +132,11 @@ def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
 
 class WholeSpec(Spec):
     """A model of whole numbers."""
+
+    @property
+    def input_max_abs(self) -> float:
+        """The largest distance of an input from its center."""
+        return float(np.max(np.array(self.input.max_abs, float)))
 
     precision: Literal["int16"] = Field("int16", description="whole numbers only, on both sides")  # type: ignore[assignment]
     input: WholeInput
@@ -270,7 +274,7 @@ class FixedFrozenModels(FrozenErrors, FrozenModels):
 
     programs: Mapping[LabelKind, Program] = FIXED_FROZEN
     spec = FixedFrozenSpec  # type: ignore[assignment]
-    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"),)
+    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "linear"))
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:

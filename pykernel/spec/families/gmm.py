@@ -78,10 +78,10 @@ class GmmModels(Models):
 
     def validate(self, spec: GmmSpec, refuse: Refuse) -> None:
         stages.validate(spec, refuse)
-        if not LEAST <= spec.input.max_abs <= MOST[spec.precision]:
+        if not LEAST <= spec.input_max_abs <= MOST[spec.precision]:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}; it must be from {LEAST:g} to {MOST[spec.precision]:g} for {spec.precision}",
+                f"is {spec.input_max_abs:g}; it must be from {LEAST:g} to {MOST[spec.precision]:g} for {spec.precision}",
             )
         spec.check_size(refuse)
 
@@ -115,7 +115,7 @@ class GmmModels(Models):
                 "patience": patience,
                 "unmet_most": 3 * HORIZON + 1,
                 "watched_most": max(novelty.warmup, 4 * dim) + 1,
-                "root_most": 8 * spec.input.max_abs,
+                "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
                 # all pairs, before a candidate can be a regime; its first row compares none

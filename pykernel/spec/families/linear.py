@@ -151,10 +151,10 @@ class LinearModels(Models):
         gain, kind = RULES[rule]
         stages.validate(spec, refuse)
         low, high = kernel_settings.range_of(spec)
-        if not low <= spec.input.max_abs <= high:
+        if not low <= spec.input_max_abs <= high:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
+                f"is {spec.input_max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
             )
         spec.check_size(refuse)
         if kind is FeatureKind.FOURIER:
@@ -198,7 +198,7 @@ class LinearModels(Models):
             width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
+                f"is {spec.input_max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
             )
 
     def _features(self, spec: LinearSpec) -> int:
@@ -247,7 +247,7 @@ class LinearModels(Models):
             "feature_kind": kind,
             "forgets": learning.forgetting < 1,
             "centres": _centres(spec),
-            "origin_limit": spec.input.clip if spec.input.standardise else spec.input.max_abs,
+            "origin_limit": spec.input.clip if spec.input.standardise else spec.input_max_abs,
             "eta": learning.eta,
             "forgetting": learning.forgetting,
             "start": start,
@@ -270,7 +270,7 @@ def _centres(spec: LinearSpec) -> bool:
 
 def _reach(spec: LinearSpec) -> float:
     """The largest |x| from which features are computed; at least 1."""
-    return max(spec.input.clip if spec.input.standardise else spec.input.max_abs, 1.0) * (2 if _centres(spec) else 1)
+    return max(spec.input.clip if spec.input.standardise else spec.input_max_abs, 1.0) * (2 if _centres(spec) else 1)
 
 
 LINEAR_MODELS: Family = LinearModels()

@@ -448,7 +448,7 @@ class NystromLearners(_NystromModels):
         if not (sums**2 <= most and value * size * sums <= most):
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
+                f"is {spec.input_max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
                 "be lower",
             )
         need_coefficients(spec, refuse, math.sqrt(value), sums, size)

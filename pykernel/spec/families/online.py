@@ -364,10 +364,10 @@ class KernelModels:
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
-            if max(spec.input.max_abs, kernel_settings.reach(spec).max()) > far:
+            if max(spec.input_max_abs, kernel_settings.reach(spec).max()) > far:
                 refuse(
                     "[input] max_abs",
-                    f"is {spec.input.max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
+                    f"is {spec.input_max_abs:g}; for {spec.dim} inputs in {spec.precision} it can be at most {far:.3g}, or distances overflow",
                 )
         else:
             _most(spec, refuse)

@@ -169,10 +169,10 @@ class SpectrumModels:
         if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
             refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")
         low, high = kernel_settings.range_of(spec)
-        if not low <= spec.input.max_abs <= high:
+        if not low <= spec.input_max_abs <= high:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
+                f"is {spec.input_max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
             )
         if (most := self._answer_limit(spec)) > kernel_settings.largest(spec.precision):
             refuse(
@@ -183,7 +183,7 @@ class SpectrumModels:
         if (reach := float(kernel_settings.reach(spec).max())) > REACH_MOST * spec.length_scale:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input.max_abs:g}, so that inputs reach {reach:g}; they must be at most {REACH_MOST:g} times sigma, "
+                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; they must be at most {REACH_MOST:g} times sigma, "
                 f"{spec.length_scale:g}: lower it, or standardise the inputs",
             )
         spec.check_size(refuse)
