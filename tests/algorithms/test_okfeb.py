@@ -989,8 +989,8 @@ def test_what_drop_has_lost_begins_anew(labels: bool) -> None:
     Before, every element of A and G then stayed at its limit, the score at 1.
     """
     x, rng = load_digits().data, np.random.default_rng(3)
-    x = np.concatenate([x[rng.permutation(len(x))] for _ in range(12)])
     sigma = 10 * float(np.sqrt(np.square(x - x.mean(axis=0)).sum(axis=1).mean()))
+    x = np.concatenate([x[rng.permutation(len(x))] for _ in range(12)])
     content = {"name": "m", "input": {"dim": 64}, "kernel": {"sigma": sigma}, "reduction": {"n_max": 64}}
     content |= {"learning": {"rule": "okfeb", "features": 8}, "subspace": {"budget": "drop", "fading": 0.98}}
     if labels:
