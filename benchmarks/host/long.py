@@ -110,6 +110,9 @@ RULES: dict[str, Content] = {
     "spectrum-nlms": {"learning": {"rule": "spectrum-nlms"}},
     "okfeb": {"learning": {"rule": "okfeb"}},
     "okfeb, rls": {"learning": {"rule": "okfeb"}, "subspace": {"update": "rls"}},
+    "okfeb, fading 0.98": {"learning": {"rule": "okfeb"}, "subspace": {"fading": 0.98}},
+    "okfeb, drop": {"learning": {"rule": "okfeb"}, "subspace": {"budget": "drop"}},
+    "okfeb, drop, fading 0.98": {"learning": {"rule": "okfeb"}, "subspace": {"budget": "drop", "fading": 0.98}},
     "okfeb, with labels": {"learning": {"rule": "okfeb"}},
     "gmm": {"learning": {"rule": "gmm"}},
 }
@@ -117,7 +120,7 @@ LONG = (
     *("krls-t", "krls-t, forgetting 0.9999", "krls-t, least ridge and noise", "no rule", "ald-krls, least ridge", "quadratic-rls"),
     *("nystrom-rls", "okfeb"),
 )  # fmt: skip
-LABELLESS = ("okfeb", "okfeb, rls", "gmm")
+LABELLESS = ("okfeb", "okfeb, rls", "okfeb, fading 0.98", "okfeb, drop", "okfeb, drop, fading 0.98", "gmm")
 LINEAR = ("nlms", "rls", "rls, forgetting 0.99", "quadratic-rls", "quadratic-rls, forgetting 0.99")
 RANDOM = ("rff-rls", "rff-rls, forgetting 0.999", "spectrum-ekf", "spectrum-nlms")
 SIZELESS = (*LINEAR, *RANDOM, "no rule", "gmm")

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 
+from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
@@ -977,6 +979,33 @@ def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) ->
             off = np.abs(inverse_of(model) @ gram - np.eye(m)).max()
             assert off < (0.2 if precision == "float32" else 1e-9), off
     assert lossy or scores[0] == pytest.approx(scores[1], rel=0.05)
+
+
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("labels", [False, True])
+def test_what_drop_has_lost_begins_anew(labels: bool) -> None:
+    """Fading, dropping and nearly dependent vectors let L grow without end: in float32 G's roundings eat it, again and again.
+
+    Before, every element of A and G then stayed at its limit, the score at 1.
+    """
+    x, rng = load_digits().data, np.random.default_rng(3)
+    sigma = 10 * float(np.sqrt(np.square(x - x.mean(axis=0)).sum(axis=1).mean()))
+    x = np.concatenate([x[rng.permutation(len(x))] for _ in range(12)])
+    content = {"name": "m", "input": {"dim": 64}, "kernel": {"sigma": sigma}, "reduction": {"n_max": 64}}
+    content |= {"learning": {"rule": "okfeb", "features": 8}, "subspace": {"budget": "drop", "fading": 0.98}}
+    if labels:
+        content |= {"label": {"outputs": 1, "max_abs": 100.0}}
+    model = HostModel(make_spec(content))
+    added, worst = 0, 0.0
+    for at in range(0, len(x), 500):
+        rows = x[at : at + 500]
+        statuses = model.update(rows, rows[:, 20]) if labels else model.update(rows)
+        added += int((statuses == SubspaceStatus.ADDED).sum())
+        assert_finite(model)
+        assert is_valid(model.spec, model.memory)
+        worst = max(worst, float(model.ask("novelty", x[:50])[0].mean()))
+    assert added > 64, "nothing was lost, so that nothing was tested"
+    assert worst < 0.5
 
 
 # ----------------------------------------------------------------------------------------------- restart, snapshots

@@ -49,7 +49,7 @@ from pykernel.algorithms.subspace.state import (
 )
 from pykernel.algorithms.subspace.update import move, shorten
 from pykernel.algorithms.vectors import empty_from
-from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, kernel, real, sqrt
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 REACH = Constant(1.99)
@@ -63,6 +63,8 @@ IDLE = Constant(0.25)
 """The column is idle if the parts that only it expresses sum up to at most this."""
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose rest is more than this part of it."""
+LOST = Constant(2.0**-10)
+"""A diagonal element of G below this part of the sum of all, with a minus, is no rounding of zero."""
 MOST_FORGOTTEN = Constant(0.5)
 """The ridge takes at most this part of L in a step."""
 LEAST_ODDS = Constant(2.0**-20)
@@ -390,13 +392,39 @@ def track(m: OkfebModel, x: Real[DIM]) -> Index:
         return SubspaceStatus.HELD
     status = adjust(m)
     shorten(m)
+    if m.budget == Budget.DROP:
+        lost = indefinite(m)
+        if lost:
+            forget_subspace(m)
     return SubspaceStatus.NOVEL if alarmed == 1 else status
+
+
+@kernel
+def indefinite(m: OkfebModel) -> Bool:
+    """Whether roundings have made G = A'KA something that no subspace has: a diagonal element clearly below zero.  O(r).
+
+    Vectors that are dropped leave an L that grows, and with fading and nearly dependent vectors grows without end, in exact
+    arithmetic, too; then G's roundings are as large as its smallest eigenvalue.  A subspace that begins anew is worth more.
+    """
+    trace = real(0)
+    least = real(0)
+    at = 0
+    for j in range(m.rank[0]):
+        trace += absolute(m.g[at])
+        if m.g[at] < least:
+            least = m.g[at]
+        at = at + j + 2
+    return least < -(LOST * trace)
 
 
 @kernel
 def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
     """Learn the input, then that f(x) should be m.y."""
+    rank = m.rank[0]
     status = track(m, x)
+    if m.budget == Budget.DROP:
+        if m.rank[0] < rank:
+            forget_labels(m)
     if m.judges:
         evaluate(m, m.error)
         hear(m)
@@ -430,8 +458,8 @@ def refresh(m: OkfebModel) -> Index:
 
 
 @kernel
-def forget_samples(m: OkfebModel) -> None:
-    """Forget the subspace and the alarm level."""
+def forget_subspace(m: OkfebModel) -> None:
+    """Forget the vectors and L, and what is known of them."""
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):
             m.v[i, j] = real(0)
@@ -446,15 +474,21 @@ def forget_samples(m: OkfebModel) -> None:
     for i in range(len(m.root)):
         m.root[i] = real(0)
     m.total[0] = real(0)
-    m.censor[0] = real(0)
     m.n[0] = 0
     m.rank[0] = 0
-    m.seen[0] = 0
     m.known[0] = real(0)
     m.strange[0] = 0
     m.use[0] = real(0)
     m.examined[0] = 0
     m.looks[0] = 0
+
+
+@kernel
+def forget_samples(m: OkfebModel) -> None:
+    """Forget the subspace and the alarm level."""
+    forget_subspace(m)
+    m.censor[0] = real(0)
+    m.seen[0] = 0
     m.began[0] = real(0)
     forget_threshold(m)
 

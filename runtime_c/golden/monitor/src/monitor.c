@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xBB04251Du)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6B6BD7ACu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1746,6 +1746,42 @@ static void monitor_shorten(monitor_t *s)
     }
 }
 
+/* Forget the vectors and L, and what is known of them. */
+static void monitor_forget_subspace(monitor_t *s)
+{
+    MONITOR_LOOP(80)
+    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
+        MONITOR_TURN(80)
+        MONITOR_LOOP(81)
+        for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            MONITOR_TURN(81)
+            s->v[i][j] = 0.0f;
+        }
+        MONITOR_LOOP(82)
+        for (int32_t j = 0; j < MONITOR_RANK; j++) {
+            MONITOR_TURN(82)
+            s->a[i][j] = 0.0f;
+        }
+    }
+    MONITOR_LOOP(83)
+    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
+        MONITOR_TURN(83)
+        s->g[i] = 0.0f;
+    }
+    MONITOR_LOOP(84)
+    for (int32_t i = 0; i < (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2); i++) {
+        MONITOR_TURN(84)
+        s->root[i] = 0.0f;
+    }
+    s->n = 0;
+    s->rank = 0;
+    s->known = 0.0f;
+    s->strange = 0;
+    s->use = 0.0f;
+    s->examined = 0;
+    s->looks = 0;
+}
+
 /* Learn the input s->x, as the kernel sees it.  In models with labels, also write its features to s->z. */
 static int32_t monitor_track(monitor_t *s)
 {
@@ -1804,9 +1840,9 @@ int32_t monitor_features(monitor_t *s, const float x[MONITOR_DIM], float z[MONIT
     monitor_see(s, x);
     monitor_code(s);
     monitor_make_features(s);
-    MONITOR_LOOP(80)
+    MONITOR_LOOP(85)
     for (int32_t j = 0; j < MONITOR_RANK; j++) {
-        MONITOR_TURN(80)
+        MONITOR_TURN(85)
         z[j] = s->z[j];
     }
     return MONITOR_DONE;
@@ -1832,22 +1868,22 @@ int32_t monitor_alarm(const monitor_t *s, float state[3])
 /* Compute G and T again, from A and the expansion vectors.  O(N^2 (D + r) + N^3 / 3). */
 static void monitor_renew(monitor_t *s)
 {
-    MONITOR_LOOP(81)
+    MONITOR_LOOP(86)
     for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(81)
+        MONITOR_TURN(86)
         s->g[i] = 0.0f;
     }
-    MONITOR_LOOP(82)
+    MONITOR_LOOP(87)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(82)
+        MONITOR_TURN(87)
         monitor_gram_row(s, i);
         monitor_row_times(s);
         monitor_add_rows(s->g, s->a[i], s->u);
     }
     monitor_shorten(s);
-    MONITOR_LOOP(83)
+    MONITOR_LOOP(88)
     for (int32_t i = 0; i < s->n; i++) {
-        MONITOR_TURN(83)
+        MONITOR_TURN(88)
         monitor_gram_row(s, i);
         const float own = s->column[i];
         monitor_express(s, own, i);
@@ -1883,39 +1919,9 @@ static void monitor_forget_threshold(monitor_t *s)
 /* Forget the subspace and the alarm level. */
 static void monitor_forget_samples(monitor_t *s)
 {
-    MONITOR_LOOP(84)
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        MONITOR_TURN(84)
-        MONITOR_LOOP(85)
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            MONITOR_TURN(85)
-            s->v[i][j] = 0.0f;
-        }
-        MONITOR_LOOP(86)
-        for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            MONITOR_TURN(86)
-            s->a[i][j] = 0.0f;
-        }
-    }
-    MONITOR_LOOP(87)
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        MONITOR_TURN(87)
-        s->g[i] = 0.0f;
-    }
-    MONITOR_LOOP(88)
-    for (int32_t i = 0; i < (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2); i++) {
-        MONITOR_TURN(88)
-        s->root[i] = 0.0f;
-    }
+    monitor_forget_subspace(s);
     s->censor = 0.0f;
-    s->n = 0;
-    s->rank = 0;
     s->seen = 0;
-    s->known = 0.0f;
-    s->strange = 0;
-    s->use = 0.0f;
-    s->examined = 0;
-    s->looks = 0;
     s->began = 0.0f;
     monitor_forget_threshold(s);
 }
