@@ -16,10 +16,8 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
 
 MARGIN = 0.5
-"""For models of integers: the range of an input is extended on each side by this fraction of the range, because the device refuses
-what is beyond.  Twice the range costs one of the 15 bits of a count."""
-MARGIN_OF_REALS = 0.25
-"""The same for models of reals, where a wider range costs nothing, and a farther answer is worse (docs/decisions.md)."""
+"""The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole
+numbers, twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
 """Inputs without a scaler count as of one kind if no range is more than this factor larger than the median range."""
 Limits = float | Sequence[float] | None
@@ -440,7 +438,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     ranges: dict[str, Any] = {}
     if max_abs is None:
         assert seen is not None
-        center, margin = _spread(machine, seen, MARGIN)
+        center, margin = _spread(machine, seen)
         if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
             # the inputs are counts of 16 bits: no larger value is possible
             center = np.rint(center)
@@ -458,15 +456,15 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     return moved(machine, center), ranges
 
 
-def _spread(machine: Machine, seen: np.ndarray, more: float) -> tuple[np.ndarray, np.ndarray]:
-    """The middle of each input's range, and how far from it an input may lie: the range is extended on each side by ``more`` of it."""
+def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middle of each input's range, and how far from it an input may lie: the range is extended on each side by MARGIN of it."""
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
     if machine.scale is None and (not len(wide) or wide.max() <= ALIKE * np.median(wide)):
         # inputs of one kind, such as pixels: each may have any value that another one had
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
     center = (low + high) / 2
-    margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + more)
+    margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
     # an input that hardly changed may change later: its range is at least half of the others', in scaled units
     scale = np.abs(machine.scales)
     return center, np.maximum(margin, 0.5 * (margin * scale).max() / scale)
@@ -492,7 +490,7 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
     known = machine.seen[np.isfinite(machine.seen).all(axis=1)]
     if len(known) < 2:
         return most
-    middle, margin = _spread(machine, known, MARGIN_OF_REALS)
+    middle, margin = _spread(machine, known)
     limits = margin + np.abs(middle - machine.centers)
     step = 10.0 ** (np.floor(np.log10(limits)) - 2)
     limits = np.ceil(limits / step) * step

@@ -39,7 +39,7 @@ from pykernel.telling import (
     refuse,
     unit_of,
 )
-from pykernel.training.trained import MARGIN_OF_REALS
+from pykernel.training.trained import MARGIN as BEYOND
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
@@ -438,7 +438,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
         told.append(
-            f"[input] max_abs reaches {MARGIN_OF_REALS:g} of each input's recorded range beyond that range: the device refuses what is "
+            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range: the device refuses what is "
             "farther, because the model knows nothing of it."
         )
     if (limit := report["max_abs"]) is not None:

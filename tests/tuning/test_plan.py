@@ -84,8 +84,8 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     assert spec.learning.rule == winner["rule"] and found["trials"] == int(trials) and found["judged_rows"] == 78
     assert err.startswith("limits   16,384 bytes of RAM and 65,536 of flash, a common small part;")
     assert told["error"] < 0.8 * min(row["error"] for row in found["simple"].values())
-    low, high = spec.input_ranges  # inputs are from -2 to 2: a quarter of the range more on each side
-    assert np.abs(low + 3).max() < 0.3 and np.abs(high - 3).max() < 0.3
+    low, high = spec.input_ranges  # inputs are from -2 to 2: half of the range more on each side
+    assert np.abs(low + 4).max() < 0.4 and np.abs(high - 4).max() < 0.4
     # what is within 5 % in at most half the bytes is told, too
     small = [point for point in found["points"] if point[1] <= 1.05 * told["error"] and 2 * point[0] <= winner["bytes"]]
     assert (found["small"] is None) == (not small) == (found["small_spec"] is None)
@@ -507,7 +507,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         text = (folder / "pykernel-plan" / "planned.toml").read_text()
         told = {
             "nlms": "# [input] max_abs is 10 times the largest recorded input",
-            "frozen": "# [input] max_abs reaches 0.25 of each input's recorded range beyond that range",
+            "frozen": "# [input] max_abs reaches 0.5 of each input's recorded range beyond that range",
         }
         assert code == 0 and told[rule] in text and (spec.input_max_abs == 20.0) == (rule == "nlms")
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
