@@ -520,6 +520,14 @@ def growth(promise: Mapping[str, Any]) -> str:
     return f"errors grow along the table, {ends}: on later rows expect worse"
 
 
+def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Whether a frozen model errs as much as was promised."""
+    errors = (
+        f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
+    )
+    return errors if found["kept"] else f"{errors}: these rows are unlike those of the training"
+
+
 def question(report: Mapping[str, Any]) -> str:
     """Which question decides between a model that learns and one that does not."""
     if report["labels"] is not None:

@@ -38,6 +38,7 @@ from pykernel.telling import (
     model_name,
     number,
     of_simple,
+    promise_told,
     question,
     rate,
     rivals_told,
@@ -224,6 +225,8 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     if report["knows_second_half"]:
         untold = KNOWN_ROWS
     said = report["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
+    if (promised := report.get("promise")) is not None:
+        said = f"{said}; {promise_told(promised, shown)}"
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     sections = []
     forecasts = [plot.html() for plot in drawn.get("forecasts", ())]

@@ -18,7 +18,7 @@ from pykernel.files import all_or_none, bytes_of, need_different, need_not_data,
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host import snapshot
-from pykernel.host.advice import Trial
+from pykernel.host.advice import FEW, Trial
 from pykernel.host.samples import (
     Batch,
     as_table,
@@ -210,6 +210,7 @@ def _told(
     """The report of a run, and sentences about what is probably not as it was meant.  The other arguments as from ``_run``."""
     report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
     report |= {"empty_inputs": gaps, "data": recording.read, "trained_rows": recording.trained}
+    report |= {"promise": None if recording.trained is not None else _promise(spec, report)}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {"knows_second_half": False}
     if recording.trained is not None:
@@ -225,6 +226,16 @@ def _told(
 
 Often = tuple[int, int, int]
 """delay, refresh_every and train_every."""
+
+
+def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the plan promised of a frozen model, and its error over all of these rows."""
+    trained = getattr(getattr(spec, "expansion", None), "trained", None)
+    if trained is None or trained.promise is None or report["all"].get("scored", 0) < FEW:
+        return None
+    error, within = trained.promise
+    here = report["all"].get("error_rate", report["all"].get("rmse"))["model"]
+    return {"error": error, "within": within, "here": here, "kept": here <= error + within}
 
 
 @dataclass(frozen=True)
@@ -351,16 +362,28 @@ class Rows:
         return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
 
 
-def with_origin(spec: Spec, data: str | Path, read: Mapping[str, Any]) -> Spec:
+def with_origin(
+    spec: Spec,
+    data: str | Path,
+    read: Mapping[str, Any],
+    x: np.ndarray | None,
+    promise: Mapping[str, float] | None = None,
+) -> Spec:
     """A spec made from a recording, which tells how its inputs are computed and on which rows its vectors were trained.
 
-    read: what was read from the recording.
+    read: what was read from the recording.  x: the inputs, (rows, DIM), if they are known.  promise: the error of rows to come, and half of its interval.
     """
     content = spec.model_dump(exclude_unset=True)
     if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
         content["input"] |= {"formulas": lines}
     if isinstance(spec.expansion, Expansion):
         told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        if x is not None:
+            known = np.where(np.isfinite(x), x, np.nan)
+            for key, ends in (("low", np.nanmin(known, axis=0)), ("high", np.nanmax(known, axis=0))):
+                told[key] = [float(f"{value:.6g}") for value in ends]
+        if promise is not None:
+            told["promise"] = [float(f"{promise[key]:.4g}") for key in ("error", "within")]
         if Path(data).is_file():
             rows = Rows()
             with contextlib.suppress(UserError), contextlib.ExitStack() as stack:

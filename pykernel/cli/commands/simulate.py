@@ -31,6 +31,7 @@ from pykernel.telling import (
     gaps_told,
     missing_told,
     number,
+    promise_told,
     rate,
     rivals_told,
     unit_of,
@@ -221,6 +222,8 @@ def print_end(report: Mapping[str, Any]) -> None:
         show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
         if told := rivals_told(report):
             show(f"         {told}", "")
+    if (found := report.get("promise")) is not None:
+        show(f"promise  {promise_told(found, rate if report.get('classes') else number)}")
     if report["knows_second_half"]:
         show(f"verdict  none: {KNOWN_ROWS}")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
