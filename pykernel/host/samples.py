@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError, nearest
+from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
 from pykernel.rows.text import BATCH, NoColumn, read_cells, shown_cell
@@ -30,11 +30,13 @@ class Batch:
     x: NaN where an input is missing.
     y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
     (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
+    raw: of steps, the number of each one's last raw row, (rows,), if it is known.
     """
 
     x: np.ndarray
     y: np.ndarray
     position: int
+    raw: np.ndarray | None = None
 
 
 def read_samples(
@@ -102,7 +104,7 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
             raise
         raise UserError(
             f"{name}: has no column {error.column!r}, which pykernel convert made for the training; make this table by "
-            f"pykernel convert {name} --like FIRST.csv, where FIRST.csv is the table of the training"
+            f"pykernel convert {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
         ) from None
 
 

@@ -680,6 +680,8 @@ class Monitoring(_Run):
         self._answers = np.zeros((0, len(self.course.names)))
         self.simple = Distances(spec.dim, spec.completes)
         self.seen = SeenAlarms(self.simple.names)
+        self.warm = spec.novelty.warmup if self.alarms is not None and spec.has("novelty", "warmup") else 0
+        """The number of samples before the first one that can be in alarm."""
         self._distances = np.zeros((0, len(self.simple.names)))
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
@@ -687,13 +689,19 @@ class Monitoring(_Run):
         if self.alarms is not None:
             self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
+    def went_on(self) -> None:
+        """Note what the model, which goes on from a learned state, has seen of its warm-up."""
+        self.goes_on = True
+        for slot in self.model.memory.layout.slots:
+            if slot.name in ("watched", "seen"):
+                self.warm = max(0, self.warm - int(self.model.memory.field(slot.name)[0]))
+
     def _follow(self, steps: Steps) -> np.ndarray:
         which, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
         if self.alarms is not None:
             states = steps.states[:, :2]
-            warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
             taken = np.flatnonzero(steps.statuses >= 0)
-            taken = taken[taken >= warmup - self.rows]
+            taken = taken[taken >= self.warm - self.rows]
             self.seen.take(self._distances[taken], which[taken])
         self.course.add(self._answers, which > 0, states)
         return which
@@ -744,15 +752,18 @@ def answer_names(spec: Spec) -> tuple[str, ...]:
     return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))
 
 
-def prediction_header(spec: Spec) -> str:
-    """The first line of a CSV file of predictions; without labels, of the main question's answers."""
+def prediction_header(spec: Spec, raw: bool = False) -> str:
+    """The first line of a CSV file of predictions; without labels, of the main question's answers.  raw: whether rows are steps of
+    raw ones, whose numbers are then beside them.
+    """
+    first = ["row", *(["raw_row"] if raw else [])]
     state = ["level", "threshold", "since"] if spec.program.raises_alarms(spec.config) else []
     state += ["blamed", "kind"] if state and _blames(spec) else []
     if spec.program.label_kind == "none":
-        return _csv([["row", *answer_names(spec), *state, "status"]])
+        return _csv([[*first, *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
     ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
-    return _csv([["row", *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
+    return _csv([[*first, *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
 
 
 def _blames(spec: Spec) -> bool:
@@ -760,8 +771,10 @@ def _blames(spec: Spec) -> bool:
     return any(entry.name == "blame" for entry in spec.program.entries_for(spec.config))
 
 
-def prediction_lines(spec: Spec, steps: Steps) -> str:
-    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value."""
+def prediction_lines(spec: Spec, steps: Steps, raw: Sequence[int | None] | None = None) -> str:
+    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.  raw: the number of
+    the raw row that each step ends with.
+    """
     classes = spec.label.classes
 
     def texts(values: np.ndarray) -> list[list[str]]:
@@ -781,7 +794,10 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
         told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind in steps.blame.tolist()]
         states += [list(each) for each in zip(*told, strict=True)]
     ends = texts(steps.ends) if steps.ends.shape[1] else []
-    return _csv(zip(rows, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True))
+    places = [] if raw is None else [raw]
+    return _csv(
+        zip(rows, *places, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True)
+    )
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:

@@ -326,9 +326,11 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         return sections, report["warning"] or "", not report["warning"]
     times = drawn["times"]
     blames = bool(found["listed"]) and "input" in found["listed"][0]
+    timed = bool(found["listed"]) and "from_seconds" in found["listed"][0]
     rows = [
         [
             *([] if times is None else [time_text(times[alarm["first_row"]])]),
+            *([f"{alarm['from_seconds']:,.2f}"] if timed else []),
             f"{alarm['first_row']:,}",
             f"{alarm['last_row']:,}",
             f"{alarm['rows']:,}",
@@ -340,6 +342,7 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
     ]
     head = (
         *(["time"] if times is not None else []),
+        *(["from second"] if timed else []),
         f"from {unit}",
         f"to {unit}",
         "in alarm",

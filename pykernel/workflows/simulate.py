@@ -220,7 +220,10 @@ def _told(
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if every else f"the first {recording.trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
-    report |= {} if raw is None else {"raw_rows": raw.report()}
+    if raw is not None:
+        report |= {"raw_rows": raw.report()}
+        for alarm in report.get("alarms", {}).get("listed", ()):
+            alarm |= raw.times(alarm)
     return report, [*warnings, *([report["warning"]] if report["warning"] else [])]
 
 
@@ -400,6 +403,8 @@ def _go_on(spec: Spec, simulation: Simulation | Monitoring, memory: Memory) -> S
     for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
         for slot in part.layout.slots:
             part.field(slot.name)[...] = memory.field(slot.name)
+    if isinstance(simulation, Monitoring):
+        simulation.went_on()
     return stage
 
 
@@ -566,7 +571,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
     drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times}
     if isinstance(simulation, Monitoring):
-        warm = _warm(simulation)
+        warm = simulation.warm
         there = simulation.course.curves(first=warm)
         alarms, blamed = _alarms(simulation)
         at, names = there["row"], simulation.course.names
@@ -646,13 +651,6 @@ def _windows(simulation: Simulation) -> int:
     return max(4, min(60, simulation.rows // 20))
 
 
-def _warm(simulation: Monitoring) -> int:
-    """The number of samples before the first one that can be in alarm; 0 of a model without alarms."""
-    if simulation.alarms is None or not simulation.spec.has("novelty", "warmup"):
-        return 0
-    return int(simulation.spec.novelty.warmup)
-
-
 def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
     """Whether the model raises alarms, and their rows; of all, and of each of the most blamed inputs."""
     if simulation.alarms is None:
@@ -711,17 +709,21 @@ def _run(
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
-            written.write(host.prediction_header(spec.inner).encode())
+            written.write(host.prediction_header(spec.inner, raw is not None).encode())
         rows = rows if seen is None else seen.reading(rows)
         trained: Any = getattr(spec.expansion, "trained", None)
         known = None if trained is None or trained.data is None else Rows(trained.rows)
         rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
+            if raw is not None:
+                raw.place(batch.raw)
             answered = []
             for steps in simulation.run(batch.x, batch.y):
                 if written:
-                    written.write(host.prediction_lines(spec.inner, steps).encode())
+                    told = range(steps.first_row, steps.first_row + len(steps.statuses))
+                    places = None if raw is None else [raw.raw_row(step) for step in told]
+                    written.write(host.prediction_lines(spec.inner, steps, places).encode())
                 answered.append(steps)
             if seen is not None:
                 seen.answer(answered)
@@ -776,7 +778,7 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.
         course_figure(
             path,
             f"{name}: {asked} over time",
-            course.curves(first=_warm(simulation)),
+            course.curves(first=simulation.warm),
             course.names,
             asked,
             unit,
