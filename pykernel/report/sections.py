@@ -32,6 +32,7 @@ from pykernel.telling import (
     gaps_told,
     growth,
     how_tested,
+    inertia,
     key_values,
     misses,
     missing_told,
@@ -441,6 +442,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
         ("assumed", "; ".join(report.get("assumed", ()))),
         ("chosen", chosen(report, shown)),
         ("labels", None if monitors else question(report)),
+        ("errors", None if monitors else inertia(report)),
         ("trials", f"{report['trials']:,}"),
         ("seed", str(report["seed"])),
     ]
