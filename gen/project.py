@@ -356,6 +356,7 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "learner": program.learner,
         "reads": program.reads,
         "unanswered": [status.name for status in program.unanswered],
+        "gap": spec.signal is not None,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
         "sample": program.sample_size,  # how many numbers it has

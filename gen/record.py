@@ -62,7 +62,7 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
         ) from None
 
 
-def record(folder: str | Path, spec: Spec, report: Report) -> Path:
+def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = False) -> Path:
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
     With the header changes the bill of materials.  Either all four files are written, or none.  A new row replaces an earlier row of the same build and target; other
@@ -73,7 +73,7 @@ def record(folder: str | Path, spec: Spec, report: Report) -> Path:
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
     coverage = _coverage(spec, report)
     for result in report.rows:
-        row = _row(result, report) | {"coverage": coverage}
+        row = _row(result, report, recorded) | {"coverage": coverage}
         coverage = ""  # once is enough
         rows[row["built"], row["target"]] = row
     return _write(Path(folder), spec, list(rows.values()), _proof(Path(folder)))
@@ -121,8 +121,8 @@ def _coverage(spec: Spec, report: Report) -> str:
     return "".join(str(each) for each in found if each)
 
 
-def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
-    """One line of the table."""
+def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
+    """One line of the table.  recorded: whether the samples are of a recording; otherwise they are random."""
     equal = ", ".join([report.engine, *(each["engine"] for each in report.witnesses if each["equal"])])
     wrong = {each["engine"]: each["first_difference"] for each in report.witnesses if not each["equal"]}
     place = f"{BOARD}{row['board']}" if "board" in row else f"this machine, {platform.machine()}"
@@ -131,7 +131,7 @@ def _row(row: dict[str, Any], report: Report) -> dict[str, str]:
         {
             "built": f"{row['compiler']} {row['flags']}".strip() + (f" ({row['version']})" if "version" in row else ""),
             "target": target,
-            "samples": f"{row['samples']:,}" + (f", on {row['date']}" if "date" in row else ""),
+            "samples": f"{row['samples']:,}{' recorded' * recorded}" + (f", on {row['date']}" if "date" in row else ""),
             "stream": report.figures["stream_hash"],
             "equal": (f"yes ({equal})" if row["equal"] else f"**no**: {row['first_difference']}")
             + "".join(f"; **not {name}**: {difference}" for name, difference in wrong.items()),

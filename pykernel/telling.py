@@ -520,6 +520,29 @@ def growth(promise: Mapping[str, Any]) -> str:
     return f"errors grow along the table, {ends}: on later rows expect worse"
 
 
+def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
+    """Whether a frozen model errs as much as was promised."""
+    errors = (
+        f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
+    )
+    return errors if found["kept"] else f"{errors}: these rows are unlike those of the training"
+
+
+FOLLOW = 0.5
+"""Errors of a frozen model that correlate so much with those of the row before are told."""
+
+
+def inertia(report: Mapping[str, Any]) -> str | None:
+    """What errors that follow each other say of a frozen model; None if there is nothing to say."""
+    told = report["winner"]["frozen"] or {}
+    if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
+        return None
+    return (
+        f"an error and that of the row before correlate by {told['follows']:.2f}: the plant remembers what no column says; give the "
+        "past as inputs, with a spec of [signal] averages, lags or differences (docs/signals.md)"
+    )
+
+
 def question(report: Mapping[str, Any]) -> str:
     """Which question decides between a model that learns and one that does not."""
     if report["labels"] is not None:

@@ -10,6 +10,8 @@ from typing import Any
 from pykernel.spec.model import Spec
 
 DAY = 86_400  # seconds
+ANSWERS = ("acknowledge", "reject")
+"""Calls with which a firmware answers an alarm."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Load:
     kind: str
     hertz: float
     rate: float
+    answered: float = 0.0  # most cycles of an answer to an alarm, behind the sample
 
     @property
     def seconds(self) -> float:
@@ -44,8 +47,8 @@ class Load:
 
     @property
     def waiting(self) -> int:
-        """How many samples come while the longest one is learned: a queue must hold them."""
-        return math.ceil(self.share) - 1
+        """How many samples come while the longest one is learned, and its alarm answered: a queue must hold them."""
+        return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
         """Milliampere-hours a day.  The processor sleeps between samples, and sleep is counted as 0.
@@ -63,6 +66,8 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     clock: cycles a second, where the row does not know it.  rate: samples a second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
+    if spec.signal is not None and spec.program.raises_alarms(spec.config):
+        calls = [spec.program.learner]  # its status is the alarm: nothing is asked
     times, hertz = row.get("times", {}), row.get("hertz") or clock
     bounds = [row.get("bounds", {}).get(call, {}) for call in calls]
     proved = all(bound.get("cycles") for bound in bounds)
@@ -80,4 +85,5 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     if not proved:
         return Load(sum(times[call]["max"] for call in calls), mean, "measured", hertz, rate)
     kind = "estimated" if any(bound["estimated"] for bound in bounds) else "proved"
-    return Load(sum(bound["cycles"] for bound in bounds), mean, kind, hertz, rate)
+    answered = max((row["bounds"].get(call, {}).get("cycles") or 0 for call in ANSWERS), default=0)
+    return Load(sum(bound["cycles"] for bound in bounds), mean, kind, hertz, rate, answered)

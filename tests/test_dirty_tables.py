@@ -404,6 +404,24 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
         assert status == 2 and said in err and err.count("\n") == 1 and not Path("other.csv").exists()
 
 
+def test_a_code_of_one_column_is_one_in_all_columns(tmp_path, monkeypatch, run):
+    """Once in another column, far from its other numbers, it is missing there, too; near to them it is a number."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3)) * [1, 1, 8000]
+    x[[3, 7], 0], x[50, 1], x[60, 2] = -9999, -9999, -9999
+    lines = [f"{a:.5g},{b:.5g},{c:.5g},{a + b:.5g}" for a, b, c in x]
+    Path("t.csv").write_text("a,b,c,y\n" + "\n".join(lines))
+    found = infer(io.BytesIO(Path("t.csv").read_bytes()), "t.csv", (), "y")
+    told = {(each["column"], each["cells"]) for each in found.data["sentinels"]}
+    assert told == {("a", 2), ("b", 1)}
+    assert np.isnan(found.x).sum(axis=0).tolist() == [2, 1, 0]
+    Path("one.csv").write_text("a,b,c,y\n" + "\n".join(lines[50:]))  # alone there, and known from the first table
+    assert run("convert", "t.csv", "--label", "y", "-o", "ready.csv")[0] == 0
+    assert run("convert", "one.csv", "--like", "ready.csv", "-o", "like.csv")[0] == 0
+    assert Path("like.csv").read_text().splitlines()[1].split(",")[1] == ""
+
+
 def test_many_columns_that_are_left_out_are_counted():
     head = ",".join([*(f"w{i}" for i in range(20)), "a", "y"])
     rows = "".join(",".join([*[f"word{i % 40}"] * 20, str(i * i % 17), str(i)]) + "\n" for i in range(80))

@@ -16,6 +16,9 @@ void setup() {
     }
   }
   {{ name }}_init(&model);
+{%- if learned and gap %}
+  (void){{ name }}_gap(&model, 1); // time has passed since the PC's last sample
+{%- endif %}
 }
 
 void loop() {

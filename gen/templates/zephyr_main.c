@@ -18,6 +18,9 @@ int main(void)
         return 0;
     }
     {{ name }}_init(&model);
+{%- if learned and gap %}
+    (void){{ name }}_gap(&model, 1); /* time has passed since the PC's last sample */
+{%- endif %}
     for (int32_t t = 0;; t = (t + 1) % 20) {
         {{ example.take | join('\n        ') }}
         {{ example.declare }}

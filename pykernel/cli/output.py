@@ -284,8 +284,8 @@ def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
             )
         elif load["waiting"]:
             show(
-                f"{load['target']}: {load['waiting']:,} more samples may come while the longest one is learned: let an interrupt put "
-                "them into a queue of so many"
+                f"{load['target']}: {load['waiting']:,} more samples may come while the longest one is learned, and its alarm "
+                "answered: let an interrupt put them into a queue of so many"
             )
 
 

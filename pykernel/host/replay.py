@@ -235,7 +235,8 @@ class _Columns:
             found = {c: each if each.dtype.kind == "i" else each.astype(real) for c, each in values.items()}
         digits = 9 if real.itemsize == 4 else 17
         written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
-        exact = any(_digits(text) >= digits for column in written for text in texts[column])
+        numbers = [text for column in written for text in texts[column] if text]
+        exact = any(_digits(text) >= digits for text in numbers) or all(map(str.isdigit, numbers))  # counts are exact
         state_hash, status = read[STATE_HASH][0], read[STATUS][0]
         return Rows(first, cells.lines, x, y, state_hash, status, found, calls, has, exact, cells.position)
 
@@ -517,11 +518,11 @@ class Replay:
     def advice(self) -> str | None:
         """What else would explain the difference: numbers in the log with too few digits, or another state at its beginning."""
         told = []
+        if self._begins_new and self.spec.program.learns and self._equal_until < 0:
+            told.append(f"if the device began with a learned state, give that with {option('start')}")
         if not self.exact:
             digits = 9 if self.spec.precision == "float32" else 17
             told.append(f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?")
-        if self._begins_new and self.spec.program.learns and self._equal_until < 0:
-            told.append(f"if the device began with a learned state, give that with {option('start')}")
         return "; ".join(told) or None
 
 

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pykernel.errors import UserError, nearest
+from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
-from pykernel.rows.text import BATCH, read_cells, shown_cell
+from pykernel.rows.text import BATCH, NoColumn, read_cells, shown_cell
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import Spec, make_spec
 
@@ -30,11 +30,13 @@ class Batch:
     x: NaN where an input is missing.
     y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
     (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
+    raw: of steps, the number of each one's last raw row, (rows,), if it is known.
     """
 
     x: np.ndarray
     y: np.ndarray
     position: int
+    raw: np.ndarray | None = None
 
 
 def read_samples(
@@ -88,7 +90,22 @@ def samples_of(
     require_columns(spec)
     several = spec.inner.program.label_kind in ("reals", "none")
     labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
-    return read_samples(file, name, spec.sample_columns or (), labels, rows, spec.label.classes, seen)
+    found = read_samples(file, name, spec.sample_columns or (), labels, rows, spec.label.classes, seen)
+    return found if not spec.input.formulas else _converted(spec, found, name)
+
+
+def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
+    """Batches of a table whose columns ``convert`` makes: an error names the command where they were not made."""
+    try:
+        yield from batches
+    except NoColumn as error:
+        made = {formula.partition(" = ")[0] for formula in spec.input.formulas or ()}
+        if error.column not in made:
+            raise
+        raise UserError(
+            f"{name}: has no column {error.column!r}, which pykernel convert made for the training; make this table by "
+            f"pykernel convert {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
+        ) from None
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import bisect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +116,8 @@ class RawRows:
         self.rows = self.missing = self.infinite = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
         self._share = self._limits.min() / self._limits  # factor that makes numbers of all channels comparable
+        self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
+        """Steps that do not follow the step before in the usual distance, and the raw rows that they end with."""
         self._far = self._odd = ""  # the first number beyond its limit, and the first infinite one, with their channels
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 
@@ -121,6 +126,35 @@ class RawRows:
         for batch in batches:
             self.take(batch.x)
             yield batch
+
+    def place(self, rows: np.ndarray | None) -> None:
+        """Note which raw rows the next steps end with."""
+        if rows is None or not len(rows):
+            return
+        later = (np.flatnonzero(np.diff(rows) != self.signal.step) + 1).tolist()
+        for i in later if self._places and rows[0] == self._next else [0, *later]:
+            self._places.append((self._steps + i, int(rows[i])))
+        self._steps, self._next = self._steps + len(rows), int(rows[-1]) + self.signal.step
+
+    def raw_row(self, step: int) -> int | None:
+        """The raw row that a step ends with; None if it is not known."""
+        at = bisect.bisect_right(self._places, (step, sys.maxsize)) - 1
+        if at < 0:
+            return None
+        first, row = self._places[at]
+        return row + (step - first) * self.signal.step
+
+    def times(self, alarm: Mapping[str, Any]) -> dict[str, Any]:
+        """When an alarm began and ended: raw rows, and seconds if [signal] rate is known."""
+        found: dict[str, Any] = {}
+        for end, seconds in (("first", "from_seconds"), ("last", "to_seconds")):
+            row = self.raw_row(alarm[f"{end}_row"])
+            if row is None:
+                return {}
+            found[f"{end}_raw_row"] = row
+            if self.signal.rate is not None:
+                found[seconds] = row / self.signal.rate
+        return found
 
     def take(self, x: np.ndarray) -> None:
         """Count the next rows, (rows, CHANNELS), NaN where a cell is missing."""
@@ -215,11 +249,13 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
         return
     stage = stage or SignalStage(spec)
     if not spec.forecasts:
+        before = 0
         for batch in batches:
             pieces = stage.recorded(batch.x)
             rows = np.concatenate([piece.rows for piece in pieces])
             x = np.concatenate([piece.features for piece in pieces]).astype(float)
-            yield replace(batch, x=x, y=batch.y[rows])
+            yield replace(batch, x=x, y=batch.y[rows], raw=before + rows)
+            before += len(batch.x)
         return
     beside, ahead = SignalStage(spec), spec.signal.ahead
     x, truth, position = np.zeros((0, spec.dim)), np.zeros(0), 0

@@ -17,6 +17,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch, as_table, stand_ins
 from pykernel.host.scores import Course, Coverage, Errors, verdict
 from pykernel.host.simple import Distances, SeenAlarms, Simple, simple_bytes
+from pykernel.rows.columns import SENTINELS
 from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
 from pykernel.telling import stands_in
@@ -29,6 +30,9 @@ UNTOLD = "unknown"
 """The kind of an alarm of which too little is known."""
 LEAST_CHANCE = 2.0**-24
 """A class that came counts as if it had at least this probability."""
+NEAR, SELDOM = 0.05, 0.002
+"""A row is outside of the training if an input lies further beyond its range there than this part of it; told if more than this part of
+the rows are."""
 ADVISE_AFTER = 100
 """If this many labelled samples are refused one after the other, the report says what to do about it."""
 
@@ -158,12 +162,7 @@ class _Run:
         self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
-        self.beyond = np.zeros(
-            spec.dim, np.int64
-        )  # for each input of a frozen model: in how many rows it is beyond its limit
-        self.farthest = np.array(
-            spec.scaling[0] or np.zeros(spec.dim)
-        )  # the value there that is the farthest from the center
+        self.outside = _Outside(spec)
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
@@ -299,7 +298,7 @@ class _Run:
             self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         else:
             learnt = np.ones(rows, bool)  # every prediction has a status
-            self._note_beyond(x)
+            self.outside.add(x)
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
         steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends, blame)
@@ -339,28 +338,6 @@ class _Run:
             which[learnt] = self.alarms.take(*told)
         return which
 
-    def _note_beyond(self, x: np.ndarray) -> None:
-        """Count inputs beyond their limits, and keep the farthest value of each."""
-        center, beyond = (
-            np.array(self.spec.scaling[0] or np.zeros(self.spec.dim)),
-            np.isfinite(x) & ~self.spec.accepted(x),
-        )
-        self.beyond += beyond.sum(axis=0)
-        for j in np.flatnonzero(beyond.any(axis=0)):
-            values = np.append(x[beyond[:, j], j].astype(float), self.farthest[j])
-            self.farthest[j] = values[np.abs(values - center[j]).argmax()]
-
-    def _beyond_told(self) -> str | None:
-        """What to do about rows that a frozen model refuses, because it was not trained with their like; None if there are none."""
-        if not self.beyond.any() or not isinstance(self.spec.input.max_abs, tuple):
-            return None
-        j = int(self.beyond.argmax())
-        column = self.spec.input.columns[j] if self.spec.input.columns else f"input {j}"
-        return (
-            f"{self.inputs_refused:,} of {self.rows:,} rows get no answer: {column} is up to {self.farthest[j]:.6g}, and [input] "
-            f"max_abs is {self.spec.limit_told(j)}, because the model was not trained with such inputs; train it with rows like these"
-        )
-
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count consecutive refusals, and remember the reason for the last one."""
         if not len(statuses):
@@ -391,7 +368,7 @@ class _Run:
             return (
                 f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
             )
-        if (told := self._beyond_told()) is not None:
+        if (told := self.outside.told()) is not None:
             return told
         if self.streak <= ADVISE_AFTER:
             return None
@@ -426,6 +403,50 @@ class _Run:
             **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
             **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
         }
+
+
+class _Outside:
+    """Rows that lie outside of what a frozen model was trained on.  Codes for missing values do not count."""
+
+    def __init__(self, spec: Spec) -> None:
+        trained = getattr(getattr(spec, "expansion", None), "trained", None)
+        ends = (None, None) if trained is None else (trained.low, trained.high)
+        self.spec, self.known = spec, None not in ends
+        low, high = (np.array(end or (), float) for end in ends)
+        self.low, self.high, self.near = low, high, NEAR * (high - low)
+        self.rows = self.outside = self.refused = 0
+        self.columns = np.zeros(len(low), np.int64)  # for each input: in how many rows it is outside
+        self.farthest = (low + high) / 2  # the value there that is the farthest outside
+
+    def add(self, x: np.ndarray) -> None:
+        """Count the next rows."""
+        if not self.known:
+            return
+        values = np.where(np.isfinite(x) & ~np.isin(x, list(SENTINELS)), x.astype(float), np.nan)
+        with np.errstate(invalid="ignore"):
+            outside = (values < self.low - self.near) | (values > self.high + self.near)
+        rows = outside.any(axis=1)
+        self.rows += len(x)
+        self.outside += int(rows.sum())
+        self.refused += int((rows & ~self.spec.accepts(x)).sum())
+        self.columns += outside.sum(axis=0)
+        middle = (self.low + self.high) / 2
+        for j in np.flatnonzero(outside.any(axis=0)):
+            found = np.append(values[outside[:, j], j], self.farthest[j])
+            self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
+
+    def told(self) -> str | None:
+        """A sentence about these rows; None if they are few."""
+        if self.outside <= SELDOM * self.rows:
+            return None
+        j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())
+        name = self.spec.input.columns[j] if self.spec.input.columns else f"input {j}"
+        answers = {0: "are answered all the same", self.outside: "get no answer"}
+        then = answers.get(self.refused, f"of them {self.refused:,} get no answer")
+        return (
+            f"{self.outside:,} of {self.rows:,} rows lie outside of what the model was trained on, and {then}: {name} reaches "
+            f"{self.farthest[j]:.6g} here, and was {self.low[j]:g} to {self.high[j]:g} there; train it with rows like these"
+        )
 
 
 class Simulation(_Run):
@@ -659,6 +680,8 @@ class Monitoring(_Run):
         self._answers = np.zeros((0, len(self.course.names)))
         self.simple = Distances(spec.dim, spec.completes)
         self.seen = SeenAlarms(self.simple.names)
+        self.warm = spec.novelty.warmup if self.alarms is not None and spec.has("novelty", "warmup") else 0
+        """The number of samples before the first one that can be in alarm."""
         self._distances = np.zeros((0, len(self.simple.names)))
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
@@ -666,13 +689,19 @@ class Monitoring(_Run):
         if self.alarms is not None:
             self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
 
+    def went_on(self) -> None:
+        """Note what the model, which goes on from a learned state, has seen of its warm-up."""
+        self.goes_on = True
+        for slot in self.model.memory.layout.slots:
+            if slot.name in ("watched", "seen"):
+                self.warm = max(0, self.warm - int(self.model.memory.field(slot.name)[0]))
+
     def _follow(self, steps: Steps) -> np.ndarray:
         which, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
         if self.alarms is not None:
             states = steps.states[:, :2]
-            warmup = self.spec.novelty.warmup if self.spec.has("novelty", "warmup") else 0
             taken = np.flatnonzero(steps.statuses >= 0)
-            taken = taken[taken >= warmup - self.rows]
+            taken = taken[taken >= self.warm - self.rows]
             self.seen.take(self._distances[taken], which[taken])
         self.course.add(self._answers, which > 0, states)
         return which
@@ -723,15 +752,18 @@ def answer_names(spec: Spec) -> tuple[str, ...]:
     return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))
 
 
-def prediction_header(spec: Spec) -> str:
-    """The first line of a CSV file of predictions; without labels, of the main question's answers."""
+def prediction_header(spec: Spec, raw: bool = False) -> str:
+    """The first line of a CSV file of predictions; without labels, of the main question's answers.  raw: whether rows are steps of
+    raw ones, whose numbers are then beside them.
+    """
+    first = ["row", *(["raw_row"] if raw else [])]
     state = ["level", "threshold", "since"] if spec.program.raises_alarms(spec.config) else []
     state += ["blamed", "kind"] if state and _blames(spec) else []
     if spec.program.label_kind == "none":
-        return _csv([["row", *answer_names(spec), *state, "status"]])
+        return _csv([[*first, *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
     ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
-    return _csv([["row", *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
+    return _csv([[*first, *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
 
 
 def _blames(spec: Spec) -> bool:
@@ -739,8 +771,10 @@ def _blames(spec: Spec) -> bool:
     return any(entry.name == "blame" for entry in spec.program.entries_for(spec.config))
 
 
-def prediction_lines(spec: Spec, steps: Steps) -> str:
-    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value."""
+def prediction_lines(spec: Spec, steps: Steps, raw: Sequence[int | None] | None = None) -> str:
+    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.  raw: the number of
+    the raw row that each step ends with.
+    """
     classes = spec.label.classes
 
     def texts(values: np.ndarray) -> list[list[str]]:
@@ -760,7 +794,10 @@ def prediction_lines(spec: Spec, steps: Steps) -> str:
         told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind in steps.blame.tolist()]
         states += [list(each) for each in zip(*told, strict=True)]
     ends = texts(steps.ends) if steps.ends.shape[1] else []
-    return _csv(zip(rows, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True))
+    places = [] if raw is None else [raw]
+    return _csv(
+        zip(rows, *places, *texts(steps.predictions), *ends, *texts(steps.labels), *states, statuses, strict=True)
+    )
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:

@@ -32,12 +32,14 @@ from pykernel.telling import (
     gaps_told,
     growth,
     how_tested,
+    inertia,
     key_values,
     misses,
     missing_told,
     model_name,
     number,
     of_simple,
+    promise_told,
     question,
     rate,
     rivals_told,
@@ -224,6 +226,8 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     if report["knows_second_half"]:
         untold = KNOWN_ROWS
     said = report["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
+    if (promised := report.get("promise")) is not None:
+        said = f"{said}; {promise_told(promised, shown)}"
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     sections = []
     forecasts = [plot.html() for plot in drawn.get("forecasts", ())]
@@ -323,9 +327,11 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         return sections, report["warning"] or "", not report["warning"]
     times = drawn["times"]
     blames = bool(found["listed"]) and "input" in found["listed"][0]
+    timed = bool(found["listed"]) and "from_seconds" in found["listed"][0]
     rows = [
         [
             *([] if times is None else [time_text(times[alarm["first_row"]])]),
+            *([f"{alarm['from_seconds']:,.2f}"] if timed else []),
             f"{alarm['first_row']:,}",
             f"{alarm['last_row']:,}",
             f"{alarm['rows']:,}",
@@ -337,6 +343,7 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
     ]
     head = (
         *(["time"] if times is not None else []),
+        *(["from second"] if timed else []),
         f"from {unit}",
         f"to {unit}",
         "in alarm",
@@ -435,6 +442,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
         ("assumed", "; ".join(report.get("assumed", ()))),
         ("chosen", chosen(report, shown)),
         ("labels", None if monitors else question(report)),
+        ("errors", None if monitors else inertia(report)),
         ("trials", f"{report['trials']:,}"),
         ("seed", str(report["seed"])),
     ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class Column:
         self.noted: tuple[str, int, str] | None = None  # the first number in another notation
         self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
         self.sentinels: dict[float, int] = {}
+        self.codes = frozenset[float]()  # what is a sentinel in another column: here one alone counts, too
         self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
 
     @property
@@ -102,14 +103,14 @@ class Column:
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def far(self) -> dict[float, int]:
-        """Sentinels that are repeated, and lie far from all other numbers; how often each is there."""
+        """Sentinels that are repeated, or are so in another column, and lie far from all other numbers; how often each is there."""
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
         return {
             value: count
             for value, count in sorted(self.sentinels.items())
-            if count > 1 and (self.low - value > most or value - self.high > most)
+            if (count > 1 or value in self.codes) and (self.low - value > most or value - self.high > most)
         }
 
     def emptied(self, values: np.ndarray) -> np.ndarray:
@@ -175,6 +176,14 @@ def other_notation(cell: str) -> str:
     return "write the number without its unit" if UNIT.fullmatch(cell) else ""
 
 
+def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
+    """What stands for a missing value in one column of a table, or in ``known``, does so in all."""
+    every = list(columns)
+    codes = frozenset([*known, *(value for column in every for value in column.far())])
+    for column in every:
+        column.codes = codes
+
+
 class Columns:
     """The columns of numbers of one table, and what was found in them."""
 
@@ -227,6 +236,7 @@ class Columns:
         more: what the caller knows in place of what is said here.
         """
         every = [*self.columns.values(), *([self.classes] if self.classes is not None else [])]
+        share_codes(self.columns.values())
         return {
             "file": self.table,
             "rows": self.rows,

@@ -220,6 +220,14 @@ def _records(reader: Any, lines: _Lines) -> Iterator[list[str]]:
         raise UserError(f"{lines.name}, line {lines.number}: {what}") from None
 
 
+class NoColumn(UserError):
+    """A table lacks a column."""
+
+    def __init__(self, sentence: str, column: str) -> None:
+        super().__init__(sentence)
+        self.column = column
+
+
 def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
     """Where each wanted column is."""
     for column in wanted:
@@ -228,7 +236,7 @@ def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list
                 f"{where}: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
             )
         if column not in header:
-            raise UserError(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}")
+            raise NoColumn(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}", column)
     return [header.index(column) for column in wanted]
 
 

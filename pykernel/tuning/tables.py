@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -17,7 +17,7 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
-from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns
+from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns, share_codes
 from pykernel.rows.recordings import Recordings, each_cells
 from pykernel.rows.text import read_cells
 from pykernel.spec.model import OUTPUTS_LIMIT
@@ -299,10 +299,11 @@ def read_columns(
     inputs: Sequence[str] = (),
     label: str | None = None,
     labelled: bool = True,
+    codes: Iterable[float] = (),
 ) -> TextTable:
     """The table in memory: all columns, or, if they are given, the inputs and the label.
 
-    labelled: whether there is a label.  Raises UserError, also if an input or the label is not there.
+    labelled: whether there is a label.  codes: numbers that stand for missing values.  Raises UserError, also if an input or the label is not there.
     """
     header: list[str] = []
     chosen: list[str] = []
@@ -341,7 +342,7 @@ def read_columns(
     columns = dict(zip(chosen, map(list, zip(*rows, strict=True)), strict=True))
     parts = dict(zip(tables, itertools.pairwise([0, *ends, len(rows)]), strict=True))
     label = header[-1] if labelled and label is None else label
-    return TextTable(name, header, columns, lines, parts, inputs, label)
+    return TextTable(name, header, columns, lines, parts, inputs, label, codes)
 
 
 class TextTable:
@@ -360,20 +361,25 @@ class TextTable:
         parts: Mapping[str, tuple[int, int]] | None = None,
         inputs: Sequence[str] = (),
         label: str | None = None,
+        codes: Iterable[float] = (),
     ) -> None:
-        """parts: the file of each device, and its first row and that behind its last."""
+        """parts: the file of each device, and its first row and that behind its last.  codes: numbers that stand for missing values."""
         self.name, self.header, self.cells, self.lines = name, header, cells, lines
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in cells}
         self.numeric: dict[str, np.ndarray] = {}
         """Numbers of a column, NaN where they are missing."""
         self._classes: Column | None = None
         self.parts = {name: (0, len(lines))} if parts is None else parts
+        read: dict[str, np.ndarray] = {}
         for each, column in self.columns.items():
             pieces = []
             for table, (start, end) in self.parts.items():
                 column.table = table
                 pieces.append(column.read(cells[each][start:end], lines[start:end]))
-            values = np.concatenate(pieces)
+            read[each] = np.concatenate(pieces)
+        share_codes(self.columns.values(), codes)
+        for each, column in self.columns.items():
+            values = read[each]
             if column.holds_numbers:
                 column.refuse_notation()
                 self.numeric[each] = values if each == label and few_values(values) else column.emptied(values)

@@ -8,6 +8,7 @@ an alarm.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -237,7 +238,19 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
     if of_classes:
         return Losses.of((answers != y).astype(float), known & answered, True).report()
     errors = (answers - y).reshape(len(y), -1)
-    return Losses.of(np.square(errors).mean(axis=1), known & answered, False, errors.mean(axis=1)).report()
+    told = Losses.of(np.square(errors).mean(axis=1), known & answered, False, errors.mean(axis=1)).report()
+    return told | {"follows": _follows(errors, known & answered)}
+
+
+def _follows(errors: np.ndarray, there: np.ndarray) -> float:
+    """The correlation of an error and that of the row before."""
+    pairs = there[1:] & there[:-1]
+    now, before = errors[1:][pairs], errors[:-1][pairs]
+    if not len(now):
+        return 0.0
+    now, before = now - now.mean(axis=0), before - before.mean(axis=0)
+    spread = float(np.square(now).sum() * np.square(before).sum())
+    return float((now * before).sum() / math.sqrt(spread)) if spread > 0 else 0.0
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:

@@ -246,7 +246,7 @@ def check(
     with engine_used(report.engine):  # the witnesses have seen the model
         on_target = check_own_target(spec, asked, watch)
     if record is not None:
-        validity.record(Path(record), spec, report)
+        validity.record(Path(record), spec, report, data is not None or stream is not None)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
     found = Checked(

@@ -174,7 +174,7 @@ def fit(
         found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
-    found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"]))
+    found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"], table.x))
     return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
 
 

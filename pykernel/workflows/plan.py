@@ -339,10 +339,16 @@ def concluded(
         },
         "undecided": frozen is not None,
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
-        "ranged": isinstance(winner.content["input"].get("max_abs"), list),
+        "ranged": course.table.stage is None and isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
     }
-    specs = {name: with_origin(spec, asked.data, asked.read) for name, spec in specs.items()}
+    told = {
+        "planned": report["winner"],
+        "frozen": report["frozen"],
+        "small": report["small"],
+    }  # others have other features
+    seen = {name: (course.table.x, (told[name] or {}).get("promise")) for name in told}
+    specs = {name: with_origin(spec, asked.data, asked.read, *seen.get(name, (None,))) for name, spec in specs.items()}
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)
@@ -438,7 +444,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
         told.append(
-            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range: the device refuses what is "
+            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "
             "farther, because the model knows nothing of it."
         )
     if (limit := report["max_abs"]) is not None:

@@ -18,7 +18,7 @@ from pykernel.files import all_or_none, bytes_of, need_different, need_not_data,
 from pykernel.gen.project import inside
 from pykernel.host import simulate as host
 from pykernel.host import snapshot
-from pykernel.host.advice import Trial
+from pykernel.host.advice import FEW, Trial
 from pykernel.host.samples import (
     Batch,
     as_table,
@@ -210,6 +210,7 @@ def _told(
     """The report of a run, and sentences about what is probably not as it was meant.  The other arguments as from ``_run``."""
     report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
     report |= {"empty_inputs": gaps, "data": recording.read, "trained_rows": recording.trained}
+    report |= {"promise": None if recording.trained is not None else _promise(spec, report)}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {"knows_second_half": False}
     if recording.trained is not None:
@@ -219,12 +220,25 @@ def _told(
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if every else f"the first {recording.trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
-    report |= {} if raw is None else {"raw_rows": raw.report()}
+    if raw is not None:
+        report |= {"raw_rows": raw.report()}
+        for alarm in report.get("alarms", {}).get("listed", ()):
+            alarm |= raw.times(alarm)
     return report, [*warnings, *([report["warning"]] if report["warning"] else [])]
 
 
 Often = tuple[int, int, int]
 """delay, refresh_every and train_every."""
+
+
+def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the plan promised of a frozen model, and its error over all of these rows."""
+    trained = getattr(getattr(spec, "expansion", None), "trained", None)
+    if trained is None or trained.promise is None or report["all"].get("scored", 0) < FEW:
+        return None
+    error, within = trained.promise
+    here = report["all"].get("error_rate", report["all"].get("rmse"))["model"]
+    return {"error": error, "within": within, "here": here, "kept": here <= error + within}
 
 
 @dataclass(frozen=True)
@@ -351,16 +365,28 @@ class Rows:
         return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
 
 
-def with_origin(spec: Spec, data: str | Path, read: Mapping[str, Any]) -> Spec:
+def with_origin(
+    spec: Spec,
+    data: str | Path,
+    read: Mapping[str, Any],
+    x: np.ndarray | None,
+    promise: Mapping[str, float] | None = None,
+) -> Spec:
     """A spec made from a recording, which tells how its inputs are computed and on which rows its vectors were trained.
 
-    read: what was read from the recording.
+    read: what was read from the recording.  x: the inputs, (rows, DIM), if they are known.  promise: the error of rows to come, and half of its interval.
     """
     content = spec.model_dump(exclude_unset=True)
     if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:
         content["input"] |= {"formulas": lines}
     if isinstance(spec.expansion, Expansion):
         told: dict[str, Any] = {"scaling": scaling_digest(spec)}
+        if x is not None:
+            known = np.where(np.isfinite(x), x, np.nan)
+            for key, ends in (("low", np.nanmin(known, axis=0)), ("high", np.nanmax(known, axis=0))):
+                told[key] = [float(f"{value:.6g}") for value in ends]
+        if promise is not None:
+            told["promise"] = [float(f"{promise[key]:.4g}") for key in ("error", "within")]
         if Path(data).is_file():
             rows = Rows()
             with contextlib.suppress(UserError), contextlib.ExitStack() as stack:
@@ -377,6 +403,8 @@ def _go_on(spec: Spec, simulation: Simulation | Monitoring, memory: Memory) -> S
     for part in (simulation.model.memory, *([] if stage is None else [stage.memory])):
         for slot in part.layout.slots:
             part.field(slot.name)[...] = memory.field(slot.name)
+    if isinstance(simulation, Monitoring):
+        simulation.went_on()
     return stage
 
 
@@ -543,7 +571,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
     drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times}
     if isinstance(simulation, Monitoring):
-        warm = _warm(simulation)
+        warm = simulation.warm
         there = simulation.course.curves(first=warm)
         alarms, blamed = _alarms(simulation)
         at, names = there["row"], simulation.course.names
@@ -623,13 +651,6 @@ def _windows(simulation: Simulation) -> int:
     return max(4, min(60, simulation.rows // 20))
 
 
-def _warm(simulation: Monitoring) -> int:
-    """The number of samples before the first one that can be in alarm; 0 of a model without alarms."""
-    if simulation.alarms is None or not simulation.spec.has("novelty", "warmup"):
-        return 0
-    return int(simulation.spec.novelty.warmup)
-
-
 def _alarms(simulation: Monitoring) -> tuple[bool, dict[str, np.ndarray]]:
     """Whether the model raises alarms, and their rows; of all, and of each of the most blamed inputs."""
     if simulation.alarms is None:
@@ -688,17 +709,21 @@ def _run(
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
-            written.write(host.prediction_header(spec.inner).encode())
+            written.write(host.prediction_header(spec.inner, raw is not None).encode())
         rows = rows if seen is None else seen.reading(rows)
         trained: Any = getattr(spec.expansion, "trained", None)
         known = None if trained is None or trained.data is None else Rows(trained.rows)
         rows = rows if known is None else known.reading(rows)
         for batch in steps_of(spec, rows if raw is None else raw.counted(rows), stage):
             gaps += int(np.isnan(batch.x).any(axis=1).sum())
+            if raw is not None:
+                raw.place(batch.raw)
             answered = []
             for steps in simulation.run(batch.x, batch.y):
                 if written:
-                    written.write(host.prediction_lines(spec.inner, steps).encode())
+                    told = range(steps.first_row, steps.first_row + len(steps.statuses))
+                    places = None if raw is None else [raw.raw_row(step) for step in told]
+                    written.write(host.prediction_lines(spec.inner, steps, places).encode())
                 answered.append(steps)
             if seen is not None:
                 seen.answer(answered)
@@ -753,7 +778,7 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.
         course_figure(
             path,
             f"{name}: {asked} over time",
-            course.curves(first=_warm(simulation)),
+            course.curves(first=simulation.warm),
             course.names,
             asked,
             unit,

@@ -65,8 +65,7 @@ def test_what_training_saw_bounds_a_kernel_machine_and_not_a_linear_one():
     given = {"vectors": seen[:5], "weights": np.ones((5, 1)), "bias": np.zeros(1), "seen": seen}
     machine = Machine("a test", "gaussian", center=np.array([15.0, 0.0]), scale=np.array([0.3, 3.0]), **given)
     low, high = to_spec(machine, "m").input_ranges
-    assert (
-        np.abs(low - [7.5, -1.5]).max() < 0.3 and np.abs(high - [22.5, 1.5]).max() < 0.3
-    )  # a quarter of the range more
+    # half of the range more
+    assert np.abs(low - [5.0, -2.0]).max() < 0.3 and np.abs(high - [25.0, 2.0]).max() < 0.3
     assert isinstance(to_spec(Machine("a test", "linear", **given), "m").input.max_abs, float)
     assert to_spec(machine, "m", max_abs=99.0).input.max_abs == 99.0

@@ -581,9 +581,17 @@ def test_raw_samples_wait_for_the_longest_and_load_the_processor_by_the_mean():
     bounds[asks] = bounds.pop("novelty")
     row = {"bounds": bounds, "push": {"mean": 2.0}, asks: {"mean": 4.0}}
     load = load_of(spec, row, clock=2000.0, rate=100.0)
-    assert (load.most, load.waiting) == (70.0, 3) and load.share == pytest.approx(3.5)
-    assert load.mean == pytest.approx(2 * 2.0 + 2 * 4.0 / 64) and load.mean_share == pytest.approx(
-        load.mean * 100 / 2000
+    assert (load.most, load.waiting) == (60.0, 2) and load.share == pytest.approx(3.0)  # a push's status is the alarm
+    bounds["acknowledge"] = {"instructions": 9, "cycles": 21, "estimated": False}
+    assert load_of(spec, row, clock=2000.0, rate=100.0).waiting == 4
+    labelled = make_spec({"name": "m", "signal": signal, "label": {"outputs": 1}, "learning": {"rule": "rls"}})
+    asks, learner = labelled.program.asks, labelled.program.learner
+    row = {"bounds": {asks: bounds["push"], learner: bounds["push"]}, learner: {"mean": 2.0}, asks: {"mean": 4.0}}
+    load = load_of(labelled, row, clock=2000.0, rate=100.0)
+    assert (
+        load.most == 120.0
+        and load.mean == pytest.approx(2 * 2.0 + 2 * 4.0 / 64)
+        and load.mean_share == pytest.approx(load.mean * 100 / 2000)
     )
 
 

@@ -22,6 +22,7 @@ from pykernel.targets.check import check_targets
 from pykernel.telling import QUIET, data_told
 from pykernel.telling import chosen as chosen_told
 from pykernel.telling import growth as growth_told
+from pykernel.telling import inertia as inertia_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
@@ -507,7 +508,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         text = (folder / "pykernel-plan" / "planned.toml").read_text()
         told = {
             "nlms": "# [input] max_abs is 10 times the largest recorded input",
-            "frozen": "# [input] max_abs reaches 0.5 of each input's recorded range beyond that range",
+            "frozen": "# [input] max_abs reaches 0.5 of each input's recorded range beyond that range, or more",
         }
         assert code == 0 and told[rule] in text and (spec.input_max_abs == 20.0) == (rule == "nlms")
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
@@ -530,6 +531,26 @@ def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target,
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.kernel.function == "linear" and spec.precision == ("float32" if target is None else "int16")
     assert report["winner"]["frozen"]["error"] <= 0.03 + 1.05 * min(each["error"] for each in report["simple"].values())
+
+
+def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
+    """A frozen model's errors follow each other where a first-order lag makes the label; not where noise does."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(500, 2)), rng.normal(size=500)
+    lagged = [0.0]
+    for value in x[1:, 0]:
+        lagged.append(0.95 * lagged[-1] + 0.05 * value)
+    monkeypatch.chdir(tmp_path)
+    for name, y in (("noisy", x[:, 1] + 0.3 * noise), ("lagged", x[:, 1] + 5 * np.array(lagged))):
+        np.savetxt(f"{name}.csv", np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
+        report = pykernel.plan(f"{name}.csv", label="y", labels="never", trials=2, jobs=1, output=name).report
+        told = inertia_told(report)
+        assert (told is not None and "[signal] averages" in told) == (name == "lagged")
+    errors = lagged - x[:, 1]
+    there = np.ones(500, bool)
+    assert trials._follows(errors[:, None], there) == pytest.approx(np.corrcoef(errors[1:], errors[:-1])[0, 1])
+    there[::2] = False
+    assert trials._follows(errors[:, None], there) == 0.0
 
 
 def test_limits_of_a_spec_hold_and_no_limits_takes_them_away():

@@ -43,6 +43,7 @@ from pykernel.telling import (
     error_and_deviation,
     faults_told,
     growth,
+    inertia,
     key_values,
     missed_kinds,
     misses,
@@ -136,6 +137,7 @@ def print_plan(report: Mapping[str, Any], data: str, delay: int) -> None:
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
         ("learning", learner and told_of(learner)),
         ("labels", None if monitors else question(report)),
+        ("errors", None if monitors else inertia(report)),
         ("smaller", report["small"] and (misses if monitors else told_of)(report["small"])),
         ("verdict", report["verdict"] and verdict_of(report["verdict"])),
     )

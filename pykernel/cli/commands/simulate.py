@@ -31,6 +31,7 @@ from pykernel.telling import (
     gaps_told,
     missing_told,
     number,
+    promise_told,
     rate,
     rivals_told,
     unit_of,
@@ -221,6 +222,8 @@ def print_end(report: Mapping[str, Any]) -> None:
         show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
         if told := rivals_told(report):
             show(f"         {told}", "")
+    if (found := report.get("promise")) is not None:
+        show(f"promise  {promise_told(found, rate if report.get('classes') else number)}")
     if report["knows_second_half"]:
         show(f"verdict  none: {KNOWN_ROWS}")
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
@@ -254,6 +257,7 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
     unit = unit_of(report)
     if found["count"]:
         columns = (f"from {unit}", f"to {unit}", "in alarm", "level", "/ threshold")
+        timed = "from_seconds" in found["listed"][0]
         blames = "input" in found["listed"][0]
         surest = sorted(found["listed"], key=sureness, reverse=True)[:most]
         surest.sort(key=lambda alarm: alarm["first_row"])
@@ -262,8 +266,12 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
         if found["count"] > most:
             kept = len(found["listed"])
             count += f"; the {most} surest{f' of the first {kept:,}' if found['count'] > kept else ''}:"
-        words = (len(columns), len(columns) + 2) if blames else ()
-        show_table(count, (*columns, *(("about", "share", "kind") if blames else ())), told, words=words)
+        words: tuple[int, ...] = (len(columns), len(columns) + 2) if blames else ()
+        head = (*columns, *(("about", "share", "kind") if blames else ()))
+        if timed:
+            head, words = ("from second", *head), tuple(place + 1 for place in words)
+            told = [(f"{alarm['from_seconds']:,.2f}", *cells) for alarm, cells in zip(surest, told, strict=True)]
+        show_table(count, head, told, words=words)
     if found.get("judged"):
         given = found["false_alarm_rate"]
         wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""

@@ -122,7 +122,8 @@ def prepare_table(
     watch = output.Printing(as_json)
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
-        read = read_columns(file, source, show, (), label, labelled=label is not None)
+        known = [] if first is None else [code.value for code in first.sentinels]
+        read = read_columns(file, source, show, (), label, labelled=label is not None, codes=known)
     if first is not None and first.label in read.cells:  # a later recording may have no label
         label = first.label
     for each in wanted:

@@ -36,6 +36,9 @@ class Training(Section):
     scaling: str
     rows: int | None = Field(None, ge=1)
     data: str | None = None
+    low: Numbers | None = Field(None, strict=False)
+    high: Numbers | None = Field(None, strict=False)
+    promise: Pair | None = None
 
 
 class Expansion(VectorsSection):
@@ -43,7 +46,7 @@ class Expansion(VectorsSection):
 
     trained: Training | None = Field(
         None,
-        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused. `rows`, `data`: how many rows the table of the training has, and a digest by which `simulate` knows them again",
+        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused. `rows`, `data`: how many rows the table of the training has, and a digest by which `simulate` knows them again. `low`, `high`: the least and the largest value of each input there. `promise`: the error that `plan` promised, and half of its interval",
     )
     weights: Rows | None = Field(
         None,
@@ -107,6 +110,8 @@ class FrozenModels(Models):
     def _complain_of_tables(self, spec: Spec, refuse: Refuse) -> None:
         tables = spec.expansion
         need_vectors(spec, refuse)
+        for key in ("low", "high") if tables.trained is not None else ():
+            need_count(refuse, f"trained.{key}", getattr(tables.trained, key), spec.dim, "input")
         if tables.trained is not None and tables.trained.scaling != scaling_digest(spec):
             refuse(
                 "[input]",

@@ -1,0 +1,75 @@
+"""A recording that is unlike that of the training: the rows are counted, the promise is compared, codes are no inputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.spec.model import load_spec
+
+
+def write(path: str, x: np.ndarray, y: np.ndarray) -> None:
+    np.savetxt(path, np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="", fmt="%.6g")
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
+    kernel: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.uniform([0, 10], [1, 20], (600, 2))
+    y = 3 * x[:, 0] + np.sin(x[:, 1]) + 0.05 * rng.normal(size=600)
+    write("train.csv", x[:300], y[:300])
+    width = [] if kernel == "linear" else ["--sigma", "1"]
+    words = [
+        "--label",
+        "y",
+        "--model",
+        "krr",
+        "--kernel",
+        kernel,
+        *width,
+        "--ridge",
+        "0.01",
+        "-n",
+        "20",
+        "-o",
+        "m.toml",
+    ]
+    assert run("fit", "train.csv", *words)[0] == 0
+    trained = load_spec("m.toml").expansion.trained
+    assert np.allclose(trained.low, x[:300].min(axis=0), rtol=1e-5) and np.allclose(
+        trained.high, x[:300].max(axis=0), rtol=1e-5
+    )
+    write("usual.csv", x[300:], y[300:])
+    code, out, err = run("simulate", "m.toml", "usual.csv")
+    assert code == 0 and "outside" not in out + err
+    far = x[300:].copy()
+    far[:100, 0] += 1.08  # beyond the range, but not refused: half of it more is accepted; the next ones are
+    far[100:130, 0] += 5
+    far[130:135, 1] = -9999
+    write("far.csv", far, y[300:])
+    code, out, err = run("simulate", "m.toml", "far.csv", "--json")
+    told = json.loads(out)["warning"]
+    assert (
+        code == 0
+        and "input 0" not in told
+        and told.startswith("130 of 300 rows lie outside of what the model was trained on")
+    )
+    assert f"a reaches {far[:130, 0].max():.6g} here, and was {trained.low[0]:g} to {trained.high[0]:g} there" in told
+    refused = int((~load_spec("m.toml").accepts(far[:130])).sum())
+    assert ("are answered all the same" if kernel == "linear" else f"of them {refused} get no answer") in told
+    assert (refused == 0) == (kernel == "linear") and refused < 130
+    # a plan's promise beside the error of these rows
+    text = Path("m.toml").read_text().replace("trained = {", 'trained = {"promise" = [0.1, 0.02], ')
+    Path("m.toml").write_text(text)
+    for data, said in (("usual.csv", ""), ("far.csv", ": these rows are unlike those of the training")):
+        line = next(line for line in run("simulate", "m.toml", data)[1].splitlines() if line.startswith("promise"))
+        assert (
+            "over all rows, where 0.1 ± 0.02 was promised" in line and line.endswith(f"promised{said}") == bool(said)
+        ) or not said
