@@ -342,8 +342,11 @@ class Spec(Section):
         if self.signal is None:
             return self
         # formulas are of channels, which the inner model does not know
-        own = {"input": self.input.model_copy(update={"formulas": None})} if self.input.formulas else {}
-        return self.model_copy(update={"signal": None, **own})
+        own: dict[str, Any] = {"formulas": None} if self.input.formulas else {}
+        if "sensors" in type(self.input).model_fields:
+            own["sensors"] = signals.sensors_of(self.signal)
+        changed = {"input": self.input.model_copy(update=own)} if own else {}
+        return self.model_copy(update={"signal": None, **changed})
 
     def model_copy(self, **how: Any) -> Self:
         copy = super().model_copy(**how)

@@ -320,6 +320,17 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
     return tuple(features)
 
 
+def sensors_of(signal: SignalSection) -> tuple[int, ...]:
+    """For each feature the channel that it is of; pairs of channels, and phases, are sensors of their own."""
+    plan, count = plan_of(signal), len(signal.channels)
+    found = []
+    for row in plan.features:
+        measure = row if row.kind == "phase" else plan.measures[row.of]
+        own = {"phase": count + len(plan.pairs), "correlation": count}.get(measure.kind, 0)
+        found.append(own + measure.of)
+    return tuple(found)
+
+
 def raw_samples_needed(signal: SignalSection) -> int:
     """How many raw samples are needed before the first features."""
     return (signal.window or 1) + plan_of(signal).oldest * signal.step

@@ -704,12 +704,13 @@ def _run(
     if save and spec.signal is not None and stage is None:
         stage = SignalStage(spec)
     columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
+    placed = raw is not None and not spec.forecasts  # forecasts wait for their truth, and are told later
     with all_or_none(), contextlib.ExitStack() as stack:
         rows, size = recording.batches(spec, stack, columns)
         written = stack.enter_context(whole_file(answers)) if answers else None
         show = stack.enter_context(watch.progress(size))
         if written:
-            written.write(host.prediction_header(spec.inner, raw is not None).encode())
+            written.write(host.prediction_header(spec.inner, placed).encode())
         rows = rows if seen is None else seen.reading(rows)
         trained: Any = getattr(spec.expansion, "trained", None)
         known = None if trained is None or trained.data is None else Rows(trained.rows)
@@ -722,7 +723,7 @@ def _run(
             for steps in simulation.run(batch.x, batch.y):
                 if written:
                     told = range(steps.first_row, steps.first_row + len(steps.statuses))
-                    places = None if raw is None else [raw.raw_row(step) for step in told]
+                    places = [raw.raw_row(step) for step in told] if raw is not None and placed else None
                     written.write(host.prediction_lines(spec.inner, steps, places).encode())
                 answered.append(steps)
             if seen is not None:

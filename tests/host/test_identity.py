@@ -251,7 +251,7 @@ def test_every_tunable_parameter_is_one():
 
 
 ABSENT = {
-    "input": "columns dim formulas center scale resolution",
+    "input": "columns dim formulas center scale resolution sensors",
     "label": "column columns outputs classes low high clip",
     "kernel": "sigma gamma source kernel max_value",
     "learning": "step_limit",

@@ -513,6 +513,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (tracking, "subspace", "censoring", 0.1),
         (tracking, "subspace", "head", "logistic"),
         (monitoring, "learning", "components", 3),
+        (monitoring, "input", "sensors", [0, 0]),
         (watching, "novelty", "false_alarm_rate", 0.1),
         (watching, "novelty", "threshold", 0.5),
         (watching, "novelty", "smoothing", 0.5),

@@ -29,6 +29,8 @@ MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual one."""
 SHARED = Constant(1.6)
 """More than one sensor: without the culprit, the squared distance would be above so much for each sensor."""
+MOSTLY = Constant(0.7)
+"""One sensor with several inputs: they have more than this part of the alarm."""
 FAR_OFF = Constant(16.0)
 """Where it is above so much, the others leapt, too: no jump of one sensor."""
 
@@ -143,9 +145,24 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
 
 
 @kernel
+def alone(m: GmmModel) -> Bool:
+    """Whether the inputs of one sensor have most of the alarm.  O(D)."""
+    if m.grouped:
+        own = real(0)
+        for j in range(len(m.shares)):
+            if m.sensors[j] == m.sensors[m.culprit[0]]:
+                own += m.shares[j]
+        return own > MOSTLY
+    return False
+
+
+@kernel
 def shared(m: GmmModel) -> Bool:
     """Whether the alarm is about more than one sensor."""
-    return m.others[0] > SHARED * real(len(m.shares))
+    if m.others[0] > SHARED * real(len(m.shares)):
+        single = alone(m)
+        return not single
+    return False
 
 
 @kernel
@@ -156,7 +173,10 @@ def kind_of(m: GmmModel) -> Index:
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
     if m.leaps[m.culprit[0]] > LEAP * LEAP:
-        return GmmStatus.REGIME if m.others[0] > FAR_OFF * real(len(m.shares)) else GmmStatus.JUMP
+        if m.others[0] > FAR_OFF * real(len(m.shares)):
+            single = alone(m)
+            return GmmStatus.JUMP if single else GmmStatus.REGIME
+        return GmmStatus.JUMP
     if m.calm[0] > HALF:
         return GmmStatus.STUCK
     if shared(m):

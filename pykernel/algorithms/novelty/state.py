@@ -104,6 +104,8 @@ class Sight(Struct):
 class GmmConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.gmm``."""
 
+    grouped: bool  # whether some inputs are of one sensor
+    sensors: Index[DIM]  # the sensor of each input
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # rows without alarms at first
     relearn_after: Index  # rows that make a new regime, or a lasting alarm, normal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.novelty.gmm import GMM, JUDGED
@@ -15,6 +16,7 @@ from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Models, Refuse, affordable
 from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import Input, Learning
+from pykernel.spec.signal import sensors_of
 
 COMPONENTS_LIMIT = 32
 HORIZON = 2000
@@ -35,6 +37,12 @@ class GmmInput(Input):
     missing: Literal["refuse", "hold"] = Field(
         "refuse",
         description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"hold"`, its latest value stands in',
+    )
+
+    sensors: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] | None = Field(
+        None,
+        strict=False,
+        description="which sensor each input is of, a number for each, such as `[0, 0, 1]`: inputs of one sensor do not count as several that agree. Not given: each input is a sensor; with `[signal]` each channel",
     )
 
 
@@ -83,6 +91,11 @@ class GmmModels(Models):
                 "[input] max_abs",
                 f"is {spec.input_max_abs:g}; it must be from {LEAST:g} to {MOST[spec.precision]:g} for {spec.precision}",
             )
+        if spec.input.sensors is not None and len(spec.input.sensors) != spec.dim:
+            refuse(
+                "[input] sensors",
+                f"holds {len(spec.input.sensors)} numbers; it must hold {spec.dim}, one for each input",
+            )
         spec.check_size(refuse)
 
     def capacities(self, spec: GmmSpec) -> dict[str, int]:
@@ -94,7 +107,9 @@ class GmmModels(Models):
         return places * (triangle + dim + 5) + dim * (2 * dim + 1) + triangle + 24 * dim + 64
 
     def parameters(self, spec: GmmSpec) -> dict[str, Any]:
-        novelty, dim = spec.novelty, spec.dim
+        novelty, dim, sensors = spec.novelty, spec.dim, spec.input.sensors
+        if sensors is None and spec.signal is not None:
+            sensors = sensors_of(spec.signal)
         spread, k = 2 / (9 * dim), spec.learning.components
         pairs, patience, soon = (
             k * (k - 1) // 2,
@@ -108,6 +123,8 @@ class GmmModels(Models):
             stages.parameters(spec, 1.0)
             | threshold_parameters(novelty, 1.0)
             | {
+                "grouped": sensors is not None and len(set(sensors)) < dim,
+                "sensors": np.arange(dim) if sensors is None else np.array(sensors),
                 "horizon": HORIZON,
                 "warmup": novelty.warmup,
                 "relearn_after": novelty.relearn_after,
