@@ -422,15 +422,12 @@ def test_what_the_page_says_of_drift_is_so():
             assert number(row, "drift_g_float32") < 1e-3 and number(row, "drift_p_float32") < 0.05
             # scores of 1e-5, of kernels far too wide, are within some of k(x, x)'s last bits
             gap = abs(number(row, "score_float32") - number(row, "true_score_float32"))
-            assert off(row) < 0.03 or gap < 2e-6, row
+            assert off(row) < 0.1 or gap < 2e-6, row
         if row["budget"] == "exact":
             assert number(row, "drift_g_float64") < 1e-6
             assert number(row, "drift_p_float64") < (0.5 if row["defaults"] == "1" else 1e-5)
-    refused = [row for row in rows if row["budget"] == "exact" and float(row["ald_threshold"]) < 1e-2]
-    assert max(map(off, refused)) > 0.5
     default = [row for row in rows if row["defaults"] == "1" and row["budget"] == "exact" and row["refresh"] == "0"]
-    # of the version that was measured: the default is 0.01 now
-    assert {row["ald_threshold"] for row in default} == {"0.03"}
+    assert {row["ald_threshold"] for row in default} == {"0.01"}
 
 
 def test_what_the_page_says_of_peers_is_so():

@@ -200,7 +200,6 @@ def test_drift_is_within_what_the_page_says() -> None:
     chosen = (
         [row for row in rows if row["budget"] == "drop"],
         [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
-        [row for row in rows if row["budget"] == "exact" and row["ald_threshold"] == "0.01"],
     )
     for cells, mine in zip(said, chosen, strict=True):
         assert {row["width"] for row in mine} >= {"1", "1000"} and {row["samples"] for row in mine} == {"100000"}
@@ -208,9 +207,6 @@ def test_drift_is_within_what_the_page_says() -> None:
             if cell:
                 worst = max(float(row[key]) for row in mine)
                 assert 0.01 * float(cell.removeprefix("below ")) < worst < float(cell.removeprefix("below "))
-    assert (
-        max(float(row["drift_p_float32"] or 0) for row in rows if row["ald_threshold"] == "0.001") > 1
-    )  # "and 0.001 fails"
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use
