@@ -10,15 +10,13 @@ from typing import Any
 from pykernel.spec.model import Spec
 
 DAY = 86_400  # seconds
-ANSWERS = ("acknowledge", "reject")
-"""Calls with which a firmware answers an alarm."""
 
 
 @dataclass(frozen=True)
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles; of raw samples, whose features come once in a hop, ``most`` is of the sample that brings some.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
+    most, mean: cycles; of raw samples, which are judged once in a hop, ``most`` is of the sample that ends one.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
     most: float
@@ -76,7 +74,7 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
         return None
     often = [
         1 / spec.stride if call == spec.program.asks else 1.0 for call in calls
-    ]  # features are judged when they are new
+    ]  # asked when there is something new
     if timed:
         means = [times[call]["mean"] for call in calls]
     else:  # counted instructions, with the bound's mean number of cycles for an instruction
@@ -85,5 +83,6 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     if not proved:
         return Load(sum(times[call]["max"] for call in calls), mean, "measured", hertz, rate)
     kind = "estimated" if any(bound["estimated"] for bound in bounds) else "proved"
-    answered = max((row["bounds"].get(call, {}).get("cycles") or 0 for call in ANSWERS), default=0)
+    answers = [entry.name for entry in spec.program.entries if entry.answers]
+    answered = max((row["bounds"].get(call, {}).get("cycles") or 0 for call in answers), default=0)
     return Load(sum(bound["cycles"] for bound in bounds), mean, kind, hertz, rate, answered)

@@ -49,6 +49,7 @@ class Entry:
 
     of: for a reading of a program around another model: the question of the inner model whose answer the reading
     writes; "" if the reading writes no answer.
+    answers: whether it is an action with which a firmware answers an alarm.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Entry:
     kind: EntryKind
     when: Callable[[Any], bool] = lambda config: True
     of: str = ""
+    answers: bool = False
 
 
 @dataclass(frozen=True)
