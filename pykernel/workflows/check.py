@@ -221,6 +221,8 @@ def check(
     known = learned if memory is None else memory
     if record is not None and known is None:
         known = validity.start_of(Path(record), spec)
+    if rate is not None and target is None and board is None and spec.target is not None and spec.target.name:
+        target = spec.target.name  # the share of the processor is asked of the part that the spec names
     asked = Asked(
         memory=known,
         target=[target] if isinstance(target, str) else target,

@@ -276,7 +276,7 @@ def test_the_report_of_alarms_adds_up_and_blames_as_the_device_would(folder, run
             list(run_in_parts.run(rows[start : start + size], np.zeros((len(rows[start : start + size]), 0))))
         assert run_in_parts.report()["alarms"] == found
     code, out, _ = run("simulate", "spec.toml", "rows.csv", "--plot", "picture.png")
-    assert code == 0 and "% of the 3,499 rows after the warm-up are in alarm; false_alarm_rate is 1.0 %" in out
+    assert code == 0 and "% of the 3,499 rows after the warm-up are in alarm; false_alarm_rate is 1 %" in out
     assert "regimes are known at the end, with" in out and Path("picture.png").stat().st_size > 10_000
 
 

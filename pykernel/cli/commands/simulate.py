@@ -274,7 +274,7 @@ def print_alarms(report: Mapping[str, Any], most: int = 12) -> None:
         show_table(count, head, told, words=words)
     if found.get("judged"):
         given = found["false_alarm_rate"]
-        wanted = f"; false_alarm_rate is {rate(given)}" if given is not None else ""
+        wanted = f"; false_alarm_rate is {100 * given:g} %" if given is not None else ""
         judged = f"the {found['judged']:,} {unit}s after the warm-up"
         show(f"{rate(found['in_alarm'])} of {judged} are in alarm{wanted}")
     for name, simple in found.get("simple", {}).items() if found["count"] else ():
