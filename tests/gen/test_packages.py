@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import kconfiglib
@@ -818,3 +819,20 @@ def test_readmes_are_short(sections):
     content = {"name": "temperature_of_the_valve", "input": {"columns": ["a", "b"]}, **sections}
     readme = build(make_spec(content)).files["README.md"]
     assert readme.count("\n") < 80 and "\n\n\n" not in readme, readme
+
+
+@pytest.mark.exhaustive
+def test_platformios_own_packer_takes_the_folder(tmp_path, monkeypatch):
+    """``pip install platformio``; its list of licences comes from the network, so here it has ours alone."""
+    schema = pytest.importorskip("platformio.package.manifest.schema")
+    pack = pytest.importorskip("platformio.package.pack")
+    licences = {"licenses": [{"licenseId": "0BSD"}]}
+    monkeypatch.setattr(schema.ManifestSchema, "load_spdx_licenses", staticmethod(lambda: licences))
+    generate(spec_of(), tmp_path / "flow")
+    packed = pack.PackagePacker(str(tmp_path / "flow")).pack(str(tmp_path / "flow.tar.gz"))
+    with tarfile.open(packed) as archive:
+        assert {"library.json", "src/flow.c", "src/flow.h", "LICENSE"} <= set(archive.getnames())
+    broken = json.loads((tmp_path / "flow" / "library.json").read_text()) | {"version": "one"}
+    (tmp_path / "flow" / "library.json").write_text(json.dumps(broken))
+    with pytest.raises(Exception, match="version"):
+        pack.PackagePacker(str(tmp_path / "flow")).pack(str(tmp_path / "again.tar.gz"))
