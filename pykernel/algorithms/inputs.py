@@ -14,7 +14,7 @@ class InputConfig(Config):
     input_low: Real[DIM]  # if so: the smallest value of each input that is accepted
     input_high: Real[DIM]  # and the largest
 
-    tunable = frozenset("input_max_abs".split())
+    tunable = frozenset("input_max_abs ranged input_low input_high".split())
 
 
 @kernel

@@ -147,22 +147,21 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
 @kernel
 def alone(m: GmmModel) -> Bool:
     """Whether the inputs of one sensor have most of the alarm.  O(D)."""
-    if m.grouped:
-        own = real(0)
-        for j in range(len(m.shares)):
-            if m.sensors[j] == m.sensors[m.culprit[0]]:
-                own += m.shares[j]
-        return own > MOSTLY
-    return False
+    own = real(0)
+    for j in range(len(m.shares)):
+        if m.sensors[j] == m.sensors[m.culprit[0]]:
+            own += m.shares[j]
+    return own > MOSTLY
 
 
 @kernel
 def shared(m: GmmModel) -> Bool:
     """Whether the alarm is about more than one sensor."""
-    if m.others[0] > SHARED * real(len(m.shares)):
+    if m.grouped:
         single = alone(m)
-        return not single
-    return False
+        if single:
+            return False
+    return m.others[0] > SHARED * real(len(m.shares))
 
 
 @kernel
@@ -173,10 +172,11 @@ def kind_of(m: GmmModel) -> Index:
     if m.rough[0] > ROUGH:
         return GmmStatus.NOISE
     if m.leaps[m.culprit[0]] > LEAP * LEAP:
-        if m.others[0] > FAR_OFF * real(len(m.shares)):
+        if m.grouped:
             single = alone(m)
-            return GmmStatus.JUMP if single else GmmStatus.REGIME
-        return GmmStatus.JUMP
+            if single:
+                return GmmStatus.JUMP
+        return GmmStatus.REGIME if m.others[0] > FAR_OFF * real(len(m.shares)) else GmmStatus.JUMP
     if m.calm[0] > HALF:
         return GmmStatus.STUCK
     if shared(m):
