@@ -490,6 +490,14 @@ def told_of(row: Mapping[str, Any], measure: str = "") -> str:
     return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
 
 
+def where_simple_is_better(row: Mapping[str, Any]) -> str:
+    """A simple predictor that errs less than a model, as the end of a sentence; "" if there is none."""
+    found = row["beside"]
+    if found is None or not found["error"] < found["model"]:
+        return ""
+    return f"; {found['simple']} errs {number(found['error'])}"
+
+
 CHOICE = {
     "near": "the errors are nearly equal",
     "test": "a paired test does not tell the two apart",

@@ -100,6 +100,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "okfeb": online("okfeb", features=4),
     "[novelty] alone": TWO | {"novelty": {}},
     "frozen": FROZEN,
+    "frozen, a range for each input": FROZEN | {"input": FROZEN["input"] | {"max_abs": [4.0, 2.0]}},
     "frozen, products": FROZEN | {"expansion": FROZEN["expansion"] | {"distance": "products"}},
     "stages": online("klms") | STAGES | {"input": {"dim": 2, "max_abs": 4.0, "standardise": True}},
     "[signal], 16 samples": signal(features=MEASURES),

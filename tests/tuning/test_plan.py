@@ -19,7 +19,7 @@ from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import QUIET, data_told
+from pykernel.telling import QUIET, data_told, where_simple_is_better
 from pykernel.telling import chosen as chosen_told
 from pykernel.telling import growth as growth_told
 from pykernel.telling import inertia as inertia_told
@@ -551,6 +551,14 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
     assert trials._follows(errors[:, None], there) == pytest.approx(np.corrcoef(errors[1:], errors[:-1])[0, 1])
     there[::2] = False
     assert trials._follows(errors[:, None], there) == 0.0
+
+
+def test_a_simple_predictor_that_errs_less_than_the_learning_model_is_told():
+    beside = {"model": 14.27, "error": 12.76, "simple": "linear model"}
+    assert where_simple_is_better({"beside": beside}) == "; linear model errs 12.76"
+    assert (
+        where_simple_is_better({"beside": beside | {"error": 15.0}}) == where_simple_is_better({"beside": None}) == ""
+    )
 
 
 def test_limits_of_a_spec_hold_and_no_limits_takes_them_away():

@@ -52,6 +52,7 @@ from pykernel.telling import (
     question,
     rate,
     told_of,
+    where_simple_is_better,
 )
 
 
@@ -135,7 +136,7 @@ def print_plan(report: Mapping[str, Any], data: str, delay: int) -> None:
         ("missed", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
-        ("learning", learner and told_of(learner)),
+        ("learning", learner and f"{told_of(learner)}{where_simple_is_better(learner)}"),
         ("labels", None if monitors else question(report)),
         ("errors", None if monitors else inertia(report)),
         ("smaller", report["small"] and (misses if monitors else told_of)(report["small"])),
