@@ -545,10 +545,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
-    return (
-        f"an error and that of the row before correlate by {told['follows']:.2f}: the plant remembers what no column says; give the "
-        "past as inputs, with a spec of [signal] averages, lags or differences (docs/signals.md)"
-    )
+    return f"correlate by {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/signals.md)"
 
 
 def question(report: Mapping[str, Any]) -> str:
