@@ -391,6 +391,10 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     for row, i in enumerate([*chosen, code]):
         assert row == 3 or again[1 + row] == first[1 + i]
     assert again[4].split(",")[6:9] == ["0", "0", "0"]
+    words = ["--model", "krr", "--sigma", "2", "--ridge", "0.1", "-n", "3", "-o", "m.toml"]
+    assert run("fit", "ready.csv", "--label", "y", *words)[0] == 0
+    status, _, err = run("simulate", "m.toml", "later.csv")
+    assert status == 2 and "pykernel convert later.csv --like FIRST.csv" in err and err.count("\n") == 1
     Path("bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in [head, *later]))
     assert run("convert", "bare.csv", "--like", "ready.csv", "--output", "bare-ready.csv")[0] == 0
     assert Path("bare-ready.csv").read_text().splitlines()[2] == again[2].rpartition(",")[0]

@@ -82,6 +82,17 @@ def test_every_name_is_there():
         from pykernel import Regressor  # noqa: F401
 
 
+def test_what_learns_on_the_device_is_planned_and_swept_without_scipy():
+    """The commands that train nothing on the PC need no extra."""
+    done = run(
+        "import sys\n"
+        "sys.modules['scipy'] = sys.modules['sklearn'] = None\n"
+        "from pykernel.workflows import check, devices, generate, page, plan, replay, simulate, sweep\n"
+        "print('loaded')\n"
+    )
+    assert done.stdout == "loaded\n", done.stderr
+
+
 def test_without_scikit_learn_a_sentence_says_what_to_install():
     done = run(
         "import sys\n"

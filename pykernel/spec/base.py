@@ -343,7 +343,7 @@ class Spec(Section):
             return self
         # formulas are of channels, which the inner model does not know
         own: dict[str, Any] = {"formulas": None} if self.input.formulas else {}
-        if "sensors" in type(self.input).model_fields:
+        if "sensors" in type(self.input).model_fields and getattr(self.input, "sensors", None) is None:
             own["sensors"] = signals.sensors_of(self.signal)
         changed = {"input": self.input.model_copy(update=own)} if own else {}
         return self.model_copy(update={"signal": None, **changed})

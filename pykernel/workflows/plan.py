@@ -39,7 +39,6 @@ from pykernel.telling import (
     refuse,
     unit_of,
 )
-from pykernel.training.trained import MARGIN as BEYOND
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
@@ -443,6 +442,8 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
+        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as the model did that is told of
+
         told.append(
             f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "
             "farther, because the model knows nothing of it."

@@ -71,6 +71,12 @@ def test_the_channels_of_a_signal_are_its_sensors_on_the_host_and_in_c():
     assert bytes(host.memory.bytes[:end]) == bytes(device.memory.bytes[:end])
 
 
+def test_sensors_that_are_given_beside_a_signal_are_those_of_host_and_device():
+    signal = {"channels": ["a", "b"], "window": 16, "hop": 8, "max_abs": 20.0, "features": ["rms", "mean"]}
+    spec = make_spec({"name": "m", "signal": signal, "novelty": {}, "input": {"sensors": [0, 0, 0, 1]}})
+    assert spec.config.sensors.tolist() == spec.inner.config.sensors.tolist() == [0, 0, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("sensors", "said"),
     [([0], "sensors holds 1 numbers; it must hold 2"), ([0, -1], "sensors"), ([0, 2000], "sensors")],

@@ -133,6 +133,14 @@ def test_the_readme_is_short_and_shows_what_the_demo_prints():
     assert len(README.split()) <= 1200
 
 
+def test_what_the_readme_says_of_a_new_person_is_measured():
+    """personal.csv: the others' model whose weights adapt, and one from nothing, over the first ten labels."""
+    page = (ROOT / "docs" / "tables" / "merging-personal.md").read_text(encoding="utf-8")
+    (row,) = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| watch, 0 to 10 ")]
+    taught, new = (f"{100 * float(row[i]):.0f} %" for i in (2, 5))
+    assert f"first ten labels a taught model misses {taught}, a new one {new}." in " ".join(README.split())
+
+
 def test_one_model_has_one_hash(tmp_path):
     """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
     spec, (x, y, names) = bikeshare_spec(), bikeshare()
