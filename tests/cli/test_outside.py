@@ -66,8 +66,11 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
     assert ("are answered all the same" if kernel == "linear" else f"of them {refused} get no answer") in told
     assert (refused == 0) == (kernel == "linear") and refused < 130
     # a plan's promise beside the error of these rows
-    text = Path("m.toml").read_text().replace("trained = {", 'trained = {"promise" = [0.1, 0.02], ')
+    here = json.loads(run("simulate", "m.toml", "usual.csv", "--json")[1])["all"]["rmse"]["model"]
+    text = (
+        Path("m.toml").read_text().replace("trained = {", f'trained = {{"promise" = [{here:.4g}, {0.1 * here:.4g}], ')
+    )
     Path("m.toml").write_text(text)
     for data, said in (("usual.csv", ""), ("far.csv", ": these rows are unlike those of the training")):
         line = next(line for line in run("simulate", "m.toml", data)[1].splitlines() if line.startswith("promise"))
-        assert "over all rows, where 0.1 ± 0.02 was promised" in line and line.endswith(f"promised{said}")
+        assert f"over all rows, where {here:.4g} ± " in line and line.endswith(f" was promised{said}")
