@@ -318,7 +318,17 @@ def unit_of(report: Mapping[str, Any]) -> str:
 def counted(report: Mapping[str, Any]) -> str:
     """The number of rows or steps, with their unit."""
     count = f"{report['rows']:,} {unit_of(report)}s"
+    if isinstance(devices := report.get("devices"), Mapping):
+        return f"{count} of {sum(devices.values()):,} devices"
     return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
+
+
+def judged_on(report: Mapping[str, Any]) -> str:
+    """On what a plan's models were judged."""
+    if devices := report["devices"]:
+        judges = devices["judge"]
+        return f"{judges:,} device{'s' * (judges > 1)} that {'was' if judges == 1 else 'were'} left out"
+    return f"the last {report['judged_rows']:,} {unit_of(report)}s"
 
 
 SHOWN_DEVICES = 20

@@ -137,7 +137,11 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
             recordings_of(data)
         assert str(told.value).startswith(says)
     for words, says in (
-        ("plan logs --label y", "plan takes one table; plan for one of them, and simulate the folder"),
+        ("plan logs/n0.csv logs/n0.csv --label y", "has 1 device; 2 or more are needed, so that one judges"),
+        (
+            "plan logs --label y --delay 226",
+            "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
+        ),
         ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
         ("replay spec.toml logs --state end.bin", "--state is of one device, and these are many"),
         ("replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
@@ -395,7 +399,7 @@ def test_a_check_begins_anew_with_each_device(logs, run, one_build):
     assert code == 0 and "2,700" in out and "devices  6, 2,700 rows in all; each begins anew" in err
 
 
-# ---------------------------------------------------------------------------------------------------- fit, sweep
+# ---------------------------------------------------------------------------------------------- fit, sweep, plan
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
@@ -486,3 +490,102 @@ def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
         "rmse_left_out" in Path("out/sweep.csv").read_text()
         and "devices left out" in Path("out/report.html").read_text()
     )
+
+
+def planned(**how):
+    return pykernel.plan("logs", **{"label": "y", "trials": 8, "jobs": 1, "output": "out"} | how)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("delay", [0, 3])
+def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
+    found = planned(rule=["knlms", "nlms"], delay=delay)
+    report, order = found.report, np.random.default_rng(0).permutation(6).tolist()
+    assert report["devices"] == {"teach": 4, "judge": 2} and report["rows"] == 450 * 6 and report["judged_rows"] == 450
+    assert report["states"] == {} and not Path("out/planned.bin").exists()
+    teach, judge = [table(i).astype(float) for i in order[:4]], [table(i).astype(float) for i in order[4:]]
+    rows, winner = np.concatenate(teach), report["winner"]
+    spec = found.specs["planned"]
+    frozen, squares = HostModel(spec), {"frozen": [], "learning": []}
+    frozen.update(rows[: len(rows) - delay, :2], rows[: len(rows) - delay, 2])
+    for values in judge:
+        model, half = HostModel(spec), values[225:]
+        model.update(values[: 225 - delay, :2], values[: 225 - delay, 2])
+        answers, _ = model.prequential(values[225 - delay :, :2], values[225 - delay :, 2], first=delay, delay=delay)
+        squares["learning"].append(np.square(np.ravel(answers) - half[:, 2]))
+        squares["frozen"].append(np.square(np.ravel(frozen.ask("predict", half[:, :2])[0]) - half[:, 2]))
+    for kind, told in squares.items():
+        assert winner[kind]["error"] == pytest.approx(np.concatenate(told).mean() ** 0.5, rel=1e-6)
+    # a device is a block: two of them promise next to nothing
+    assert winner["learning"]["within"] == pytest.approx(12.71 * winner["learning"]["deviation"])
+    assert "2,700 rows of 6 devices" in repr(found) and "on 2 devices that were left out" in repr(found)
+    assert "2 devices that were left out" in Path("out/planned.toml").read_text() + found.page.html()
+
+
+def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
+    """An input that only tells which device it is helps frozen models on rows of these devices, and on no other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    rng = np.random.default_rng(3)
+    for i in range(12):
+        a = rng.normal(size=(60, 2))
+        a[:, 1] = i + 0.01 * a[:, 1]
+        y = rng.normal() + 0.1 * a[:, 0] + 0.05 * rng.normal(size=60)
+        np.savetxt(f"logs/n{i}.csv", np.column_stack([a, y]), "%.6g", ",", header="a,b,y", comments="")
+    lines = [Path(f"logs/n{i}.csv").read_text().splitlines(keepends=True)[1:] for i in range(12)]
+    Path("all.csv").write_text("a,b,y\n" + "".join(row for rows in zip(*lines, strict=True) for row in rows))
+    how = {"label": "y", "labels": "never", "trials": 6, "jobs": 1}
+    devices = planned(**how).report["winner"]["promise"]["error"]
+    assert devices > 3 * pykernel.plan("all.csv", output="one", **how).report["winner"]["promise"]["error"]
+
+
+def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, monkeypatch):
+    monkeypatch.setattr("pykernel.workflows.search.MOST_DEVICES", 3)
+    monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
+    code, out, err = run(*"plan logs --label y --rule knlms --trials 2 --jobs 1 -o out".split())
+    assert code == 0 and "3 of 6 devices are taken, and at most the first 300 rows of each" in err
+    assert "900 rows of 3 devices, judged on 1 device that was left out" in out and "one device judges" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(logs.parent)
+    with pytest.raises(
+        UserError, match=r"warm-up of 500 rows, and of those that judge the longest recording has 450: record"
+    ):
+        planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch")
+    for i, name in enumerate(NAMES):
+        write(logs / f"{name}.csv", table(i, 900))
+    report = planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch").report
+    assert report["winner"]["learning"]["scored"] >= 256 and report["devices"] == {"teach": 4, "judge": 2}
+    write(logs / "n4.csv", table(4, 12))
+    code, _out, err = run(*"plan logs --label y -o o3".split())
+    assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err
+    Path("signal.toml").write_text(
+        'name = "s"\n[input]\ncolumns = ["a"]\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
+    )
+    code, _out, err = run(*"plan logs --spec signal.toml -o o3".split())
+    assert (
+        code == 2 and "[signal] makes steps of one recording's rows; give one file" in err and not Path("o3").exists()
+    )
+
+
+def test_an_interval_over_devices_holds_for_other_devices():
+    """Devices err differently, rows of a device alike: of 400 fleets 95 % of intervals hold; by blocks of rows far fewer would."""
+    from scipy.stats import t
+
+    from pykernel.tuning.promises import T_BOTH, T_ONE, Losses
+
+    assert pytest.approx([t.ppf(0.975, i) for i in range(1, 20)], rel=5e-4) == T_BOTH
+    assert pytest.approx([t.ppf(0.95, i) for i in range(1, 20)], rel=5e-4) == T_ONE
+    rng, held = np.random.default_rng(0), {2: 0, 5: 0, 40: 0}
+    by_rows = 0
+    for _ in range(400):
+        for count in held:
+            level = np.repeat(rng.gamma(8, 1 / 8, count), 50)
+            losses = level * rng.chisquare(1, len(level))
+            found = Losses.of(losses, np.ones(len(losses), bool), False, lengths=[50] * count)
+            held[count] += abs(found.error - 1) <= found.within
+            assert found.growth is None and len(found.rows) == min(count, 20)
+            if count == 5:
+                flat = Losses.of(losses, np.ones(len(losses), bool), False)
+                by_rows += abs(flat.error - 1) <= flat.within
+    assert all(0.92 < each / 400 < 0.98 for each in held.values()), held
+    assert by_rows / 400 < 0.85

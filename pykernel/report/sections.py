@@ -33,6 +33,7 @@ from pykernel.telling import (
     growth,
     how_tested,
     inertia,
+    judged_on,
     key_values,
     misses,
     missing_told,
@@ -393,7 +394,7 @@ def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel
     winner, kind, rest = report["winner"], report["measure"], []
     monitors = "other_rows" in (winner["learning"] or {})
     shown = rate if monitors else number
-    ylabel = f"{kind}, last 30 % of the {unit_of(report)}s"
+    ylabel = f"{kind} on {judged_on(report)}"
     rest.append(Section("Error against bytes", [figures.front("", ylabel, panel)]))
     rows: list[list[object]] = []
     for row in report["table"]:

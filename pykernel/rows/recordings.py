@@ -80,13 +80,6 @@ def each_cells(many: Recordings, choose: Callable[[list[str]], Sequence[str]]) -
         done += os.path.getsize(device.path)
 
 
-def one_table(data: Any, command: str, why: str) -> str:
-    """The path of one table, for a command that takes no devices.  Raises UserError for many: why says what to do in their place."""
-    if _files(data) is not None:
-        raise UserError(f"{_told(data)}: is many devices, and {command} takes one table; {why}")
-    return str(data)
-
-
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
     """Where many recordings are, the folder that their names are relative to, and their paths; None for one table."""
     if isinstance(data, (list, tuple)):

@@ -1,14 +1,15 @@
 """What errors of models on the same rows say: which are told apart, and what the chosen one promises for rows to come.
 
-The judged rows lie in BLOCKS blocks, in their order.  Of each model, each block has the sum of the rows' losses (squared
-differences; for classes 1 for a wrong one), and how many rows count: neighbours in time are alike, blocks hardly are.
+The judged rows lie in BLOCKS blocks, in their order; of many devices, each device is a block, or some devices together are.  Of each
+model, each block has the sum of the rows' losses (squared differences; for classes 1 for a wrong one), and how many rows count:
+neighbours in time are alike, and rows of a device are, blocks hardly are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,15 @@ from pykernel.telling import root
 
 BLOCKS = 20
 """Blocks of rows whose spread tells how uncertain an error is."""
-T_BOTH, T_ONE = 2.093, 1.729
-"""Student's t with BLOCKS - 1 degrees of freedom: 95 % lie within on both sides; below."""
+T_BOTH = [
+    float(t)
+    for t in "12.71 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093".split()
+]
+T_ONE = [
+    float(t)
+    for t in "6.314 2.920 2.353 2.132 2.015 1.943 1.895 1.860 1.833 1.812 1.796 1.782 1.771 1.761 1.753 1.746 1.740 1.734 1.729".split()
+]
+"""Student's t with 1, 2, .., BLOCKS - 1 degrees of freedom: 95 % lie within on both sides; below."""
 T_TREND, GROWS = 2.878, 1.05
 """A trend over the blocks counts if its slope is so many standard deviations from 0 (0.5 % of slopes without any are above), and if the
 last block errs so many times as much as all."""
@@ -39,32 +47,52 @@ a test that finds no difference in few or drifting rows does not show that there
 
 @dataclass(frozen=True)
 class Losses:
-    """sums, rows: of each block, (BLOCKS,).  of_classes: whether a loss is a wrong class.  offsets: sums of errors with their
-    signs, (BLOCKS,); zeros where there are none.
+    """sums, rows: of each block, (blocks,).  of_classes: whether a loss is a wrong class.  offsets: sums of errors with their
+    signs, (blocks,); zeros where there are none.  in_time: whether one block comes after the other.
     """
 
     sums: np.ndarray
     rows: np.ndarray
     of_classes: bool
-    offsets: np.ndarray = field(default_factory=lambda: np.zeros(BLOCKS))
+    offsets: np.ndarray
+    in_time: bool = True
 
     @classmethod
-    def of(cls, losses: np.ndarray, counts: np.ndarray, of_classes: bool, errors: np.ndarray | None = None) -> Losses:
-        """losses, counts, errors: (rows,), of all judged rows; counts: which of them count."""
+    def of(
+        cls,
+        losses: np.ndarray,
+        counts: np.ndarray,
+        of_classes: bool,
+        errors: np.ndarray | None = None,
+        lengths: Sequence[int] = (),
+    ) -> Losses:
+        """losses, counts, errors: (rows,), of all judged rows; counts: which of them count.  lengths: judged rows of each device, if there
+        are several, one after the other.
+        """
+        in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
+        if not in_time:
+            number = min(BLOCKS, len(lengths))
+            block = np.repeat(np.arange(len(lengths)) * number // len(lengths), lengths)
 
         def summed(values: np.ndarray) -> np.ndarray:
-            return np.bincount(block[counts], values[counts], BLOCKS)
+            return np.bincount(block[counts], values[counts], number)
 
         offsets = np.zeros(len(losses)) if errors is None else errors
-        return cls(summed(losses), summed(np.ones(len(losses))), of_classes, summed(offsets))
+        return cls(summed(losses), summed(np.ones(len(losses))), of_classes, summed(offsets), in_time)
 
     @classmethod
     def from_report(cls, told: Mapping[str, Any], of_classes: bool) -> Losses:
-        return cls(np.array(told["sums"]), np.array(told["rows"], float), of_classes, np.array(told["offsets"], float))
+        sums, rows, offsets = (np.array(told[name], float) for name in PER_BLOCK)
+        return cls(sums, rows, of_classes, offsets, told.get("in_time", True))
 
     def of_blocks(self, kept: np.ndarray) -> Losses:
-        return Losses(self.sums * kept, self.rows * kept, self.of_classes, self.offsets * kept)
+        return replace(self, sums=self.sums * kept, rows=self.rows * kept, offsets=self.offsets * kept)
+
+    @property
+    def t_both(self) -> float:
+        """Student's t: 95 % lie within on both sides."""
+        return T_BOTH[len(self.rows) - 2]
 
     @property
     def mean(self) -> float:
@@ -76,7 +104,7 @@ class Losses:
         return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
-        """By how much each block pulls the mean, (BLOCKS,); their sum is 0."""
+        """By how much each block pulls the mean, (blocks,); their sum is 0."""
         return np.asarray((self.sums - self.mean * self.rows) / self.rows.sum())
 
     @property
@@ -90,7 +118,7 @@ class Losses:
     @property
     def within(self) -> float:
         """Half of an interval of 95 % around the error."""
-        return T_BOTH * self.deviation
+        return self.t_both * self.deviation
 
     @property
     def growth(self) -> tuple[float, float] | None:
@@ -99,7 +127,7 @@ class Losses:
         Either the blocks' mean losses grow, or their mean errors leave zero: an offset shows there long before it shows in squares.
         """
         here = np.flatnonzero(self.rows)
-        if len(here) < BLOCKS // 2:
+        if not self.in_time or len(here) < BLOCKS // 2:
             return None
         weights = self.rows[here] / self.rows.sum()
         losses = _line(self.sums[here] / self.rows[here], here, weights)
@@ -116,7 +144,7 @@ class Losses:
     def report(self) -> dict[str, Any]:
         told = {"error": self.error, "deviation": self.deviation, "within": self.within}
         blocks = {name: getattr(self, name).tolist() for name in PER_BLOCK}
-        return told | {"scored": int(self.rows.sum())} | blocks
+        return told | {"scored": int(self.rows.sum()), "in_time": self.in_time} | blocks
 
 
 def deviation_of(part: float, count: int) -> float:
@@ -153,7 +181,7 @@ def as_good(one: Losses, best: Losses) -> bool:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
         return False
-    return one.mean - best.mean <= T_ONE * _root_sum(one.influence() - best.influence())
+    return one.mean - best.mean <= T_ONE[len(best.rows) - 2] * _root_sum(one.influence() - best.influence())
 
 
 def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
@@ -167,13 +195,15 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
     """The losses of what is chosen, on rows that did not choose: every FOLDS-th block is judged by what the others choose."""
-    first, judged = losses[0], np.arange(BLOCKS) % FOLDS
-    sums, rows, offsets = np.zeros((3, BLOCKS))
-    for fold in range(FOLDS):
+    first = losses[0]
+    folds = min(FOLDS, len(first.rows))
+    judged = np.arange(len(first.rows)) % folds
+    sums, rows, offsets = np.zeros((3, len(judged)))
+    for fold in range(folds):
         here = judged == fold
         taken = losses[chosen([each.of_blocks(~here) for each in losses], sizes)]
         sums[here], rows[here], offsets[here] = taken.sums[here], taken.rows[here], taken.offsets[here]
-    return Losses(sums, rows, first.of_classes, offsets)
+    return replace(first, sums=sums, rows=rows, offsets=offsets)
 
 
 def promise(found: Losses) -> dict[str, float]:
@@ -188,7 +218,7 @@ def promise(found: Losses) -> dict[str, float]:
         count = found.rows.sum() + 4
         part = float((found.sums.sum() + 2) / count)
         chance = max(_root_sum(found.influence()), math.sqrt(part * (1 - part) / count))
-        told = {"error": part, "within": NEW * T_BOTH * chance}
+        told = {"error": part, "within": NEW * found.t_both * chance}
     if (growth := found.growth) is None:
         return told
     first, last = growth
@@ -203,5 +233,5 @@ def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:
         return None
     power = 1.0 if model.of_classes else 0.5
     spread = _root_sum(model.influence() / model.mean - simple.influence() / simple.mean)
-    center, width = (model.mean / simple.mean) ** power, T_BOTH * power * spread
+    center, width = (model.mean / simple.mean) ** power, model.t_both * power * spread
     return {"ratio": center, "low": center * math.exp(-width), "high": center * math.exp(width)}

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -58,31 +58,9 @@ MEASURES: tuple[Score, ...] = get_args(Score)
 # ---------------------------------------------------------------------------------------------------------- the data
 
 
-class Rows(NamedTuple):
-    """Rows of many devices, one device after the other, and what they are for.
-
-    teach: vectors and scales are chosen from these rows.  choose: their errors choose the models.  judge: their errors are those of
-    what is chosen.  Each: the number of rows of each device.
-    """
-
-    teach: tuple[int, ...]
-    choose: tuple[int, ...]
-    judge: tuple[int, ...]
-
-    def slices(self, judges: bool) -> list[slice]:
-        """The rows of each device that chooses, or that judges."""
-        before = sum(self.teach) + (sum(self.choose) if judges else 0)
-        ends = np.cumsum([before, *(self.judge if judges else self.choose)]).tolist()
-        return list(map(slice, ends[:-1], ends[1:]))
-
-
 @dataclass(frozen=True)
 class Data(Table):
-    """A recorded stream, as of Table; its second half is judged.  devices: of many devices, what their rows are for; then the second
-    half of each device is judged, which begins anew.
-    """
-
-    devices: Rows | None = None
+    """A recorded stream, as of Table; its second half is judged, or that of each device, which begins anew."""
 
     def __post_init__(self) -> None:
         refuse(
@@ -103,11 +81,7 @@ class Data(Table):
 
     @property
     def split(self) -> int:
-        return len(self.x) // 2 if self.devices is None else sum(self.devices.teach)
-
-    @property
-    def digest(self) -> str:
-        return super().digest + ("" if self.devices is None else repr(tuple(self.devices)))
+        return len(self.x) // 2 if self.devices is None else super().split
 
 
 def prequential(spec: Spec, data: Table, judges: bool = False) -> dict[str, Any]:
@@ -174,8 +148,7 @@ def trivial(spec: Spec, data: Table, judges: bool = False) -> dict[str, dict[str
 
 def _simulated(spec: Spec, data: Table, judges: bool) -> Iterator[tuple[np.ndarray, Simulation]]:
     """The rows of each run, and the run: one, or of many devices one for each."""
-    devices = getattr(data, "devices", None)
-    for rows in [slice(None)] if devices is None else devices.slices(judges):
+    for rows in [slice(None)] if data.devices is None else data.devices.slices(judges):
         every = max(1, int(data.labelled[rows].sum()) // TRAININGS) if trained_at_once(spec) else 0
         simulation = Simulation(spec, data.delay, train_every=every, forecasts=True)
         for _ in simulation.run(data.x[rows], data.labels[rows]):

@@ -224,9 +224,9 @@ def _need_rows(table: LabelledTable) -> None:
 
 
 def infer(
-    file: BinaryIO, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
+    file: BinaryIO | Recordings, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
 ) -> LabelledTable:
-    """A table of text with a header line, as the samples of a plan; rows with gaps are kept.
+    """A table of text with a header line, or those of many devices one after the other, as the samples of a plan; rows with gaps are kept.
 
     inputs: names of columns; if empty, all columns of different numbers, except the label and times.  label: a column's
     name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
@@ -236,7 +236,7 @@ def infer(
     chosen = chosen_inputs(read, inputs, label)
     assumed = [] if label else ["no label: a monitor that raises alarms"]
     x = np.column_stack([read.numeric[column] for column in chosen])
-    table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed)
+    table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed, device=read.device)
     if label is not None:
         _infer_label(table, label, read)
     table.data = read.report(chosen, label, not inputs)

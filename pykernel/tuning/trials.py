@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.combinations import LINEAR, TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
-from pykernel.tuning.faults import KINDS, PROMISED, Fault, Sensors, with_faults
+from pykernel.tuning.faults import COUNT, KINDS, PROMISED, Fault, Sensors, with_faults
 from pykernel.tuning.promises import Losses, deviation_of
 from pykernel.tuning.stage import Stage, first_judged
 from pykernel.tuning.thresholded import Thresholded
@@ -48,6 +48,24 @@ NEAR_BEST = 1.01
 """The largest ridge is taken whose leave-one-out error is within this factor of the smallest error."""
 
 
+class Devices(NamedTuple):
+    """Rows of many devices, one device after the other, and what they are for.
+
+    teach: from these rows vectors, scales and whole models are made.  choose: their errors choose the models, in a sweep.  judge: their
+    errors are those of what is chosen.  Each: the number of rows of each device.
+    """
+
+    teach: tuple[int, ...]
+    choose: tuple[int, ...]
+    judge: tuple[int, ...]
+
+    def slices(self, judges: bool = True) -> list[slice]:
+        """The rows of each device that judges, or that chooses."""
+        before = sum(self.teach) + (sum(self.choose) if judges else 0)
+        ends = np.cumsum([before, *(self.judge if judges else self.choose)]).tolist()
+        return list(map(slice, ends[:-1], ends[1:]))
+
+
 @dataclass(frozen=True)
 class Table:
     """The data that all trials share.
@@ -63,11 +81,28 @@ class Table:
     stage: Stage | None = None
     completes: bool = False  # whether models are also compared on rows of which an input is missing
     final: bool = False  # whether models that are trained here learn from all rows, and none are judged
+    devices: Devices | None = None  # of many devices, what their rows are for
 
     @property
     def split(self) -> int:
-        """The first row that is judged."""
-        return len(self.x) if self.final else first_judged(len(self.x))
+        """The first row from which nothing is made: of one table the first that is judged, of many devices the first of those that judge."""
+        if self.final:
+            return len(self.x)
+        return first_judged(len(self.x)) if self.devices is None else sum(self.devices.teach)
+
+    @property
+    def runs(self) -> list[tuple[int, int, int]]:
+        """Where a model that learns begins anew, its first judged row, and the row behind its last: the table, or each device that
+        judges, of which the second half is judged.
+        """
+        if self.devices is None:
+            return [(0, self.split, len(self.x))]
+        return [(rows.start, (rows.start + rows.stop + 1) // 2, rows.stop) for rows in self.devices.slices()]
+
+    @property
+    def judged(self) -> np.ndarray:
+        """The numbers of the judged rows."""
+        return np.concatenate([np.arange(first, end) for _, first, end in self.runs])
 
     @property
     def raw_rows(self) -> dict[str, Any]:
@@ -89,11 +124,11 @@ class Table:
         y = self.labels
         return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 
-    def known(self, rows: slice) -> np.ndarray:
+    def known(self, rows: slice | np.ndarray) -> np.ndarray:
         """Where there is a label, and no input is missing."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
-    def compared(self, rows: slice) -> np.ndarray:
+    def compared(self, rows: slice | np.ndarray) -> np.ndarray:
         """Where models are compared."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
@@ -106,6 +141,7 @@ class Table:
             content.update(part.tobytes())
         content.update(b"" if self.stage is None else self.stage.digest)
         content.update(b"completes" if self.completes else b"")
+        content.update(b"" if self.devices is None else repr(tuple(self.devices)).encode())
         return content.hexdigest()
 
     def whole(self, content: Content) -> Spec:
@@ -172,38 +208,44 @@ def _table_bytes(spec: Spec) -> int:
 
 
 def judge(spec: Spec, table: Table) -> dict[str, Any]:
-    """Errors of a model on the last rows: root mean square, or for classes the fraction of wrong ones.
+    """Errors of a model on the judged rows: root mean square, or for classes the fraction of wrong ones.
 
     frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
     scored rows, and the losses of each block.
     diverged: updates that were refused because the model would leave its range.
     """
-    split, y = table.split, table.labels
+    split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
     model = HostModel(spec)
     if not spec.program.learns:
-        answers, _ = model.ask(question, table.x[split:])
-        beyond = np.isfinite(table.x[split:]).all(axis=1) & ~spec.accepts(table.x[split:])
+        answers, _ = model.ask(question, judged)
+        beyond = np.isfinite(judged).all(axis=1) & ~spec.accepts(judged)
         if beyond.any():  # what it refuses is no reason to judge it by the rest: the firmware then takes what is usual
             answers[beyond] = _usual(y[:split], bool(spec.label.classes))
         return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
-    late = table.delay
+    late, trains = table.delay, trained_at_once(spec)
     statuses = [model.update(table.x[: split - late], y[: split - late])]
-    trains = trained_at_once(spec)
     if trains and model.train() < 0:
         raise UserError("the rows do not suffice to train it")
-    frozen, _ = model.ask(question, table.x[split:])
-    if not trains:
-        learning, more = model.prequential(
-            table.x[split - late :], y[split - late :], first=late, delay=late, question=question
-        )
-        statuses.append(more)
-    else:
-        learning = _retrained(model, table, question)
+    frozen, _ = model.ask(question, judged)
+    learning = []
+    for begins, first, end in table.runs:
+        if table.devices is not None:  # it begins anew
+            model = HostModel(spec)
+            statuses.append(model.update(table.x[begins : first - late], y[begins : first - late]))
+        if not trains:
+            rows = slice(first - late, end)
+            answers, more = model.prequential(table.x[rows], y[rows], first=late, delay=late, question=question)
+            statuses.append(more)
+        elif table.devices is not None and model.train() < 0:
+            raise UserError("the rows of a device do not suffice to train it")
+        else:
+            answers = _retrained(model, table, first, end, question)
+        learning.append(answers)
     refused = np.concatenate(statuses)
     names = {int(status): status.name for status in spec.program.status}
     wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
-    found = {"frozen": _error(frozen, table, spec), "learning": _error(learning, table, spec)}
+    found = {"frozen": _error(frozen, table, spec), "learning": _error(np.concatenate(learning), table, spec)}
     return found | {"diverged": len(wrong)}
 
 
@@ -214,10 +256,10 @@ def _usual(y: np.ndarray, of_classes: bool) -> Any:
     return np.nanmean(np.where(np.isfinite(y), y, np.nan), axis=0)
 
 
-def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
-    """Answers to the last rows by a model that is trained again at regular intervals."""
-    split, late, answers = table.split, table.delay, []
-    for rows in np.array_split(np.arange(split, len(table.x)), RETRAINED):
+def _retrained(model: HostModel, table: Table, first: int, end: int, question: str) -> np.ndarray:
+    """Answers to the rows first, .., end - 1 by a model that is trained again at regular intervals."""
+    late, answers = table.delay, []
+    for rows in np.array_split(np.arange(first, end), RETRAINED):
         if len(rows):
             answers.append(model.ask(question, table.x[rows])[0])
             model.update(table.x[rows - late], table.labels[rows - late])
@@ -227,18 +269,19 @@ def _retrained(model: HostModel, table: Table, question: str) -> np.ndarray:
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
     """Error, deviation and scored rows, and what ``promises`` knows of them; None if too few rows got an answer."""
-    rows = slice(table.split, None)
+    rows = table.judged
     known, y = table.compared(rows), table.labels[rows]
     answers = np.asarray(answers, np.float64).reshape(y.shape)
     answered = (answers >= 0) if spec.label.classes else np.isfinite(answers)
     answered = np.asarray(answered.reshape(len(y), -1).all(axis=1))
     if answered[known].sum() < ANSWERED * known.sum():
         return None
-    of_classes = bool(spec.label.classes)
-    if of_classes:
-        return Losses.of((answers != y).astype(float), known & answered, True).report()
+    counts, lengths = known & answered, [end - first for _, first, end in table.runs]
+    if spec.label.classes:
+        return Losses.of((answers != y).astype(float), counts, True, lengths=lengths).report()
     errors = (answers - y).reshape(len(y), -1)
-    told = Losses.of(np.square(errors).mean(axis=1), known & answered, False, errors.mean(axis=1)).report()
+    losses, offsets = np.square(errors).mean(axis=1), errors.mean(axis=1)
+    told = Losses.of(losses, counts, False, offsets, lengths).report()
     return told | {"follows": _follows(errors, known & answered)}
 
 
@@ -256,27 +299,37 @@ def _follows(errors: np.ndarray, there: np.ndarray) -> float:
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
     """Error, deviation and bytes of each simple predictor, on the same rows; those that live with labels as ``labels`` says.
 
-    frozen: the same of a predictor that learned the first rows only; the last label is none.
+    frozen: the same of a predictor that learned the first rows only, or those of the devices that teach; the last label is none.
     """
     if table.y is None:
         return {}
-    late, y, sizes = table.delay, table.labels, simple_bytes(spec)
-    frozen = _simple_errors(Simple(spec, 0, table.split - late), y, spec, table)
+    late, sizes = table.delay, simple_bytes(spec)
+    whole = [(0, len(table.x))]
+    frozen = _simple_errors(lambda: Simple(spec, 0, table.split - late), 0, whole, spec, table)
     if labels == "never":
         numbers = {name: spec.outputs * (1 if name not in linear_specs(spec) else spec.dim + 1) for name in frozen}
         return {name: told | {"frozen": told, "bytes": 4 * numbers[name]} for name, told in frozen.items()}
-    released = np.roll(y, late, axis=0)
-    released[:late] = -1 if spec.label.classes else np.nan
-    learning = _simple_errors(Simple(spec, late), released, spec, table)
+    each = [(begins, end) for begins, _, end in table.runs]
+    learning = _simple_errors(lambda: Simple(spec, late), late, each, spec, table)
     return {name: told | {"frozen": frozen.get(name), "bytes": sizes.get(name, 0)} for name, told in learning.items()}
 
 
-def _simple_errors(predictors: Simple, released: np.ndarray, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    known = released.reshape(len(released), -1)
-    known = known if spec.label.classes else known.astype(np.float64)
-    answers = predictors.step(table.x, table.labels, 0, known)[table.split :]
-    found = {name: _error(np.nan_to_num(answers[:, i]), table, spec) for i, name in enumerate(predictors.names)}
-    return {name: told for name, told in found.items() if told is not None}
+def _simple_errors(
+    make: Callable[[], Simple], late: int, stretches: Sequence[tuple[int, int]], spec: Spec, table: Table
+) -> dict[str, dict[str, Any]]:
+    """Errors of simple predictors that begin anew in each stretch of rows, whose labels come ``late`` rows late."""
+    found: dict[str, np.ndarray] = {}
+    for begins, end in stretches:
+        predictors, y = make(), table.labels[begins:end]
+        released = np.roll(y, late, axis=0)
+        released[:late] = -1 if spec.label.classes else np.nan
+        known = released.reshape(len(released), -1)
+        known = known if spec.label.classes else known.astype(np.float64)
+        answers = np.nan_to_num(predictors.step(table.x[begins:end], y, 0, known))
+        for i, name in enumerate(predictors.names):
+            found.setdefault(name, np.zeros((len(table.x), answers.shape[2])))[begins:end] = answers[:, i]
+    errors = {name: _error(answers[table.judged], table, spec) for name, answers in found.items()}
+    return {name: told for name, told in errors.items() if told is not None}
 
 
 # ------------------------------------------------------------------------------------- with vectors chosen from the data
@@ -437,21 +490,31 @@ GUARD = 20
 """Rows after a fault that count neither as faulty nor as others: levels are smoothed, and the sensor comes back at once."""
 TWICE = 2.0
 """A monitor keeps the false alarm rate if no more than so many times this part of the other rows is in alarm."""
-PROMISE = (1, PROMISED)
-"""Seed and number of the faults that a promise is of; those of seed 0 choose models, and flatter the one that is chosen."""
+CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
+"""Seed and number of the faults that choose models, and of those that a promise is of: the first flatter the model that is chosen.
+Further devices have further seeds, of the same parity.
+"""
 SIMPLE_STATE = 8
 """Numbers of the adaptive threshold beside a simple distance."""
 
 
-def first_watched(spec: Spec, table: Table) -> int:
-    """The first row into which faults may be put: judged, and after the warm-up.  Raises UserError if there are too few."""
-    first = max(table.split, spec.novelty.warmup)
-    if len(table.x) - first < FEWEST:
+def watched_rows(spec: Spec, table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The rows that a monitor learns from before, and those into which faults may be put, which are judged, and come after the warm-up;
+    of each device that judges.  Raises UserError if there are too few.
+    """
+    found = []
+    for begins, first, end in table.runs:
+        first = max(first, begins + spec.novelty.warmup)
+        if end - first >= FEWEST:
+            found.append((table.x[begins:first], table.x[first:end]))
+    if not found:
+        longest = max(end - begins for begins, _, end in table.runs)
+        where = "the table has" if table.devices is None else "of those that judge the longest recording has"
         raise UserError(
-            f"a monitor raises no alarm in its warm-up of {spec.novelty.warmup:,} rows, and the table has {len(table.x):,}: "
+            f"a monitor raises no alarm in its warm-up of {spec.novelty.warmup:,} rows, and {where} {longest:,}: "
             "record more rows, or give a spec with a shorter [novelty] warmup"
         )
-    return first
+    return found
 
 
 @dataclass
@@ -499,29 +562,40 @@ class Watched:
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
 
-    It goes on learning, as on a device, through one repetition after the other.
+    It goes on learning, as on a device, through one repetition after the other; of many devices, each has a monitor of its own.
     promise: with more faults, and others than those that choose a model.
     """
-    model, first = HostModel(spec), first_watched(spec, table)
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
-    model.update(table.x[:first])
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE if promise else ()):
-        found.take(np.isin(model.update(rows), alarms), faults)
+    watched = watched_rows(spec, table)
+    for number, (before, rows) in enumerate(watched):
+        model = HostModel(spec)
+        model.update(before)
+        for changed, faults in _with_faults(before, rows, PROMISE if promise else CHOICE, number, len(watched)):
+            found.take(np.isin(model.update(changed), alarms), faults)
     return found.report()
+
+
+def _with_faults(
+    before: np.ndarray, rows: np.ndarray, seed_and_count: tuple[int, int], number: int, devices: int
+) -> Iterator[tuple[np.ndarray, list[Fault]]]:
+    """The rows of device ``number`` with its part of the faults."""
+    seed, count = seed_and_count
+    return with_faults(rows, Sensors.of(before), seed + 2 * number, math.ceil(count / devices))
 
 
 def watched_simply(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
     """What simple distances make of the faults of a promise, by a threshold that adapts as the spec's does."""
-    first, dim = first_watched(spec, table), table.x.shape[1]
-    distances = Distances(dim, spec.completes)
-    thresholds = {name: Thresholded(spec) for name in distances.names}
-    found = {name: Watched(spec.novelty.false_alarm_rate) for name in thresholds}
-    for name, level in zip(found, distances.step(table.x[:first]).T, strict=True):
-        thresholds[name].take(level)
-    for rows, faults in with_faults(table.x[first:], Sensors.of(table.x[:first]), *PROMISE):
-        for name, level in zip(found, distances.step(rows).T, strict=True):
-            found[name].take(thresholds[name].take(level), faults)
-    numbers = Distances.numbers(dim)
+    numbers = Distances.numbers(table.x.shape[1])
+    found = {name: Watched(spec.novelty.false_alarm_rate) for name in numbers}
+    watched = watched_rows(spec, table)
+    for number, (before, rows) in enumerate(watched):
+        distances = Distances(table.x.shape[1], spec.completes)
+        thresholds = {name: Thresholded(spec) for name in numbers}
+        for name, level in zip(found, distances.step(before).T, strict=True):
+            thresholds[name].take(level)
+        for changed, faults in _with_faults(before, rows, PROMISE, number, len(watched)):
+            for name, level in zip(found, distances.step(changed).T, strict=True):
+                found[name].take(thresholds[name].take(level), faults)
     return {
         name: each.report()["learning"] | {"bytes": 4 * (numbers[name] + SIMPLE_STATE)} for name, each in found.items()
     }

@@ -20,7 +20,6 @@ from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.progress import Show
 from pykernel.report import sections
 from pykernel.report.page import Report
-from pykernel.rows.recordings import one_table
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.telling import (
@@ -33,11 +32,11 @@ from pykernel.telling import (
     error_and_deviation,
     finite,
     growth,
+    judged_on,
     number,
     plain,
     rate,
     refuse,
-    unit_of,
 )
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import LINEAR, MARGIN
@@ -49,7 +48,7 @@ from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import front
 from pykernel.tuning.tables import sentinels
-from pykernel.tuning.trials import TWICE, first_watched, simple, watched_simply
+from pykernel.tuning.trials import TWICE, simple, watched_rows, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import is_report, stated, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -99,7 +98,9 @@ class Planned:
 
     def __repr__(self) -> str:
         winner, measure = self.report["winner"], self.report["measure"]
-        lines = [f"plan for {counted(self.report)}, {self.report['trials']:,} trials; {measure} over the last 30 %"]
+        lines = [
+            f"plan for {counted(self.report)}, {self.report['trials']:,} trials; {measure} on {judged_on(self.report)}"
+        ]
         rows = {"planned": winner, "learning": self.report["learner"], "frozen": self.report["frozen"]}
         for name, row in (rows | {"smaller": self.report["small"]}).items():
             if row is not None:
@@ -111,7 +112,7 @@ class Planned:
 
 
 def plan(
-    data: str | Path,
+    data: str | Path | Sequence[str | Path],
     *,
     label: str | None = None,
     inputs: str | Sequence[str] | None = None,
@@ -138,13 +139,13 @@ def plan(
 ) -> Planned:
     """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
 
-    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows;
-    what the planned model promises is corrected for its choice.
+    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows,
+    or of devices that are left out; what the planned model promises is corrected for its choice.
 
     Parameters
     ----------
-    data : path
-        A CSV file.
+    data : path, or list of paths
+        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.
     label : str, optional
         The column to predict; without one a monitor with alarms is planned.
     inputs : list of str, optional
@@ -218,7 +219,6 @@ def plan(
             f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
         )
     )
-    data = one_table(data, "plan", "plan for one of them, and simulate the folder with the planned spec")
     if limits.target is not None:
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
@@ -243,7 +243,7 @@ def plan(
         raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in tried)):
-            first_watched(made, table)  # raises UserError, before the work
+            watched_rows(made, table)  # raises UserError, before the work
     every = search.tried("technique", None) if techniques is None else ()
     report: dict[str, Any] = {
         "ok": False,
@@ -420,7 +420,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     told = winner["promise"]
     alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
     lines = [
-        f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} over the last 30 %:",
+        f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} on {judged_on(report)}:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
         *told_of_life(report),
         *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
@@ -563,6 +563,7 @@ def findings(
         which = beside_simple(course, losses, others, trial is frozen)
         return found | costs | {"promise": promise(losses), "beside": which}
 
+    devices = course.table.devices
     best = {arm.name: arm.best for arm in course.arms if arm.best is not None}
     kinds = {arm.name: arm.kind for arm in course.arms}
     ranked = sorted(best.values(), key=lambda trial: trial.score)
@@ -572,7 +573,8 @@ def findings(
         "measure": measure(course),
         "rows": len(course.table.x),
         **course.table.raw_rows,
-        "judged_rows": len(course.table.x) - course.table.split,
+        "devices": None if devices is None else {"teach": len(devices.teach), "judge": len(devices.judge)},
+        "judged_rows": len(course.table.judged),
         "trials": len(course.trials),
         "seed": course.seed,
         "repeatable": course.repeatable,
@@ -683,7 +685,7 @@ def write(
         if is_report(asked.plot):
             page.write(asked.plot)
         else:
-            ylabel = f"{report['measure']}, last 30 % of the {unit_of(report)}s"
+            ylabel = f"{report['measure']} on {judged_on(report)}"
             pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())

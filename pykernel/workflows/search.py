@@ -24,11 +24,11 @@ from pykernel.targets.target import find_target
 from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
-from pykernel.tuning.stage import Stage, dump
-from pykernel.tuning.sweep import Data, Rows
+from pykernel.tuning.stage import HELD, Stage, dump
+from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
-from pykernel.tuning.trials import FEWEST, MOST_ROWS, Table
+from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table
 from pykernel.workflows.given import need_known, need_picture, opened, words
 
 if TYPE_CHECKING:
@@ -111,7 +111,12 @@ def planned_data(
             raise UserError(
                 f"{option('inputs')} and {option('label')} are for data without a spec; with {option('spec')}, the spec names the columns"
             )
-        x, y, delay, stage = recorded(spec, options)
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        if options.many is None:
+            x, y, delay, stage = recorded(spec, options)
+        else:
+            parts, delay, stage = recorded_parts(spec, options), options.delay, None
+            x, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
                 "scaled   [input] center and scale are the mean and the deviation of the steps before the judged ones"
@@ -128,11 +133,18 @@ def planned_data(
             if content.get("input", {}).get("max_abs", INPUT_LIMIT) == INPUT_LIMIT:
                 options.max_abs = input_limit(x, sentinels(options.read))
                 content["input"] = content.get("input", {}) | {"max_abs": options.max_abs}
+        if parts:
+            return content, fleet(options, parts, spec.label_kind == "none", spec.completes), []
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
-    with opened(options.data, watch) as (name, file, show):
-        found = infer(file, name, words(inputs), label, show)
+    if options.many is not None:
+        name = options.data
+        with watch.progress(options.many.size) as show:
+            found = infer(options.many, name, words(inputs), label, show)
+    else:
+        with opened(options.data, watch) as (name, file, show):
+            found = infer(file, name, words(inputs), label, show)
+        noted(found.data, options.data)
     content = found.content
-    noted(found.data, options.data)
     options.max_abs = content["input"]["max_abs"] = input_limit(found.x, sentinels(found.data))
     make_spec(content, name)  # raises UserError, before the work, for names that no spec can contain
     labels = None if found.column is None else found.y
@@ -142,7 +154,59 @@ def planned_data(
             f"{code:g} stands for missing values, but other inputs are as large: the device cannot refuse it, so the firmware must "
             "give NaN in its place"
         )
-    return content, recent(watch, found.x, labels, options.delay), found.assumed
+    if found.device is None:
+        return content, recent(watch, found.x, labels, options.delay), found.assumed
+    ends = np.cumsum(np.bincount(found.device))[:-1]
+    parts = list(zip(np.split(found.x, ends), np.split(found.y, ends), strict=True))
+    return content, fleet(options, parts, labels is None), found.assumed
+
+
+MOST_DEVICES = 50
+"""Most devices of a plan: of more, so many are drawn once for all, so that each gives 1,000 rows."""
+
+
+def fleet(
+    options: Asked, parts: Sequence[tuple[np.ndarray, np.ndarray]], watches: bool, completes: bool = False
+) -> Table:
+    """The rows of many devices as a table: of the devices, in an order that is drawn once for all, the last 30 % judge.
+
+    parts: inputs and labels of each device.  watches: whether there are no labels.  Raises UserError for too few devices or rows.
+    """
+    many, watch, delay = options.many, options.watch, options.delay
+    assert many is not None
+    need_devices(options, 2, "so that one judges what the others teach")
+    for device, (x, _) in zip(many.devices, parts, strict=True):
+        if len(x) < FEWEST:
+            raise UserError(
+                f"{device.path}: has {len(x)} rows; a plan needs {FEWEST} or more of each device; leave this one out"
+            )
+    order = np.random.default_rng(0).permutation(len(parts))[:MOST_DEVICES].tolist()
+    most, judges = MOST_ROWS // len(order), max(1, round(HELD * len(order)))
+    taken = [[part[:most] for part in parts[i]] for i in order]
+    rows = [len(x) for x, _ in taken]
+    devices = Devices(tuple(rows[:-judges]), (), tuple(rows[-judges:]))
+    shortest = min(devices.judge) // 2
+    refuse(
+        (
+            not 0 <= delay <= shortest,
+            f"delay is {delay}; it must be from 0 to {shortest:,} rows, half of the shortest recording that judges",
+        ),
+    )
+    x, y = (np.concatenate(each) for each in zip(*taken, strict=True))
+    table = Table(x, None if watches else y, delay, None, completes, devices=devices)
+    if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
+        watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} rows of each")
+    watch.tell(
+        f"devices  {len(devices.teach):,} teach, {judges:,} judge{'s' * (judges < 2)}; there each model that learns begins anew, and the "
+        "second half of the rows counts"
+    )
+    if judges < 2:
+        watch.warn("one device judges: what ± says is of its rows, and not of how devices differ; record more devices")
+    if not watches and (table.known(table.judged).sum() < 2 or not table.known(slice(0, table.split - delay)).any()):
+        raise UserError(
+            "the recordings need labels, of the devices that teach and in the second half of those that judge"
+        )
+    return table
 
 
 def recent(
@@ -217,43 +281,52 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     return x, y, delay, stage
 
 
-FEWEST_DEVICES = 3
-"""One that teaches, one that chooses, one that judges."""
+def need_devices(options: Asked, fewest: int, why: str) -> None:
+    many = options.many
+    assert many is not None
+    refuse(
+        (
+            len(many) < fewest,
+            f"{many.source}: has {len(many)} device{'s' * (len(many) > 1)}; {fewest} or more are needed, {why}",
+        ),
+    )
 
 
-def recorded_devices(spec: Spec, options: Asked) -> Data:
-    """The rows of many devices, a third of which, drawn once for all, teaches, chooses and judges.  Raises UserError."""
+def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Inputs and labels of each of many devices.  Raises UserError."""
     many, watch, seen = options.many, options.watch, Columns()
     assert many is not None
     need_no_code(spec)
-    refuse(
-        (spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"),
-        (
-            len(many) < FEWEST_DEVICES,
-            f"{many.source}: has {len(many)} device{'s' * (len(many) > 1)}; {FEWEST_DEVICES} or more are needed, so that some choose and "
-            "others judge",
-        ),
-    )
-    parts = []
+    refuse((spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"))
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
     with watch.progress(many.size) as show:
         done = 0.0
         for device in many.devices:
             with contextlib.ExitStack() as stack:
                 name, file, size = open_data(device.path, stack)
                 batches = list(samples_of(spec, file, name, seen=seen))
-            parts.append([np.concatenate(each) for each in zip(*((b.x, b.y) for b in batches), strict=True)])
+            parts.append((np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])))
             show(done := done + (size or 0), f"reading {name}")
-    order, third = np.random.default_rng(0).permutation(len(many)).tolist(), len(many) // 3
-    x, y = (np.concatenate([parts[i][k] for i in order]) for k in (0, 1))
-    _empty_sentinels(spec, x, y, seen)
-    options.read = seen.report(file=many.source, missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
+    for x, y in parts:
+        _empty_sentinels(spec, x, y, seen)
+    missing = sum(int(np.isnan(x).any(axis=1).sum()) for x, _ in parts)
+    options.read = seen.report(file=many.source, missing=missing_rows(spec, missing))
     watch.data(options.read)
+    return parts
+
+
+def recorded_devices(spec: Spec, options: Asked) -> Data:
+    """The rows of many devices, a third of which, drawn once for all, teaches, chooses and judges.  Raises UserError."""
+    need_devices(options, 3, "so that some choose and others judge")
+    parts, watch = recorded_parts(spec, options), options.watch
+    order, third = np.random.default_rng(0).permutation(len(parts)).tolist(), len(parts) // 3
+    x, y = (np.concatenate([parts[i][k] for i in order]) for k in (0, 1))
     rows = [len(parts[i][0]) for i in order]
-    devices = Rows(*map(tuple, (rows[:third], rows[third:-third], rows[-third:])))
+    devices = Devices(*map(tuple, (rows[:third], rows[third:-third], rows[-third:])))
     told = (
         f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
     )
-    watch.tell(f"devices  {len(many):,}: {told}")
+    watch.tell(f"devices  {len(parts):,}: {told}")
     return Data(x, y, options.delay, devices=devices)
 
 

@@ -189,7 +189,7 @@ def test_results_read_well():
         and swept.spec.learning.rule == "nlms"
     )
     planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
-    assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE over the last 30 %\n  planned ")
+    assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE on the last 36 rows\n  planned ")
     assert planned.spec.learning.rule == "nlms" and planned.table[0]["model"] in repr(planned)
     fitted = pykernel.fit("data.csv", model="krr", n_max=8, sigma=1, ridge=0.1)
     assert repr(fitted).startswith("fit of model: krr, 120 rows; rmse\n") and fitted.spec.learning.rule == "frozen"

@@ -128,7 +128,7 @@ def test_from_spec_to_firmware(follow):
 
 
 def test_eight_pumps(follow):
-    assert follow("many-devices.md") == ["simulate", "simulate", "fit"]
+    assert follow("many-devices.md") == ["simulate", "simulate", "fit", "plan"]
     assert len(list(Path("states").iterdir())) == 8
 
 

@@ -9,12 +9,12 @@ from shlex import quote
 from typing import Any
 
 from pykernel.cli.options import (
-    CSV,
     DELAY,
     ENGINE,
     FOLDER_PLOT,
     JOBS,
     JSON,
+    MANY,
     NAME,
     RESULTS,
     RULES,
@@ -44,6 +44,7 @@ from pykernel.telling import (
     faults_told,
     growth,
     inertia,
+    judged_on,
     key_values,
     missed_kinds,
     misses,
@@ -57,7 +58,7 @@ from pykernel.telling import (
 
 
 @command(
-    data=CSV,
+    data=MANY,
     label=option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms"),
     inputs=option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
     spec_file=option("--spec", value="SPEC", text="Spec that names columns.", kind=Path),
@@ -91,7 +92,7 @@ from pykernel.telling import (
     engine=ENGINE,
     as_json=JSON,
 )
-def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None:
+def plan(data: str | list[str], spec_file: Path | None, as_json: bool, **given: Any) -> None:
     """Find the best model for a table of data, within a device's limits.
 
     This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
@@ -99,9 +100,10 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
 
         pykernel plan data.csv --label y
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
+        pykernel plan recordings/ --label y
 
-    Errors are of the last 30 % of the rows; for a monitor, faults are put into these. Frozen: the model learned the
-    first 70 % only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps the best.
+    Errors are of the last 30 % of the rows, or of devices that are left out; for a monitor, faults are put into these rows. Frozen:
+    the model learned the other rows only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps the best.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
@@ -119,7 +121,7 @@ def plan(data: str, spec_file: Path | None, as_json: bool, **given: Any) -> None
     print_report(report, as_json, partial(print_plan, data=data, delay=given["delay"]))
 
 
-def print_plan(report: Mapping[str, Any], data: str, delay: int) -> None:
+def print_plan(report: Mapping[str, Any], data: str | list[str], delay: int) -> None:
     winner, kind = report["winner"], report["measure"]
     monitors = "other_rows" in (winner["learning"] or {})
     if monitors:
@@ -159,7 +161,8 @@ def print_plan(report: Mapping[str, Any], data: str, delay: int) -> None:
     )
     spec = quote(report["spec"])
     late = f" --delay {delay}" if delay else ""
-    print_next(report["spec"], f"pykernel simulate {spec} {quote(data)}{late}", f"pykernel check {spec}")
+    files = " ".join(map(quote, [data] if isinstance(data, str) else data))
+    print_next(report["spec"], f"pykernel simulate {spec} {files}{late}", f"pykernel check {spec}")
 
 
 def print_monitors(report: Mapping[str, Any]) -> None:
@@ -173,9 +176,7 @@ def print_monitors(report: Mapping[str, Any]) -> None:
     rows = [cells(row["model"], row["learning"], row["bytes"]) for row in report["table"][:10]]
     simple = sorted(report["simple"].items(), key=lambda item: item[1]["error"])
     rows += [styled("dim", cells(name, told, told["bytes"])) for name, told in simple]
-    title = (
-        f"{counted(report)}, {report['winner']['learning']['scored']:,} faults in the last {report['judged_rows']:,}"
-    )
+    title = f"{counted(report)}, {report['winner']['learning']['scored']:,} faults in {judged_on(report)}"
     columns = ("model", "missed", "±", "other rows in alarm", "RAM")
     show_table(f"{title}; {report['trials']:,} trials", columns, rows)
 
@@ -193,7 +194,7 @@ def print_models(report: Mapping[str, Any]) -> None:
         learning = "" if report["labels"] == "never" else number(row["error"])
         line = [name, frozen, learning, "", byte_count(row["bytes"]), ""]
         rows.append([*styled("dim", line)])
-    title = f"{counted(report)}, judged on the last {report['judged_rows']:,}; {report['trials']:,} trials"
+    title = f"{counted(report)}, judged on {judged_on(report)}; {report['trials']:,} trials"
     columns = ("model", "frozen", "learning", "of simple", "RAM", "tables")
     show_table(f"{title}; {kind} of the best", columns, rows)
 
