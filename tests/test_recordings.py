@@ -559,7 +559,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     code, _out, err = run(*"plan logs --label y -o o3".split())
     assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err
     Path("signal.toml").write_text(
-        'name = "s"\n[input]\ncolumns = ["a"]\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
+        'name = "s"\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
     )
     code, _out, err = run(*"plan logs --spec signal.toml -o o3".split())
     assert (

@@ -98,12 +98,11 @@ def plan(data: str | list[str], spec_file: Path | None, as_json: bool, **given: 
     This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
     monitor.
 
-        pykernel plan data.csv --label y
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
         pykernel plan recordings/ --label y
 
-    Errors are of the last 30 % of the rows, or of devices that are left out; for a monitor, faults are put into these rows. Frozen:
-    the model learned the other rows only. Learning: it goes on, if labels come. Without --labels both are planned. Ctrl-C keeps the best.
+    Errors are of the last 30 % of the rows, or of devices left out; for a monitor, faults are put into these. Frozen:
+    the model learned the others only. Learning: it goes on, if labels come. Without --labels both are planned.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
