@@ -45,6 +45,8 @@ from pykernel.spec.sections import (
 from pykernel.spec.signal import SignalSection
 
 # a file with such a name would hide a header of the compiler, or is impossible on Windows
+FORMAT = 1
+"""Version of a spec's keys and of their meaning, as in docs/versions.md."""
 RESERVED_FILES = frozenset(
     """complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint stdio
     stdlib string strings tgmath threads time uchar unistd wchar wctype aux con nul prn""".split()
@@ -93,7 +95,7 @@ class Spec(Section):
     name: str = Field(
         description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
     )
-    format: Literal[0] = Field(0, description="version of the spec's keys and their meaning, as in docs/versions.md")
+    format: Literal[1] = Field(1, description="version of the spec's keys and their meaning, as in docs/versions.md")
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     signal: SignalSection | None = None
     input: Input
@@ -121,16 +123,6 @@ class Spec(Section):
         if name in RESERVED_FILES or re.fullmatch(r"(com|lpt)\d", name):
             raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
         return name
-
-    @field_validator("format", mode="before")
-    @classmethod
-    def _known_format(cls, number: Any) -> Any:
-        if type(number) is not int or number != 0:
-            raise ValueError(
-                f"is {shown_value(number)}; this version of pykernel reads format 0: install the version that wrote the spec, or "
-                "leave format out if nothing wrote it"
-            )
-        return number
 
     @model_validator(mode="after")
     def _together(self) -> Spec:
@@ -611,12 +603,13 @@ class Spec(Section):
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """The spec as the text of a TOML file.  Keys that were not given are left out.
+        """The spec as the text of a TOML file.  Keys that were not given are left out, but for ``format``.
 
         complete: write every key that has an effect, with its value; so a changed default of a later version does not
         change the model.  A key without a value is left out, which means that there is none.
         """
-        given = self.model_dump(mode="json", exclude_unset=not complete)
+        named = {"name": self.name, "format": self.format}
+        given = named | self.model_dump(mode="json", exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
                 given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}

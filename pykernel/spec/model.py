@@ -23,7 +23,7 @@ from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
 from pykernel.spec import signal as signals
 from pykernel.spec import signal_whole as signals_whole
-from pykernel.spec.base import NotComputed, Spec
+from pykernel.spec.base import FORMAT, NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import completed, scales_by_range
@@ -201,6 +201,7 @@ def _judged(content: Any, written: bool) -> Spec:
     named = content
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
+            _need_format(content)
             content = named = _with_features(content, written)
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
@@ -214,6 +215,20 @@ def _judged(content: Any, written: bool) -> Spec:
         raise NotComputed from error
     taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule and rule in sentence else ""
     raise _Refused(f"{sentence}{taken}")
+
+
+def _need_format(content: Any) -> None:
+    """Refuse a spec of another format before anything else in it is judged: its keys may mean something that is not known here."""
+    number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
+    if type(number) is int and number == FORMAT:
+        return
+    said = f"format is {shown_value(number)}"
+    if type(number) is int and number == 0:
+        raise _Refused(
+            f"{said}, of versions before 0.3; see docs/migration.md which keys changed, then write format = {FORMAT}"
+        )
+    newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
+    raise _Refused(f"{said}; this version of pykernel reads format {FORMAT}: {newer}")
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:

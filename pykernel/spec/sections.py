@@ -476,7 +476,7 @@ def fpu_of(cpu: str) -> str:
 
 
 class TargetSection(Section):
-    """What the model may take on the device.  It changes no byte of the C."""
+    """What the model may take on the device.  It changes no byte of the C, but where no rule is named: there `ram` chooses the model."""
 
     name: CPU | None = Field(
         None,

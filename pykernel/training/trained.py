@@ -451,8 +451,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
             margin = (np.ceil(margin / step) + 1) * step
         max_abs = [float(f"{value:.6g}") for value in margin]
         center = np.array([float(f"{value:.9g}") for value in center])
-    limits = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
-    ranges["max_abs"] = limits[0] if len(set(limits)) == 1 else limits
+    ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     return moved(machine, center), ranges
 
 

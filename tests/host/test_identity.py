@@ -8,6 +8,7 @@ must not where none changes.  After a deliberate change: pytest tests/host/test_
 import functools
 import itertools
 import json
+import re
 import tomllib
 import typing
 from pathlib import Path
@@ -272,7 +273,7 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
         text = spec.to_toml(complete=True)
         (tmp_path / "m.toml").write_text(text, encoding="utf-8")
         again, said = load_spec(tmp_path / "m.toml"), tomllib.loads(text)
-        assert "format = 0\n" in text and again.to_toml(complete=True) == text, name
+        assert "format = 1\n" in text and again.to_toml(complete=True) == text, name
         assert identity(again) == identity(spec), name
         for section, key, _ in fields_of(type(spec), spec.learning.rule):
             if key is None or section not in said or not spec.has(section, key):
@@ -284,9 +285,20 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
 
 def test_a_spec_of_another_format_is_refused():
     content = content_of("klms", "float32", "plain")
-    assert identity(make_spec(content | {"format": 0})) == identity(make_spec(content))
-    for number in (1, -1, True, "0", 0.0, None):
-        with pytest.raises(
-            UserError, match=r"spec: format is .*; this version of pykernel reads format 0: install the version"
-        ):
-            make_spec(content | {"format": number})
+    assert identity(make_spec(content | {"format": 1})) == identity(make_spec(content))
+    # whatever else there is: its keys, words and sections may be of that format
+    later = {"precision": "int8", "learning": {"rule": "newrule"}, "signal": {"new": 1}, "new": {"key": 1}}
+    for number, remedy in (
+        (0, "of versions before 0.3; see docs/migration.md which keys changed, then write format = 1"),
+        (2, "this version of pykernel reads format 1: install a newer version"),
+        *((each, "write format = 1") for each in (-1, True, "1", 1.0, None, [1])),
+    ):
+        for other in ({}, later, {"name": None}):
+            with pytest.raises(UserError, match=rf"^spec: format is [^;]+[;,] .*{re.escape(remedy)}$"):
+                make_spec(content | other | {"format": number})
+
+
+def test_whatever_writes_a_spec_writes_its_format():
+    for complete in (False, True):
+        text = make_spec(content_of("klms", "float32", "plain")).to_toml(complete)
+        assert text.splitlines()[1] == "format = 1" and text.count("format") == 1

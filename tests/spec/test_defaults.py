@@ -196,7 +196,7 @@ def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(la
         spec = make_spec(base | {section: {key: value}})
         assert (spec.learning.rule, spec.reduction.technique) == ("qklms", "nt" if key != "technique" else value)
     assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
-    for more in ({}, {"center": [1.0, 2.0]}, {"scale": [1.0, 2.0]}):
+    for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
         for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
             found = make_spec(base | {"input": base["input"] | more} | kernel)
             assert found.learning.rule == "spectrum-nlms"

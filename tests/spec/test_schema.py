@@ -147,7 +147,7 @@ def test_the_tables_of_the_docs_are_the_declarations(pytestconfig):
         {"precision": "int16", "kernel": {"function": "laplacian", "gamma": 1.0}},
         {"precision": "int16", "learning": {"rho": 0.01}},
         {"precision": "int16", "learning": {"features": 4}},
-        {"precision": "int16", "input": {"dim": 2, "max_abs": 1.0, "center": [1.0, 2.0], "scale": [1.0, 2.0]}},
+        {"precision": "int16", "input": {"dim": 2, "max_abs": [1.0, 1.0], "center": [1.0, 2.0], "scale": [1.0, 2.0]}},
     ],
     ids=str,
 )

@@ -183,7 +183,7 @@ def test_the_frame_makes_the_rest(label, around):
     """Every kind of label, stages and signal: on the host and in C, with a self-test and states that are checked."""
     content = BASE | {"label": label if "classes" in label else label | {"max_abs": 50.0}}
     if around == "stages":
-        content["input"] = {"dim": 1, "max_abs": 10.0, "center": [2.0], "scale": [0.5]}
+        content["input"] = {"dim": 1, "max_abs": [10.0], "center": [2.0], "scale": [0.5]}
         if "classes" not in label:
             content |= {"label": content["label"] | {"center": True, "gain": True, "low": -3.0}, "linear": {}}
     if around == "signal":

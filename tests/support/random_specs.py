@@ -64,6 +64,8 @@ def random_spec(
         content = _least(rng, rule or str(rng.choice(RULES)))
         if precision is not None:
             content["precision"] = precision
+        if precision == "int16":  # so that it may have a center
+            content["input"]["max_abs"] = np.broadcast_to(content["input"]["max_abs"], content["input"]["dim"]).tolist()
         if _accepted(content) is not None:
             break
     wanted = int(rng.integers(0, 10)) if changes is None else changes

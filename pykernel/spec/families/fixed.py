@@ -47,7 +47,7 @@ class WholeInput(ScaledInput):
 
     max_abs: float | Numbers | None = Field(  # type: ignore[assignment]
         None,
-        description="largest |x − center|, a number for each input or one for all: a sample with a larger one is refused",
+        description="largest magnitude of an input: a sample with a larger one is refused. A list, which `center` needs: the largest |x − center| of each input",
     )
     resolution: float | Numbers | None = Field(
         None,
@@ -91,8 +91,15 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
     if spec.input.max_abs is None:
         refuse(
             "[input] max_abs",
-            "is missing; whole numbers need the range of each input: write the largest |x - center| that the sensor gives, one "
-            "number or a list",
+            "is missing; whole numbers need the range of each input: write the largest |x| that the sensors give, or with center a "
+            "list, the largest |x - center| of each",
+        )
+    if spec.input.center is not None and not isinstance(spec.input.max_abs, tuple):
+        most = ", ".join([f"{spec.input.max_abs:g}"] * min(spec.dim, 3)) + (", …" if spec.dim > 3 else "")
+        refuse(
+            "[input] max_abs",
+            f"is {spec.input.max_abs:g}, one number, which would be of |x|; with center, whole numbers need the largest |x - center| of "
+            f"each input: write a list, such as [{most}]",
         )
     units = spec.input.resolution
     if isinstance(units, tuple) and len(units) != spec.dim:
