@@ -608,8 +608,8 @@ class Spec(Section):
         complete: write every key that has an effect, with its value; so a changed default of a later version does not
         change the model.  A key without a value is left out, which means that there is none.
         """
-        named = {"name": self.name, "format": self.format}
-        given = named | self.model_dump(mode="json", exclude_unset=not complete)
+        given: dict[str, Any] = {"name": self.name, "format": self.format}
+        given |= self.model_dump(mode="json", exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
                 given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}
