@@ -408,6 +408,13 @@ RESULTS: dict[str, Result] = {
         ("recursive", "expansions", "default"),
         ("pykernel.training.merging", "pykernel.estimators.trained"),
     ),
+    "plan-devices": Result(
+        "-m benchmarks.host.plan_devices",
+        ("plan-devices.csv",),
+        "minutes",
+        ("recursive", "linear", "waves", "techniques"),
+        ("pykernel.tuning.plan", "pykernel.tuning.trials", "pykernel.tuning.promises"),
+    ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),

@@ -395,9 +395,10 @@ class Job:
     ) -> Path:
         scaled = self.scaled(rows, candidate.units)
         look = None if aside is None else self.look(aside, candidate.units)
-        return search(
-            self.loss, candidate.ridge, self.begun(scaled, candidate, number), scaled, look, steps, tell, self.pull
-        )
+        begun = self.begun(scaled, candidate, number)
+        # a step of the line search may go so far that numbers overflow; its risk is no number, and it is taken back
+        with np.errstate(over="ignore", invalid="ignore"):
+            return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
         """The functions of a model in units ``kind``, as the device computes them, at rows of x in the inputs' own

@@ -206,3 +206,13 @@ def test_the_bar_moves_forwards_only_from_start_to_start() -> None:
     train(Rows(x, y, np.ones(80)), 4, "squared", ridges=[1e-4], steps=40, starts=4, tell=told.append)
     assert all(a <= b for a, b in itertools.pairwise(told)) and told[-1] == 1.0
     assert len([part for part in told if 0.8 < part < 1.0]) > 5  # the later starts, too
+
+
+def test_a_step_that_goes_too_far_is_taken_back_without_a_word() -> None:
+    """Inputs with few values far out: numbers overflow on the way (numpy warned of that), and the model is finite."""
+    rng = np.random.default_rng(21)
+    n, d = int(rng.integers(20, 60)), int(rng.integers(1, 4))
+    x = rng.standard_t(1.2, size=(n, d))
+    y = (x[:, 0] > 0).astype(int) ^ (rng.random(n) < 0.1)
+    found = train(Rows(x, class_targets(y, 2), np.ones(n)), 4, "classes").found
+    assert all(np.isfinite(part).all() for part in vars(found).values())
