@@ -318,16 +318,16 @@ def unit_of(report: Mapping[str, Any]) -> str:
 def counted(report: Mapping[str, Any]) -> str:
     """The number of rows or steps, with their unit."""
     count = f"{report['rows']:,} {unit_of(report)}s"
-    if isinstance(devices := report.get("devices"), Mapping):
-        return f"{count} of {sum(devices.values()):,} devices"
+    if isinstance(devices := report.get("devices"), int | Mapping):
+        return f"{count} of {devices if isinstance(devices, int) else sum(devices.values()):,} devices"
     return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
 def judged_on(report: Mapping[str, Any]) -> str:
     """On what a plan's models were judged."""
     if devices := report["devices"]:
-        judges = devices["judge"]
-        return f"{judges:,} device{'s' * (judges > 1)} that {'was' if judges == 1 else 'were'} left out"
+        judges = report["judges"]
+        return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of others"
     return f"the last {report['judged_rows']:,} {unit_of(report)}s"
 
 

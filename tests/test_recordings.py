@@ -23,6 +23,7 @@ from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import GroupFolds, stratified_folds
+from pykernel.tuning.trials import Devices, Table, parts_of
 from pykernel.workflows import devices as workflow
 
 CONTENT = {
@@ -499,27 +500,54 @@ def planned(**how):
 @pytest.mark.in_turn
 @pytest.mark.parametrize("delay", [0, 3])
 def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
+    """Each device judges once: a frozen model that the others have taught, and one that begins anew."""
     found = planned(rule=["knlms", "nlms"], delay=delay)
     report, order = found.report, np.random.default_rng(0).permutation(6).tolist()
-    assert report["devices"] == {"teach": 4, "judge": 2} and report["rows"] == 450 * 6 and report["judged_rows"] == 450
+    assert (report["devices"], report["judges"], report["rows"]) == (6, 6, 450 * 6) and report["judged_rows"] == 225 * 6
     assert report["states"] == {} and not Path("out/planned.bin").exists()
-    teach, judge = [table(i).astype(float) for i in order[:4]], [table(i).astype(float) for i in order[4:]]
-    rows, winner = np.concatenate(teach), report["winner"]
-    spec = found.specs["planned"]
-    frozen, squares = HostModel(spec), {"frozen": [], "learning": []}
-    frozen.update(rows[: len(rows) - delay, :2], rows[: len(rows) - delay, 2])
-    for values in judge:
-        model, half = HostModel(spec), values[225:]
-        model.update(values[: 225 - delay, :2], values[: 225 - delay, 2])
-        answers, _ = model.prequential(values[225 - delay :, :2], values[225 - delay :, 2], first=delay, delay=delay)
-        squares["learning"].append(np.square(np.ravel(answers) - half[:, 2]))
-        squares["frozen"].append(np.square(np.ravel(frozen.ask("predict", half[:, :2])[0]) - half[:, 2]))
+    winner, spec, squares = report["winner"], found.specs["planned"], {"frozen": [], "learning": []}
+    for judges in (order[:2], order[2:4], order[4:]):
+        rows, frozen = np.concatenate([table(i).astype(float) for i in order if i not in judges]), HostModel(spec)
+        frozen.update(rows[: len(rows) - delay, :2], rows[: len(rows) - delay, 2])
+        for values in (table(i).astype(float) for i in judges):
+            model, half = HostModel(spec), values[225:]
+            model.update(values[: 225 - delay, :2], values[: 225 - delay, 2])
+            answers, _ = model.prequential(
+                values[225 - delay :, :2], values[225 - delay :, 2], first=delay, delay=delay
+            )
+            squares["learning"].append(np.square(np.ravel(answers) - half[:, 2]).mean())
+            squares["frozen"].append(np.square(np.ravel(frozen.ask("predict", half[:, :2])[0]) - half[:, 2]).mean())
     for kind, told in squares.items():
-        assert winner[kind]["error"] == pytest.approx(np.concatenate(told).mean() ** 0.5, rel=1e-6)
-    # a device is a block: two of them promise next to nothing
-    assert winner["learning"]["within"] == pytest.approx(12.71 * winner["learning"]["deviation"])
-    assert "2,700 rows of 6 devices" in repr(found) and "on 2 devices that were left out" in repr(found)
-    assert "2 devices that were left out" in Path("out/planned.toml").read_text() + found.page.html()
+        assert winner[kind]["error"] == pytest.approx(np.mean(told) ** 0.5, rel=1e-6)
+        # a device is a block
+        spread = np.std(told, ddof=1) / 6**0.5 / (2 * winner[kind]["error"])
+        assert winner[kind]["deviation"] == pytest.approx(spread, rel=1e-6)
+        assert winner[kind]["within"] == pytest.approx(2.571 * spread, rel=1e-6)
+    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in repr(found)
+    assert "each of 6 devices" in Path("out/planned.toml").read_text() and "each of 6 devices" in found.page.html()
+
+
+@pytest.mark.parametrize(("devices", "folds"), [(2, 2), (3, 3), (7, 3), (19, 3)])
+def test_each_device_judges_once(devices, folds):
+    rng = np.random.default_rng(devices)
+    rows = rng.integers(2, 9, devices).tolist()
+    x = np.repeat(np.arange(devices), rows)[:, None] + rng.random((sum(rows), 1)) / 2
+    judges = len(parts_of(devices, folds)[-1])
+    whole = Table(x, x[:, 0], devices=Devices(tuple(rows[:-judges]), (), tuple(rows[-judges:])), device_folds=folds)
+    judged = []
+    for fold in whole.folds:
+        assert fold.x.tobytes() == fold.labels.tobytes() and sorted(fold.x[:, 0]) == sorted(x[:, 0])
+        for begins, first, end in fold.runs:
+            own = np.floor(fold.x[begins:end, 0])
+            assert (
+                len(set(own)) == 1
+                and own[0] not in np.floor(fold.x[: fold.split, 0])
+                and end - first == (end - begins) // 2
+            )
+            judged.append(int(own[0]))
+    assert sorted(judged) == list(range(devices)) and len(whole.folds) == folds
+    # the first of them is the table itself, from which scales and limits are taken
+    assert whole.folds[0].x.tobytes() == x.tobytes() and whole.folds[0].split == whole.split
 
 
 def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
@@ -544,17 +572,18 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
     code, out, err = run(*"plan logs --label y --rule knlms --trials 2 --jobs 1 -o out".split())
     assert code == 0 and "3 of 6 devices are taken, and at most the first 300 rows of each" in err
-    assert "900 rows of 3 devices, judged on 1 device that was left out" in out and "one device judges" in err
+    assert "900 rows of 3 devices, judged on each of 3 devices, by models of others" in out
+    monkeypatch.setattr("pykernel.workflows.search.ENOUGH_DEVICES", 3)
+    code, out, err = run(*"plan logs --label y --rule knlms --trials 2 --jobs 1 -o o2".split())
+    assert code == 0 and "judged on 1 of 3 devices, by models of others" in out and "devices  1 of 3 judge" in err
     monkeypatch.undo()
     monkeypatch.chdir(logs.parent)
-    with pytest.raises(
-        UserError, match=r"warm-up of 500 rows, and of those that judge the longest recording has 450: record"
-    ):
+    with pytest.raises(UserError, match=r"warm-up of 500 rows, and the longest recording has 450: record"):
         planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch")
     for i, name in enumerate(NAMES):
         write(logs / f"{name}.csv", table(i, 900))
     report = planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch").report
-    assert report["winner"]["learning"]["scored"] >= 256 and report["devices"] == {"teach": 4, "judge": 2}
+    assert report["winner"]["learning"]["scored"] >= 256 and (report["devices"], report["judges"]) == (6, 6)
     write(logs / "n4.csv", table(4, 12))
     code, _out, err = run(*"plan logs --label y -o o3".split())
     assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err

@@ -215,7 +215,7 @@ class Search:
         """
         if self.table.y is None:
             return error + by_chance(error)
-        one_row = 1 / len(self.table.judged) if self.table.of_classes else 0.0
+        one_row = 1 / self.table.judged_rows if self.table.of_classes else 0.0
         return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:

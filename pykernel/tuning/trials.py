@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,11 @@ class Devices(NamedTuple):
         return list(map(slice, ends[:-1], ends[1:]))
 
 
+def parts_of(devices: int, folds: int) -> list[list[int]]:
+    """The numbers of the devices of each part.  The last part is not the largest one."""
+    return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
+
+
 @dataclass(frozen=True)
 class Table:
     """The data that all trials share.
@@ -82,6 +88,7 @@ class Table:
     completes: bool = False  # whether models are also compared on rows of which an input is missing
     final: bool = False  # whether models that are trained here learn from all rows, and none are judged
     devices: Devices | None = None  # of many devices, what their rows are for
+    device_folds: int = 1  # into so many parts the devices are divided, each of which judges what the others teach
 
     @property
     def split(self) -> int:
@@ -89,6 +96,27 @@ class Table:
         if self.final:
             return len(self.x)
         return first_judged(len(self.x)) if self.devices is None else sum(self.devices.teach)
+
+    @cached_property
+    def folds(self) -> tuple[Table, ...]:
+        """This table, and others of the same devices in which other devices judge, until each has judged once."""
+        if self.devices is None or self.device_folds == 1:
+            return (self,)
+        rows = [*self.devices.teach, *self.devices.judge]
+        ends = np.cumsum([0, *rows]).tolist()
+        found = []
+        for judges in parts_of(len(rows), self.device_folds)[::-1]:
+            order = [i for i in range(len(rows)) if i not in judges] + judges
+            at = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in order])
+            lengths = tuple(rows[i] for i in order)
+            devices = Devices(lengths[: -len(judges)], (), lengths[-len(judges) :])
+            y = None if self.y is None else self.y[at]
+            found.append(replace(self, x=self.x[at], y=y, devices=devices, device_folds=1))
+        return tuple(found)
+
+    @property
+    def judged_rows(self) -> int:
+        return sum(len(fold.judged) for fold in self.folds)
 
     @property
     def runs(self) -> list[tuple[int, int, int]]:
@@ -141,7 +169,7 @@ class Table:
             content.update(part.tobytes())
         content.update(b"" if self.stage is None else self.stage.digest)
         content.update(b"completes" if self.completes else b"")
-        content.update(b"" if self.devices is None else repr(tuple(self.devices)).encode())
+        content.update(b"" if self.devices is None else repr((*self.devices, self.device_folds)).encode())
         return content.hexdigest()
 
     def whole(self, content: Content) -> Spec:
@@ -185,7 +213,12 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
     if task.get("ram") is not None and ram > task["ram"]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
-    found = watch(spec, table, task.get("promise", False)) if table.y is None else judge(spec, table)
+    if table.y is None:
+        found = watch(spec, table, task.get("promise", False))
+    else:  # the settings of the first part's training serve the others
+        known = {"training": training} if training else {}
+        others = [table.whole(content_of({**task, **known}, fold)).inner for fold in table.folds[1:]]
+        found = judge(spec, table, others)
     if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
         found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
@@ -207,12 +240,25 @@ def _table_bytes(spec: Spec) -> int:
 # -------------------------------------------------------------------------------------------------------- with labels
 
 
-def judge(spec: Spec, table: Table) -> dict[str, Any]:
+def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, Any]:
     """Errors of a model on the judged rows: root mean square, or for classes the fraction of wrong ones.
 
+    others: the model as it was made for each further one of the table's folds.
     frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
     scored rows, and the losses of each block.
     diverged: updates that were refused because the model would leave its range.
+    """
+    frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
+    found = {
+        "frozen": _error(np.concatenate(frozen), table, spec),
+        "learning": None if learning[0] is None else _error(np.concatenate(learning), table, spec),
+    }
+    return found | {"diverged": sum(wrong)}
+
+
+def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, int]:
+    """Answers to the judged rows by the frozen model, and by one that learns, if it does; and how many updates were refused because
+    the model would leave its range.
     """
     split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
@@ -222,7 +268,7 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
         beyond = np.isfinite(judged).all(axis=1) & ~spec.accepts(judged)
         if beyond.any():  # what it refuses is no reason to judge it by the rest: the firmware then takes what is usual
             answers[beyond] = _usual(y[:split], bool(spec.label.classes))
-        return {"frozen": _error(answers, table, spec), "learning": None, "diverged": 0}
+        return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
     statuses = [model.update(table.x[: split - late], y[: split - late])]
     if trains and model.train() < 0:
@@ -245,8 +291,7 @@ def judge(spec: Spec, table: Table) -> dict[str, Any]:
     refused = np.concatenate(statuses)
     names = {int(status): status.name for status in spec.program.status}
     wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
-    found = {"frozen": _error(frozen, table, spec), "learning": _error(np.concatenate(learning), table, spec)}
-    return found | {"diverged": len(wrong)}
+    return frozen, np.concatenate(learning), len(wrong)
 
 
 def _usual(y: np.ndarray, of_classes: bool) -> Any:
@@ -269,14 +314,15 @@ def _retrained(model: HostModel, table: Table, first: int, end: int, question: s
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
     """Error, deviation and scored rows, and what ``promises`` knows of them; None if too few rows got an answer."""
-    rows = table.judged
-    known, y = table.compared(rows), table.labels[rows]
+    known = np.concatenate([fold.compared(fold.judged) for fold in table.folds])
+    y = np.concatenate([fold.labels[fold.judged] for fold in table.folds])
     answers = np.asarray(answers, np.float64).reshape(y.shape)
     answered = (answers >= 0) if spec.label.classes else np.isfinite(answers)
     answered = np.asarray(answered.reshape(len(y), -1).all(axis=1))
     if answered[known].sum() < ANSWERED * known.sum():
         return None
-    counts, lengths = known & answered, [end - first for _, first, end in table.runs]
+    counts = known & answered
+    lengths = [end - first for fold in table.folds for _, first, end in fold.runs]
     if spec.label.classes:
         return Losses.of((answers != y).astype(float), counts, True, lengths=lengths).report()
     errors = (answers - y).reshape(len(y), -1)
@@ -304,31 +350,32 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
     if table.y is None:
         return {}
     late, sizes = table.delay, simple_bytes(spec)
-    whole = [(0, len(table.x))]
-    frozen = _simple_errors(lambda: Simple(spec, 0, table.split - late), 0, whole, spec, table)
+    frozen = _simple_errors(0, True, spec, table)
     if labels == "never":
         numbers = {name: spec.outputs * (1 if name not in linear_specs(spec) else spec.dim + 1) for name in frozen}
         return {name: told | {"frozen": told, "bytes": 4 * numbers[name]} for name, told in frozen.items()}
-    each = [(begins, end) for begins, _, end in table.runs]
-    learning = _simple_errors(lambda: Simple(spec, late), late, each, spec, table)
+    learning = _simple_errors(late, False, spec, table)
     return {name: told | {"frozen": frozen.get(name), "bytes": sizes.get(name, 0)} for name, told in learning.items()}
 
 
-def _simple_errors(
-    make: Callable[[], Simple], late: int, stretches: Sequence[tuple[int, int]], spec: Spec, table: Table
-) -> dict[str, dict[str, Any]]:
-    """Errors of simple predictors that begin anew in each stretch of rows, whose labels come ``late`` rows late."""
-    found: dict[str, np.ndarray] = {}
-    for begins, end in stretches:
-        predictors, y = make(), table.labels[begins:end]
-        released = np.roll(y, late, axis=0)
-        released[:late] = -1 if spec.label.classes else np.nan
-        known = released.reshape(len(released), -1)
-        known = known if spec.label.classes else known.astype(np.float64)
-        answers = np.nan_to_num(predictors.step(table.x[begins:end], y, 0, known))
-        for i, name in enumerate(predictors.names):
-            found.setdefault(name, np.zeros((len(table.x), answers.shape[2])))[begins:end] = answers[:, i]
-    errors = {name: _error(answers[table.judged], table, spec) for name, answers in found.items()}
+def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
+    """Errors of simple predictors that begin anew where models do, with labels ``late`` rows late; or of frozen ones, which learn the
+    first rows alone, or the devices that teach.
+    """
+    found: dict[str, list[np.ndarray]] = {}
+    for fold in table.folds:
+        for begins, first, end in [(0, fold.judged, len(fold.x))] if frozen else fold.runs:
+            predictors = Simple(spec, late, fold.split - table.delay if frozen else None)
+            y = fold.labels[begins:end]
+            released = np.roll(y, late, axis=0)
+            released[:late] = -1 if spec.label.classes else np.nan
+            known = released.reshape(len(released), -1)
+            known = known if spec.label.classes else known.astype(np.float64)
+            answers = np.nan_to_num(predictors.step(fold.x[begins:end], y, 0, known))
+            judged = first if frozen else slice(first - begins, None)
+            for i, name in enumerate(predictors.names):
+                found.setdefault(name, []).append(answers[judged, i])
+    errors = {name: _error(np.concatenate(answers), table, spec) for name, answers in found.items()}
     return {name: told for name, told in errors.items() if told is not None}
 
 
@@ -502,14 +549,14 @@ def watched_rows(spec: Spec, table: Table) -> list[tuple[np.ndarray, np.ndarray]
     """The rows that a monitor learns from before, and those into which faults may be put, which are judged, and come after the warm-up;
     of each device that judges.  Raises UserError if there are too few.
     """
-    found = []
-    for begins, first, end in table.runs:
-        first = max(first, begins + spec.novelty.warmup)
-        if end - first >= FEWEST:
-            found.append((table.x[begins:first], table.x[first:end]))
+    found, longest = [], 0
+    for fold in table.folds:
+        for begins, first, end in fold.runs:
+            first, longest = max(first, begins + spec.novelty.warmup), max(longest, end - begins)
+            if end - first >= FEWEST:
+                found.append((fold.x[begins:first], fold.x[first:end]))
     if not found:
-        longest = max(end - begins for begins, _, end in table.runs)
-        where = "the table has" if table.devices is None else "of those that judge the longest recording has"
+        where = "the table has" if table.devices is None else "the longest recording has"
         raise UserError(
             f"a monitor raises no alarm in its warm-up of {spec.novelty.warmup:,} rows, and {where} {longest:,}: "
             "record more rows, or give a spec with a shorter [novelty] warmup"

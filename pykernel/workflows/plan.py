@@ -140,7 +140,7 @@ def plan(
     """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
 
     Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows,
-    or of devices that are left out; what the planned model promises is corrected for its choice.
+    or of devices that are left out in turn; what the planned model promises is corrected for its choice.
 
     Parameters
     ----------
@@ -573,8 +573,9 @@ def findings(
         "measure": measure(course),
         "rows": len(course.table.x),
         **course.table.raw_rows,
-        "devices": None if devices is None else {"teach": len(devices.teach), "judge": len(devices.judge)},
-        "judged_rows": len(course.table.judged),
+        "devices": None if devices is None else len(devices.teach) + len(devices.judge),
+        "judges": None if devices is None else sum(len(fold.runs) for fold in course.table.folds),
+        "judged_rows": course.table.judged_rows,
         "trials": len(course.trials),
         "seed": course.seed,
         "repeatable": course.repeatable,

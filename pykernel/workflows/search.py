@@ -28,7 +28,7 @@ from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
-from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table
+from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
 from pykernel.workflows.given import need_known, need_picture, opened, words
 
 if TYPE_CHECKING:
@@ -161,14 +161,16 @@ def planned_data(
     return content, fleet(options, parts, labels is None), found.assumed
 
 
-MOST_DEVICES = 50
-"""Most devices of a plan: of more, so many are drawn once for all, so that each gives 1,000 rows."""
+MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
+"""Most devices of a plan: of more, so many are drawn once for all, so that each gives 1,000 rows.  Of fewer than ENOUGH_DEVICES, each
+judges once, in FOLDS parts, each of which takes as long as all; of more, the last 30 % judge.
+"""
 
 
 def fleet(
     options: Asked, parts: Sequence[tuple[np.ndarray, np.ndarray]], watches: bool, completes: bool = False
 ) -> Table:
-    """The rows of many devices as a table: of the devices, in an order that is drawn once for all, the last 30 % judge.
+    """The rows of many devices as a table, in an order of devices that is drawn once for all.
 
     parts: inputs and labels of each device.  watches: whether there are no labels.  Raises UserError for too few devices or rows.
     """
@@ -181,31 +183,31 @@ def fleet(
                 f"{device.path}: has {len(x)} rows; a plan needs {FEWEST} or more of each device; leave this one out"
             )
     order = np.random.default_rng(0).permutation(len(parts))[:MOST_DEVICES].tolist()
-    most, judges = MOST_ROWS // len(order), max(1, round(HELD * len(order)))
+    most, folds = MOST_ROWS // len(order), min(FOLDS, len(order)) if len(order) < ENOUGH_DEVICES else 1
+    judges = round(HELD * len(order)) if folds == 1 else len(parts_of(len(order), folds)[-1])
     taken = [[part[:most] for part in parts[i]] for i in order]
     rows = [len(x) for x, _ in taken]
     devices = Devices(tuple(rows[:-judges]), (), tuple(rows[-judges:]))
-    shortest = min(devices.judge) // 2
+    shortest = min(rows) // 2
     refuse(
         (
             not 0 <= delay <= shortest,
-            f"delay is {delay}; it must be from 0 to {shortest:,} rows, half of the shortest recording that judges",
+            f"delay is {delay}; it must be from 0 to {shortest:,} rows, half of the shortest recording",
         ),
     )
     x, y = (np.concatenate(each) for each in zip(*taken, strict=True))
-    table = Table(x, None if watches else y, delay, None, completes, devices=devices)
+    table = Table(x, None if watches else y, delay, None, completes, devices=devices, device_folds=folds)
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
         watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} rows of each")
-    watch.tell(
-        f"devices  {len(devices.teach):,} teach, {judges:,} judge{'s' * (judges < 2)}; there each model that learns begins anew, and the "
-        "second half of the rows counts"
+    judged = (
+        f"{len(order):,}, each of which judges models of others once"
+        if folds > 1
+        else f"{judges:,} of {len(order):,} judge"
     )
-    if judges < 2:
-        watch.warn("one device judges: what ± says is of its rows, and not of how devices differ; record more devices")
-    if not watches and (table.known(table.judged).sum() < 2 or not table.known(slice(0, table.split - delay)).any()):
-        raise UserError(
-            "the recordings need labels, of the devices that teach and in the second half of those that judge"
-        )
+    watch.tell(f"devices  {judged}; a model that learns begins anew there, and the second half of the rows counts")
+    for fold in () if watches else table.folds:
+        if fold.known(fold.judged).sum() < 2 or not fold.known(slice(0, fold.split - delay)).any():
+            raise UserError("each device needs labels, also in the second half of its rows; leave out those without")
     return table
 
 
@@ -322,7 +324,7 @@ def recorded_devices(spec: Spec, options: Asked) -> Data:
     order, third = np.random.default_rng(0).permutation(len(parts)).tolist(), len(parts) // 3
     x, y = (np.concatenate([parts[i][k] for i in order]) for k in (0, 1))
     rows = [len(parts[i][0]) for i in order]
-    devices = Devices(*map(tuple, (rows[:third], rows[third:-third], rows[-third:])))
+    devices = Devices(tuple(rows[:third]), tuple(rows[third:-third]), tuple(rows[-third:]))
     told = (
         f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
     )
