@@ -91,8 +91,7 @@ def run_import(
     spec, told = spec_of_file(model, machine, *how, ranges)
     told += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"imported": str(model)} | _contents(spec, machine)
-    report |= {"output": str(out), "spec": str(out), "warnings": list(dict.fromkeys(told))}
-    report |= {} if data is None else {"data": read}
+    report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(told)], "data": read or None}
     if found is not None:
         report["lost"] = _lost(found, before)
         if seen is not None:
