@@ -90,13 +90,14 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     Exit codes: 0 done, 2 bad input.
     """
     from pykernel.host.samples import require_columns
+    from pykernel.workflows.simulate import SimulatedDevices
     from pykernel.workflows.simulate import simulate as run
 
     spec = read_spec(spec_file, trust)
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
-    if "devices" in report:
+    if isinstance(found, SimulatedDevices):
         print_devices(report, as_json)
         return
     if as_json:
