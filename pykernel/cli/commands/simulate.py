@@ -90,7 +90,7 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     Exit codes: 0 done, 2 bad input.
     """
     from pykernel.host.samples import require_columns
-    from pykernel.workflows.simulate import SimulatedDevices
+    from pykernel.workflows.devices import SimulatedDevices
     from pykernel.workflows.simulate import simulate as run
 
     spec = read_spec(spec_file, trust)
