@@ -318,14 +318,15 @@ def unit_of(report: Mapping[str, Any]) -> str:
 def counted(report: Mapping[str, Any]) -> str:
     """The number of rows or steps, with their unit."""
     count = f"{report['rows']:,} {unit_of(report)}s"
-    if isinstance(devices := report.get("devices"), int | Mapping):
-        return f"{count} of {devices if isinstance(devices, int) else sum(devices.values()):,} devices"
+    devices = sum((report.get("device_split") or {}).values()) or report.get("device_count")
+    if devices:
+        return f"{count} of {devices:,} devices"
     return f"{count} of {report['raw_rows']['rows']:,} raw rows" if "raw_rows" in report else count
 
 
 def judged_on(report: Mapping[str, Any]) -> str:
     """On what a plan's models were judged."""
-    if devices := report["devices"]:
+    if devices := report["device_count"]:
         judges = report["judges"]
         return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of others"
     return f"the last {report['judged_rows']:,} {unit_of(report)}s"
@@ -383,7 +384,7 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
     if report["error"] is None:
         return ["no device has an error"] if report["measure"] != "in_alarm" else []
     shown = number if report["measure"] == "rmse" else rate
-    what = {"rmse": "RMSE", "error_rate": "error rate", "in_alarm": "in alarm"}[report["measure"]]
+    what = MEASURES[report["measure"]]
 
     def told(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
         return f"{name}: median {shown(of['median'])}, worst {shown(of['worst'])} ({of['device']})"
@@ -405,13 +406,29 @@ def unread_told(unread: Sequence[Mapping[str, Any]], of: int) -> str:
     return f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; --json names all)"
 
 
-MEASURES = {"mae": "MAE", "rmse": "RMSE", "error_rate": "error rate"}
-"""What a search minimises, as it is printed."""
+MEASURES = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "error_rate": "error rate",
+    "in_alarm": "in alarm",
+    "faults_missed": "faults missed",
+}
+"""What errors are, as it is printed."""
+
+
+def without_model(classes: Sequence[str] | None) -> str:
+    """What predicts without a model; classes: those of the label, if it has some."""
+    return "always the most frequent class" if classes else "always the mean"
+
+
+def simple_errors(report: Mapping[str, Any]) -> dict[str, float]:
+    """The errors of simple predictors, beside those of ``fit`` and ``basis``."""
+    return {name: found[report["measure"]] for name, found in report["simple"].items()}
 
 
 def how_tested(report: Mapping[str, Any]) -> str:
     """How the errors of ``fit`` were estimated."""
-    whole = f" of {report['devices']:,} devices" if "devices" in report else ""
+    whole = f" of {report['device_count']:,} devices" if "device_count" in report else ""
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
 
 

@@ -74,7 +74,7 @@ def alone(path, **how):
 
 
 def of_device(row):
-    dropped = ("advice", "warnings", "state_hash")
+    dropped = ("advice", "state_hash")
     return {key: value for key, value in json.loads(json.dumps(row["simulation"])).items() if key not in dropped}
 
 
@@ -434,7 +434,7 @@ def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, 
     Path("all.csv").write_text("a,b,y\n" + rows)
     how = {"label": "y", "model": model, "n_max": 16 if model == "trained" else None}
     devices, row_by_row = pykernel.fit("logs", **how), pykernel.fit("all.csv", cv=8, **how)
-    assert devices.report["devices"] == 8 and devices.report["cv"] == 8
+    assert devices.report["device_count"] == 8 and devices.report["cv"] == 8
     assert devices.error > 3 * row_by_row.error
     held = pykernel.fit("logs", hold_out=0.25, **how).report
     assert held["rows"] == 180 and held["held_out_rows"] == 60
@@ -473,7 +473,7 @@ def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
         *("--jobs", "1"),
     )
     report = json.loads(out)
-    assert code == 0 and report["devices"] == {"teach": 2, "choose": 2, "judge": 2} and report["rows"] == 450 * 6
+    assert code == 0 and report["device_split"] == {"teach": 2, "choose": 2, "judge": 2} and report["rows"] == 450 * 6
     order = np.random.default_rng(0).permutation(6).tolist()
     for row in report["table"]:
         for part, at in ((row, order[2:4]), (row["left_out"], order[4:])):
@@ -485,7 +485,7 @@ def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
                 told = run_of.summary(run_of.errors, 225)
                 squares, count = squares + told["rmse"]["model"] ** 2 * told["scored"], count + told["scored"]
             assert part["rmse"] == pytest.approx((squares / count) ** 0.5, rel=1e-5)
-    assert report["trivial_left_out"].keys() == report["trivial"].keys()
+    assert report["simple_left_out"].keys() == report["simple"].keys()
     assert "left out" in run(*"sweep spec.toml logs --rule nlms --rounds 0 --target none -o o2 --jobs 1".split())[1]
     assert (
         "rmse_left_out" in Path("out/sweep.csv").read_text()
@@ -503,7 +503,9 @@ def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
     """Each device judges once: a frozen model that the others have taught, and one that begins anew."""
     found = planned(rule=["knlms", "nlms"], delay=delay)
     report, order = found.report, np.random.default_rng(0).permutation(6).tolist()
-    assert (report["devices"], report["judges"], report["rows"]) == (6, 6, 450 * 6) and report["judged_rows"] == 225 * 6
+    assert (report["device_count"], report["judges"], report["rows"]) == (6, 6, 450 * 6) and report[
+        "judged_rows"
+    ] == 225 * 6
     assert report["states"] == {} and not Path("out/planned.bin").exists()
     winner, spec, squares = report["winner"], found.specs["planned"], {"frozen": [], "learning": []}
     for judges in (order[:2], order[2:4], order[4:]):
@@ -583,7 +585,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     for i, name in enumerate(NAMES):
         write(logs / f"{name}.csv", table(i, 900))
     report = planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch").report
-    assert report["winner"]["learning"]["scored"] >= 256 and (report["devices"], report["judges"]) == (6, 6)
+    assert report["winner"]["learning"]["scored"] >= 256 and (report["device_count"], report["judges"]) == (6, 6)
     write(logs / "n4.csv", table(4, 12))
     code, _out, err = run(*"plan logs --label y -o o3".split())
     assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pykernel.cli import spellings
 from pykernel.cli.commands import (
     basis,
     check,
@@ -95,17 +96,6 @@ for called, command in COMMANDS.items():
 app.add_typer(snapshot.snapshot_app, name="snapshot")
 
 
-RENAMED = {
-    "--check": "--data",
-    "--figure": "--plot",
-    "--n": "--n-max",
-    "--out": "--output",
-    "--scheduler": "--jobs",
-    "--workers": "--jobs",
-}
-"""Former name of an option -> its present name."""
-
-
 @functools.cache
 def assembled() -> Any:
     """The command with all its options, which a process that runs several commands assembles once."""
@@ -123,6 +113,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
 
+def meant(context: Any, option: str | None, message: str) -> str:
+    """The message about a wrong option or command; with the right one, where another command or an earlier version has it."""
+    if option is not None:
+        known = {name for each in context.command.params for name in (*each.opts, *each.secondary_opts)}
+        said = spellings.meant(context.info_name, option, known)
+        return f"No such option: {option}; {said}" if said else message
+    said = next((said for old, said in spellings.COMMANDS.items() if message == f"No such command '{old}'"), None)
+    return f"{message}; {said}" if said else message
+
+
 def run(command: Callable[[], Any]) -> int:
     try:
         code = command() or OK
@@ -134,10 +134,9 @@ def run(command: Callable[[], Any]) -> int:
     except UsageError as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pykernel"
-        old = getattr(error, "option_name", None)
         message = error.format_message().rstrip(".")
-        if old in RENAMED:
-            message = f"No such option: {old}; it is {RENAMED[old]} now"
+        if context is not None:
+            message = meant(context, getattr(error, "option_name", None), message)
         say("error", f"{message}{' See' if message.endswith('?') else '; see'} {where} --help")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort) as error:

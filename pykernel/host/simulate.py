@@ -401,7 +401,7 @@ class _Run:
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
             **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
-            **({"expansion_vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
+            **({"vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
         }
 
 
@@ -576,6 +576,12 @@ class Simulation(_Run):
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
         return found
 
+    def _simple_told(self) -> dict[str, dict[str, float | None]]:
+        """The errors of each simple predictor over the second half."""
+        half = self.summary(self.errors, self.rows // 2)
+        measures = [key for key in ("mae", "rmse", "error_rate") if key in half]
+        return {name: {key: half[key][name] for key in measures} for name in self.simple.names}
+
     def _verdict(self) -> dict[str, Any] | None:
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
@@ -604,14 +610,14 @@ class Simulation(_Run):
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
         """The whole run, as plain values.
 
-        all, second_half: see ``summary``; for several labels these are means, and ``labels`` has the errors of each
+        all, second_half: see ``summary``; for several labels these are means, and ``by_label`` has the errors of each
         label.
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: the results of updates or, for a model that does not learn, of predictions.
         advice: see ``advice``; trial: the function that tries a change.
         log_loss: with probabilities, the mean of -log p of the class that came, of the model and of the classes' shares so far.
         interval: with intervals, their level, and what ``Coverage.summary`` says of all rows and of the second half.
-        verdict: see ``verdict``, for the second half; None if too few rows were scored.
+        simple: the errors of simple predictors over the second half.  verdict: see ``verdict``, for the second half; None if too few rows were scored.
         simple_learned: of so many of the first rows the simple predictors learned the labels; None: of all.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
@@ -619,7 +625,7 @@ class Simulation(_Run):
         return {
             "name": self.spec.name,
             "rule": self.spec.learning.rule,
-            "simple": self.simple.names,
+            "simple": self._simple_told(),
             "gets_labels": self.gets_labels,
             "simple_learned": self.until,
             "rows": self.rows,
@@ -637,7 +643,7 @@ class Simulation(_Run):
             **{part: self.summary(self.errors, first) for part, first in parts.items()},
             **(
                 {
-                    "labels": {
+                    "by_label": {
                         name: {part: self.summary(errors, first) for part, first in parts.items()}
                         for name, errors in zip(self.labels, self.each, strict=True)
                     }
@@ -650,7 +656,7 @@ class Simulation(_Run):
             **self._losses_told(parts),
             "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
-            "warning": self.warning,
+            "warnings": [] if self.warning is None else [self.warning],
         }
 
     def _coverage_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
@@ -741,7 +747,7 @@ class Monitoring(_Run):
             **told,
             "question": self.spec.program.asks,
             **parts,
-            "warning": self.warning,
+            "warnings": [] if self.warning is None else [self.warning],
         }
 
 

@@ -44,6 +44,7 @@ from pykernel.telling import (
     question,
     rate,
     rivals_told,
+    simple_errors,
     skipped,
     told_of,
     unit_of,
@@ -226,7 +227,7 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
     untold = "too few rows were scored to judge the model"
     if report["knows_second_half"]:
         untold = KNOWN_ROWS
-    said = report["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
+    said = drawn["warning"] or (f"{verdict(found, shown)}, over the second half" if found else untold)
     if (promised := report.get("promise")) is not None:
         said = f"{said}; {promise_told(promised, shown)}"
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
@@ -248,7 +249,7 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
         marks={"second half": report["rows"] / 2},
         times=drawn["times"],
     )
-    several = {"": report} if "labels" not in report else report["labels"] | {"all": report}
+    several = report.get("by_label", {}) | {"all": report}
     cells: list[list[object]] = []
     strong = []
     for label, each in several.items():
@@ -258,19 +259,19 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
                 strong.append(len(cells))
             cells.append(
                 [
-                    *([label if predictor == "model" else ""] if "labels" in report else []),
+                    *([label if predictor == "model" else ""] if "by_label" in report else []),
                     predictor,
                     *(shown(part[kind][predictor]) for part in parts for kind in kinds),
                 ]
             )
-    head = [*(["label"] if "labels" in report else []), "predictor", *kinds.values()]
+    head = [*(["label"] if "by_label" in report else []), "predictor", *kinds.values()]
     head += [f"{kind}, second half" for kind in kinds.values()]
     sections.append(
         Section(
             "Errors",
             [
                 plot.html(),
-                table(head, cells, words=(0, 1) if "labels" in report else (0,), strong=strong),
+                table(head, cells, words=(0, 1) if "by_label" in report else (0,), strong=strong),
                 *([sentence(told)] if (told := rivals_told(report)) else []),
             ],
         )
@@ -284,7 +285,7 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
         sections.append(Section("Which class is taken for which", [table(("label", *classes), confusion)]))
     advice = [sentence(f"{each['test']}: {each['why']}; {each['change']}") for each in report.get("advice", ())]
     sections.append(Section("Advice", advice))
-    return sections, said, found is not None and found["winner"] == "model" and not report["warning"]
+    return sections, said, found is not None and found["winner"] == "model" and not drawn["warning"]
 
 
 def _intervals(report: Mapping[str, Any]) -> list[Html]:
@@ -325,7 +326,7 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         Section("Answers in numbers", [table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))])
     )
     if not found:
-        return sections, report["warning"] or "", not report["warning"]
+        return sections, drawn["warning"] or "", not drawn["warning"]
     times = drawn["times"]
     blames = bool(found["listed"]) and "input" in found["listed"][0]
     timed = bool(found["listed"]) and "from_seconds" in found["listed"][0]
@@ -379,7 +380,7 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
     )
     if not found["judged"]:
         said = f"no alarm can come before the warm-up is over, and no {unit} came after it"
-    return sections, report["warning"] or said, not report["warning"]
+    return sections, drawn["warning"] or said, not drawn["warning"]
 
 
 LISTED = 100
@@ -391,7 +392,7 @@ LISTED = 100
 
 def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Report:
     """A plan.  panel: the front."""
-    winner, kind, rest = report["winner"], report["measure"], []
+    winner, kind, rest = report["winner"], MEASURES[report["measure"]], []
     monitors = "other_rows" in (winner["learning"] or {})
     shown = rate if monitors else number
     ylabel = f"{kind} on {judged_on(report)}"
@@ -473,8 +474,7 @@ def swept(
     model: Mapping[str, Any],
 ) -> Report:
     """A sweep.  panels: a front for each kind of cost."""
-    by, rows = report["score"], report["table"]
-    picks = {name: report[name] for name in ("best", "cheapest", "fastest") if name in report}
+    by, rows, picks = report["measure"], report["table"], report["picks"]
     drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
     measures = [key for key in MEASURES if any(key in row for row in rows)]
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
@@ -498,17 +498,17 @@ def swept(
         )
     heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, devices left out" for key in left_out)]
     head = ["model", *heads, "RAM", "instructions of an update", "chosen", "values"]
-    simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["trivial"].items()]
+    simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["simple"].items()]
     best = rows[picks["best"]] if "best" in picks else None
     said, good = "nothing that was tried worked", False
     if best is not None:
         said = f"{model_name(best)} is best: {MEASURES[by]} {number(best[by])}, {byte_count(best['ram_bytes'])}"
-        least = min((errors[by], name) for name, errors in report["trivial"].items()) if report["trivial"] else None
+        least = min((errors[by], name) for name, errors in report["simple"].items()) if report["simple"] else None
         if least is not None:
             said, good = f"{said}; {least[1]}: {number(least[0])}", best[by] < least[0]
-    refused = [
+    unusable = [
         [row["rule"], row["technique"] or "", str(row["size"] or ""), row["reason"]]
-        for row in report["refused"][:LISTED]
+        for row in report["unusable"][:LISTED]
     ]
     sections = [
         _asked(asked, ("specs", ", ".join(report["specs"].values())), ("table", report["csv"]), ("", report["note"])),
@@ -516,7 +516,7 @@ def swept(
         Section("Error against cost", drawn),
         Section("Models on the fronts", [table(head, lines, words=(0, len(head) - 2, len(head) - 1))]),
         Section("Simple predictors", [table(("predictor", *(MEASURES[key] for key in measures)), simple)]),
-        Section("What cannot be used", [table(("rule", "technique", "size", "why"), refused, words=range(4))]),
+        Section("What cannot be used", [table(("rule", "technique", "size", "why"), unusable, words=range(4))]),
     ]
     return Report(f"sweep of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
 
@@ -531,8 +531,7 @@ def fitted(
     told = {
         f"{how}, taken": errors["cross_validated"],
         "the same, corrected for having been chosen": errors.get("corrected"),
-        "a linear model": errors.get("linear"),
-        "always the most frequent class" if classes else "always the mean": errors["trivial"],
+        **simple_errors(report),
         f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
     }
     rows = [[text, shown(error)] for text, error in told.items() if error is not None]
@@ -551,10 +550,7 @@ def fitted(
             f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
         )
     )
-    linear = errors.get("linear")
-    rivals = {"always the most frequent class" if classes else "always the mean": errors["trivial"]}
-    if linear is not None:
-        rivals["a linear model"] = linear
+    rivals = simple_errors(report)
     name = min(rivals, key=lambda each: rivals[each])
     ours = errors["cross_validated"]
     good = ours is not None and ours < rivals[name]
@@ -705,7 +701,7 @@ def proved(report: Mapping[str, Any], said: str) -> Report:
     ]
     alarms = [
         [each["call"], each["meaning"], each["condition"], f"{each['file']}:{each['line']}"]
-        for each in report["alarms"][:LISTED]
+        for each in report["findings"][:LISTED]
     ]
     wrong = [i for i, row in enumerate(report["calls"]) if not row["proved"]]
     sections = [
@@ -747,11 +743,12 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     errors = report["errors"]
     good = True
     if errors:
-        shown = rate if errors["measure"] == "error_rate" else number
-        said += f"; leave-one-out {shown(errors['leave_one_out'])}, without a model {shown(errors['trivial'])}"
-        good = errors["leave_one_out"] < errors["trivial"]
+        shown = rate if report["measure"] == "error_rate" else number
+        ((name, least),) = simple_errors(report).items()
+        said += f"; leave-one-out {shown(errors['leave_one_out'])}, {name} {shown(least)}"
+        good = errors["leave_one_out"] < least
     told = [("method", report["method"]), ("why", report["reason"]), ("kernel values", f"{report['kernel_values']:,}")]
-    told += [(key, report[key]) for key in ("spec", "basis")]
+    told += [(key, report[key]) for key in ("spec", "save")]
     sections = [
         _asked(asked, *told),
         _left_out(left, report["limit"], report["exact"]),

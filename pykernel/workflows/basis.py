@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Watch, refuse
+from pykernel.telling import QUIET, Watch, refuse, simple_errors
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_picture, stated, write_file
 
@@ -52,9 +52,8 @@ class BasisFound:
         lines = [f"basis of {report['vectors']:,} vectors, by {report['method']}, of {report['rows']:,} rows"]
         lines.append(f"  left out {100 * self.left_out[-1]:.3g} %{'' if report['exact'] else ', estimated'}")
         if errors := report["errors"]:
-            lines.append(
-                f"  leave-one-out {errors['measure']} {errors['leave_one_out']:.4g}, without {errors['trivial']:.4g}"
-            )
+            simple = "".join(f", {name} {error:.4g}" for name, error in simple_errors(report).items())
+            lines.append(f"  leave-one-out {report['measure']} {errors['leave_one_out']:.4g}{simple}")
         if self.spec is not None:
             lines.append(f"  rule {report['rule']}, {report['flash_bytes']:,} bytes of flash")
         return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
@@ -247,7 +246,7 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, ar
     from pykernel.report import sections
 
     given = job.options
-    for key, path in (("spec", given.output), ("basis", given.save), ("plot", given.plot)):
+    for key, path in (("output", given.output), ("spec", given.output), ("save", given.save), ("plot", given.plot)):
         report[key] = str(path) if path else None
     page = sections.based(report, arguments, inside(spec) if spec is not None else {})
     with all_or_none():

@@ -24,7 +24,7 @@ from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import root
+from pykernel.telling import root, without_model
 from pykernel.training.bkfe import bkfe_on_basis
 from pykernel.training.closed_form import Model, Targets
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
@@ -369,8 +369,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
     samples, basis, shards, selection = job.samples, chosen.basis, chosen.shards, chosen.selection
     report: dict[str, Any] = {
         "rows": len(samples.rows),
-        "inputs": samples.inputs,
-        "columns": samples.rows.dim,
+        "inputs": samples.data["inputs"],
         "label": samples.column,
         "classes": samples.classes,
         "assumed": samples.assumed,
@@ -388,7 +387,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "limit": _limit_of(job, basis.kernel, len(basis)),
         "kernel_values": basis.evaluations,
         "seconds": chosen.seconds,
-        "errors": _errors(samples, selection),
+        **_errors(samples, selection),
         "typical_error": None if selection is None else root(float(selection.press[selection.taken])),
         "features": _features(job, chosen),
         "warnings": [],
@@ -413,14 +412,16 @@ def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float
 def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
     """The leave-one-out error, and the error without a model."""
     if selection is None or samples.y is None:
-        return {}
+        return {"errors": {}, "measure": None, "simple": {}}
     if samples.classes:
         assert selection.error is not None
-        error = float(selection.error[selection.taken])
-        trivial = float(1 - np.bincount(samples.y).max() / len(samples.y))
-        return {"leave_one_out": error, "trivial": trivial, "measure": "error_rate"}
-    error = root(float(selection.press[selection.taken]))
-    return {"leave_one_out": error, "trivial": float(samples.y.std()), "measure": "rmse"}
+        measure, error = "error_rate", float(selection.error[selection.taken])
+        simple = float(1 - np.bincount(samples.y).max() / len(samples.y))
+    else:
+        measure, error = "rmse", root(float(selection.press[selection.taken]))
+        simple = float(samples.y.std())
+    known = {without_model(samples.classes): {measure: simple}}
+    return {"errors": {"leave_one_out": error}, "measure": measure, "simple": known}
 
 
 def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:

@@ -119,7 +119,7 @@ def _advice(report: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     small = report["smaller"]
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n_max')} {small['n']} its error is "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n_max')} {small['vectors']} its error is "
         f"{shown(small['error'])} in place of {shown(report['errors']['cross_validated'])}, in "
         f"{small['flash_bytes']:,} bytes"
     )
@@ -336,7 +336,7 @@ class ChosenJob(Job):
                 size = self.frozen(small, most=1).size
             error = self._errors(estimator_of(small))["cross_validated"]
             if self._nearly(error, report["errors"]["cross_validated"]) and size <= MUCH * report["flash_bytes"]:
-                return {"n": n, "error": error, "flash_bytes": size}
+                return {"vectors": n, "error": error, "flash_bytes": size}
         return None
 
     def _promising(self, machine: Any, sizes: Sequence[int], error: float) -> list[int]:
@@ -370,18 +370,15 @@ class ChosenJob(Job):
     # ---- what was found
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
-        """The cross-validated error, the same with its optimism added, and the error without a model."""
+        """The cross-validated error, and the same with its optimism added."""
         found, classes = machine.selection_, self.table.classes is not None
         shown = float if classes else root
         if found is None:
-            known: dict[str, float | None] = {
-                "cross_validated": shown(machine.loo_error_),
-                "trivial": self.without_model(),
-            }
+            known: dict[str, float | None] = {"cross_validated": shown(machine.loo_error_)}
             return known if classes else known | {"corrected": None}
         error = found.error[found.taken] if classes else found.value
         corrected = shown(found.corrected) if found.by == "error" or not classes else None
-        return {"cross_validated": shown(error), "trivial": self.without_model(), "corrected": corrected}
+        return {"cross_validated": shown(error), "corrected": corrected}
 
     def report(self, made: Frozen) -> dict[str, Any]:
         table, machine = self.table, estimator_of(made.trained)

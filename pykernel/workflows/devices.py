@@ -109,11 +109,9 @@ class SimulatedDevices:
     """The result of a simulation of many devices, each of which began anew.
 
     report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
-    warnings: what is probably not as it was meant, a sentence each.
     """
 
     report: dict[str, Any]
-    warnings: list[str]
     asked: dict[str, Any]
 
     @property
@@ -123,6 +121,11 @@ class SimulatedDevices:
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report["warnings"]
 
     @property
     def measure(self) -> str:
@@ -154,7 +157,7 @@ def simulated(
     return {
         "name": spec.name,
         "rule": spec.learning.rule,
-        "data": many.source,
+        "recordings": many.source,
         "measure": measure,
         "devices": devices,
         "rows": sum(row["rows"] for row in devices),

@@ -17,7 +17,7 @@ from pykernel.report import sections
 from pykernel.report.page import Report, Section
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import QUIET, Watch, counted, number, rate, refuse
+from pykernel.telling import QUIET, Watch, counted, number, rate, refuse, simple_errors
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
 from pykernel.workflows.asked import FitAsked, asked
 from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
@@ -58,11 +58,12 @@ class FittedTable:
 
     def __repr__(self) -> str:
         shown, errors = rate if self.report["classes"] else number, self.report["errors"]
-        told = {"cross-validated": "cross_validated", "held out": "held_out", "without a model": "trivial"}
+        told = {"cross-validated": "cross_validated", "held out": "held_out"}
         lines = [
             f"fit of {self.report['name']}: {self.report['model']}, {counted(self.report)}; {self.report['measure']}"
         ]
         lines += [f"  {text:16} {shown(errors[key])}" for text, key in told.items() if key in errors]
+        lines += [f"  {name:16} {shown(error)}" for name, error in simple_errors(self.report).items()]
         lines.append(f"  {self.report['vectors']:,} vectors, {self.report['flash_bytes']:,} bytes of flash")
         return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
 
@@ -249,9 +250,8 @@ def _page(table: LabelledTable) -> Section:
 
 def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Report:
     """The spec, and the report or the plot: all of them, or none.  Returns the report for people."""
-    found.report.update(
-        spec=None if given.output is None else str(given.output), plot=str(given.plot) if given.plot else None
-    )
+    spec = None if given.output is None else str(given.output)
+    found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
     drawn = None if found.selection is None else found.selection.surface_told()
     page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():

@@ -19,7 +19,7 @@ from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import refuse, root
+from pykernel.telling import refuse, root, without_model
 from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, Machine, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
@@ -214,9 +214,10 @@ class Job:
 
     # ---- what was found
 
-    def report_of(self, made: Frozen, kernel: dict[str, Any]) -> dict[str, Any]:
-        """What a report says first: the model and its data."""
-        table = self.table
+    def report_of(self, made: Frozen, kernel: dict[str, Any], linear: float | None = None) -> dict[str, Any]:
+        """What a report says first: the model and its data, and simple predictors.  linear: a linear model's error, if it is known."""
+        table, measure = self.table, "error_rate" if self.table.classes else "rmse"
+        simple = {"linear model": linear, without_model(table.classes): self._without_model()}
         return {
             "name": made.spec.name,
             "model": table.model,
@@ -225,16 +226,17 @@ class Job:
             "rows": len(self.train),
             **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
             "held_out_rows": len(self.test),
-            **({} if table.device is None else {"devices": len(np.unique(table.device))}),
+            **({} if table.device is None else {"device_count": len(np.unique(table.device))}),
             "inputs": table.inputs,
             "label": table.column,
             "classes": table.classes,
             "assumed": table.assumed,
             "data": table.data,
-            "measure": "error_rate" if table.classes else "rmse",
+            "measure": measure,
+            "simple": {name: {measure: error} for name, error in simple.items() if error is not None},
         }
 
-    def without_model(self) -> float:
+    def _without_model(self) -> float:
         """The error of always predicting the most frequent class, or the mean of the other rows."""
         y = self.rows[1]
         if self.table.classes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.spec.model import Spec
-    from pykernel.training.merging import Merged
+    from pykernel.training.merging import Merged, Share
 
 
 def merge(
@@ -106,7 +106,7 @@ def report_of(merged: Merged) -> dict[str, object]:
     return {
         "name": merged.spec.name,
         "way": merged.way,
-        "devices": [asdict(device) for device in merged.devices],
+        "devices": [_told(device) for device in merged.devices],
         "vectors": merged.vectors,
         "power": merged.power,
         "left": merged.left,
@@ -114,3 +114,8 @@ def report_of(merged: Merged) -> dict[str, object]:
         "state_hash": f"{merged.state_hash:08x}",
         "warnings": list(merged.warnings),
     }
+
+
+def _told(device: Share) -> dict[str, object]:
+    told = asdict(device)
+    return {"device": told.pop("name"), **told}

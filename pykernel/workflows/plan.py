@@ -23,6 +23,7 @@ from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.telling import (
+    MEASURES,
     QUIET,
     Watch,
     assumed_told,
@@ -97,7 +98,7 @@ class Planned:
         return self.report["table"]
 
     def __repr__(self) -> str:
-        winner, measure = self.report["winner"], self.report["measure"]
+        winner, measure = self.report["winner"], MEASURES[self.report["measure"]]
         lines = [
             f"plan for {counted(self.report)}, {self.report['trials']:,} trials; {measure} on {judged_on(self.report)}"
         ]
@@ -331,6 +332,7 @@ def concluded(
         "ok": True,
         "uses": uses,
         "verified": row,
+        "output": str(asked.output),
         "spec": str(asked.output / "planned.toml"),
         **{
             f"{name}_spec": str(asked.output / f"{name}.toml") if name in specs else None
@@ -420,7 +422,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
     told = winner["promise"]
     alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
     lines = [
-        f"Planned from {Path(data).name}, {counted(report)}; {report['measure']} on {judged_on(report)}:",
+        f"Planned from {Path(data).name}, {counted(report)}; {MEASURES[report['measure']]} on {judged_on(report)}:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
         *told_of_life(report),
         *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
@@ -573,7 +575,7 @@ def findings(
         "measure": measure(course),
         "rows": len(course.table.x),
         **course.table.raw_rows,
-        "devices": None if devices is None else len(devices.teach) + len(devices.judge),
+        "device_count": None if devices is None else len(devices.teach) + len(devices.judge),
         "judges": None if devices is None else sum(len(fold.runs) for fold in course.table.folds),
         "judged_rows": course.table.judged_rows,
         "trials": len(course.trials),
@@ -588,7 +590,7 @@ def findings(
         "learner": row(learner),
         "frozen": row(frozen),
         "small": row(small),
-        "counted_on": course.limits.target or TARGET,
+        "target": course.limits.target or TARGET,
         "points": [
             [trial.bytes, (trial.told or {})["error"], kinds[trial.arm.name], model_name(trial)]
             for trial in course.ranking()
@@ -667,8 +669,8 @@ def against_simple(course: Search, winner: Trial, others: Mapping[str, Any]) -> 
 
 def measure(course: Search) -> str:
     if course.table.y is None:
-        return "faults missed"
-    return "error rate" if course.table.y.dtype.kind in "iu" else "RMSE"
+        return "faults_missed"
+    return "error_rate" if course.table.y.dtype.kind in "iu" else "rmse"
 
 
 def write(
@@ -686,7 +688,7 @@ def write(
         if is_report(asked.plot):
             page.write(asked.plot)
         else:
-            ylabel = f"{report['measure']} on {judged_on(report)}"
+            ylabel = f"{MEASURES[report['measure']]} on {judged_on(report)}"
             pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ class Proved:
     nan_steps: int
     proved_nan_steps: int
     seconds: float
+    output: str | None = None
+    """The folder with annotated C, drivers and logs, if it was kept."""
 
     @property
     def ok(self) -> bool:
@@ -67,10 +69,11 @@ class Proved:
             "config_hash": self.config_hash,
             "tools": self.tools,
             "calls": self.rows,
-            "alarms": self.alarms,
+            "findings": self.alarms,
             "nan_steps": self.nan_steps,
             "proved_nan_steps": self.proved_nan_steps,
             "seconds": self.seconds,
+            "output": self.output,
         }
 
     @property
@@ -162,7 +165,7 @@ def prove(
                 raise UserError(f"{option('call')} {name!r} is none of {spec.name}'s calls; {hint}")
         if output is not None:
             try:
-                return _run(proof, wanted, Path(output).resolve(), timeout, tools, show)
+                return replace(_run(proof, wanted, Path(output).resolve(), timeout, tools, show), output=str(output))
             except KeyboardInterrupt:
                 raise Interrupted(f"; {output} has what was done") from None
         with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:

@@ -85,7 +85,7 @@ def replay(
     return {
         "ok": not differ and not unread,
         "name": spec.name,
-        "data": many.source,
+        "recordings": many.source,
         "devices": devices,
         "rows": sum(each["rows"] for each in devices),
         "differ": len(differ),

@@ -64,8 +64,12 @@ class Simulated:
 
     report: dict[str, Any]
     simulation: Simulation | Monitoring
-    warnings: list[str]
     seen: Seen
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report["warnings"]
 
     @property
     def page(self) -> Report:
@@ -188,7 +192,7 @@ def simulate(
     try:
         with watch.progress(None) as show:
             trial = _trial(spec, recording, refresh_every, simulation.delay, show)
-            report, warnings = _told(spec, recording, simulation, gaps, raw, trial)
+            report = _told(spec, recording, simulation, gaps, raw, trial)
     except KeyboardInterrupt:
         kept = " and ".join(str(path) for path in files.values() if path)
         raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
@@ -196,7 +200,7 @@ def simulate(
     report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
     if files["plot"] is not None and is_report(files["plot"]):
         _page(report, simulation, seen).write(files["plot"])
-    return Simulated(report, simulation, warnings, seen)
+    return Simulated(report, simulation, seen)
 
 
 def _told(
@@ -206,8 +210,8 @@ def _told(
     gaps: int,
     raw: RawRows | None,
     trial: Trial | None = None,
-) -> tuple[dict[str, Any], list[str]]:
-    """The report of a run, and sentences about what is probably not as it was meant.  The other arguments as from ``_run``."""
+) -> dict[str, Any]:
+    """The report of a run.  The other arguments as from ``_run``."""
     report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
     report |= {"empty_inputs": gaps, "data": recording.read, "trained_rows": recording.trained}
     report |= {"promise": None if recording.trained is not None else _promise(spec, report)}
@@ -224,7 +228,7 @@ def _told(
         report |= {"raw_rows": raw.report()}
         for alarm in report.get("alarms", {}).get("listed", ()):
             alarm |= raw.times(alarm)
-    return report, [*warnings, *([report["warning"]] if report["warning"] else [])]
+    return report | {"warnings": [*warnings, *report["warnings"]]}
 
 
 Often = tuple[int, int, int]
@@ -259,10 +263,10 @@ class _OnDevice:
             stage = _go_on(spec, simulation, snapshot.read(spec, self.start).memory)
         gaps, raw, _ = _run(spec, recording, simulation, {}, SILENT, stage)
         simulation.goes_on = True  # advice tries other models: that is for one device
-        report, warnings = _told(spec, recording, simulation, gaps, raw)
+        report = _told(spec, recording, simulation, gaps, raw)
         state = snapshot.saved(spec, _whole(spec, simulation, stage)) if self.saves else b""
         found = {"state_hash": f"{snapshot.read(spec, state).state_hash:08x}", "state": state.hex()} if state else {}
-        return report | {"warnings": warnings} | found
+        return report | found
 
 
 def _each(
@@ -292,15 +296,15 @@ def _each(
     found, unread = each_device(work, many, jobs, results, watch, f"running {spec.name}")
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
     report = devices.simulated(found, unread, many, spec) | {"delay": often[0]}
-    report |= {"plot": str(plot) if plot else None, "save": str(save) if save else None}
+    report |= {"output": None, "plot": str(plot) if plot else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
         more = f" (and something of {len(noticed) - 1:,} more devices, see the JSON)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""
-    warnings = [first + more for first in warned[:1]]
-    simulated = SimulatedDevices(report, warnings, asked)
+    report["warnings"] = [first + more for first in warned[:1]]
+    simulated = SimulatedDevices(report, asked)
     with all_or_none(save):
         for name, state in states.items():
             with whole_file(Path(save or ".") / f"{name}.bin", parents=True) as file:
@@ -569,7 +573,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
     from pykernel.report.figures import Lane, Line, Plot, Span
 
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
-    drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times}
+    drawn: dict[str, Any] = {"rule": spec.learning.rule, "times": seen.times, "warning": simulation.warning}
     if isinstance(simulation, Monitoring):
         warm = simulation.warm
         there = simulation.course.curves(first=warm)

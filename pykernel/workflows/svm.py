@@ -154,7 +154,6 @@ class SvmJob(Job):
             "errors": {
                 "cross_validated": None if math.isnan(machine.cv_error_) else shown(machine.cv_error_),
                 "corrected": None,
-                "trivial": self.without_model(),
                 **self.on_test_rows(made.spec),
             },
             "table": cells,

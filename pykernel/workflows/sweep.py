@@ -33,14 +33,14 @@ class Swept:
     """What a sweep found.
 
     report: all results, as ``pykernel sweep --json`` prints them.  found: rows of the tried models, the best first;
-    trivial:
+    simple:
     errors of simple predictors.  specs: the best model; and the cheapest and the fastest one that are nearly as good,
     if there are any.
     """
 
     report: dict[str, Any]
     found: Sweep
-    trivial: dict[str, dict[str, float | None]]
+    simple: dict[str, dict[str, float | None]]
     specs: dict[str, Spec]
     page: Report
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
@@ -156,19 +156,20 @@ def sweep(
             **recorded.raw_rows,
             "delay": recorded.delay,
             "data": asked.read,
-            "score": found.by,
+            "measure": found.by,
             "table": found.rows,
-            "refused": found.refused,
-            "trivial": found.trivial,
+            "unusable": found.refused,
+            "simple": found.trivial,
             **({} if recorded.devices is None else _of_devices(base, recorded)),
-            **found.picks,
-            "tries": found.tries,
+            "picks": found.picks,
+            "trials": found.tries,
+            "most_trials": bound,
             "target": found.target,
             "note": found.note,
             "specs": {name: str(path) for name, path in specs.items()},
+            "output": str(asked.output),
             "csv": str(asked.output / "sweep.csv"),
             "plot": str(asked.plot) if found.rows or is_report(asked.plot) else None,
-            "bound": bound,
             "reused": workers.reused,
             "results": str(workers.results.path),
         }
@@ -193,7 +194,7 @@ def _of_devices(base: Spec, data: Data) -> dict[str, Any]:
     """How many devices teach, choose and judge; and errors of simple predictors on those that judge."""
     assert data.devices is not None
     counts = {name: len(rows) for name, rows in data.devices._asdict().items()}
-    return {"devices": counts, "trivial_left_out": trivial(base, data, judges=True)}
+    return {"device_split": counts, "simple_left_out": trivial(base, data, judges=True)}
 
 
 def _panels(found: Sweep) -> list[Panel]:

@@ -97,7 +97,6 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        errors |= {"linear": shown(machine.linear_error_), "trivial": self.without_model()}
         linear = f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
@@ -108,7 +107,7 @@ class TrainedJob(Job):
             "ridge": machine.ridge_,
             "steps": machine.n_iter_,
         }
-        return self.report_of(made, {"function": "gaussian"}) | {
+        return self.report_of(made, {"function": "gaussian"}, shown(machine.linear_error_)) | {
             "loss": None if classes else machine.loss,
             "cv": machine.cv,
             "best": taken,

@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pykernel.cli.app
-from pykernel.cli.app import RENAMED
 from pykernel.cli.help import names_of, sentence_of
 from pykernel.cli.output import show_table
 from pykernel.errors import install_hint
@@ -177,7 +176,7 @@ def test_commands_that_a_page_shows_are_there(page):
 # ----------------------------------------------------------------------------------------------------------- modules
 
 CLI = Path(pykernel.cli.app.__file__).parent
-ORDER = ["output", "help", "options", "work", "commands", "app"]
+ORDER = ["output", "help", "options", "work", "commands", "spellings", "app"]
 """The parts of the command line, lowest first."""
 
 
@@ -327,7 +326,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
         f"{left} of 58 steps are left: the device refuses 19 of 240 raw rows, because a is 2 and [signal] max_abs is 1.5 "
         "(the largest is b with 1e+300); raise that limit or scale the column"
     )
-    assert told["warning"].startswith(
+    assert "\n".join(told["warnings"]).startswith(
         f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 without a gap\n"
         "the device refuses 1 of 240 raw rows, because b is infinite; correct"
     )
@@ -348,7 +347,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
         assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")
 
     told = json.loads(run("simulate", "raw.toml", "clean.csv", "--json")[1])
-    assert told["rows"] == 58 and told["warning"] is None
+    assert told["rows"] == 58 and told["warnings"] == []
 
 
 @pytest.mark.parametrize(
@@ -457,7 +456,7 @@ def test_generate_writes_a_project_and_says_where(run, folder):
     assert (code, err) == (0, "") and "state (RAM)" in out and "out/src/flow.c" in out
     code, out, _ = run("generate", "spec.toml", "-o", "out", "--json")
     made = json.loads(out)
-    assert code == 0 and made["project"] == "out" and all(Path(file).is_file() for file in made["files"])
+    assert code == 0 and made["output"] == "out" and all(Path(file).is_file() for file in made["files"])
     assert made["sizes"]["state_bytes"] >= 8 * 3 * 4
     (folder / "out" / "src" / "flow.c").write_text("mine")
     assert fails(run("generate", "spec.toml", "-o", "out"), "flow.c", "--force")
@@ -545,14 +544,3 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"
     error = KeyboardInterrupt()
     assert run("generate", "spec.toml", "-o", "out")[0] == 130
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_option_is_refused_with_the_new_name(old, run):
-    command = {"--check": "import", "--scheduler": "sweep"}.get(old, "basis")
-    words = {"sweep": ["a.toml", "a.csv"]}.get(command, ["a.csv"])
-    assert fails(
-        run(command, *words, old, "1"),
-        f"No such option: {old}; it is {RENAMED[old]} now; see pykernel {command} --help",
-    )
-    assert RENAMED[old] in run(command, "--help")[1]

@@ -55,7 +55,7 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
     far[130:135, 1] = -9999
     write("far.csv", far, y[300:])
     code, out, err = run("simulate", "m.toml", "far.csv", "--json")
-    told = json.loads(out)["warning"]
+    told = "\n".join(json.loads(out)["warnings"])
     assert (
         code == 0
         and "input 0" not in told

@@ -113,7 +113,7 @@ SAME = {
 
 
 def generated(made):
-    return {"project": str(made.folder), "files": [str(each) for each in made.files], "sizes": made.figures}
+    return {"output": str(made.folder), "files": [str(each) for each in made.files], "sizes": made.figures}
 
 
 def same(found, other):

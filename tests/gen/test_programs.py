@@ -546,7 +546,7 @@ def test_a_simulation_of_what_only_predicts_scores():
     assert report["all"]["scored"] == valid.sum()
     assert report["all"]["error_rate"]["model"] == pytest.approx(np.mean(labels[valid] != y[valid]))
     assert report["statuses"] == {"done": (statuses == 0).sum(), "refused_input": (statuses < 0).sum()}
-    assert report["warning"] is None and report["waiting"] == 0 and "trainings" not in report
+    assert report["warnings"] == [] and report["waiting"] == 0 and "trainings" not in report
     assert steps[0].learnt.all() and (steps[0].statuses == statuses).all()
     run.finish()
     for how, says in (
@@ -588,7 +588,7 @@ def test_a_simulation_trains_after_every_so_many_labels(delay, batch):
     report, (values, _) = run.report(), model.read("leave_one_out")
     assert report["trainings"] == {"done": len(trained)} and len(trained) == labels // 40 + 1
     assert report["leave_one_out"] == {"status": "done", "mse": float(values[0]), "samples": int((visited >= 0).sum())}
-    assert report["warning"] is None
+    assert report["warnings"] == []
 
 
 def test_a_model_that_is_never_trained_is_told():

@@ -122,7 +122,7 @@ def test_a_model_is_proved(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["prove", str(tmp_path / "m.toml"), "--level", "state", "--json"])
     report = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 0 and report["ok"] and not report["alarms"]
+    assert ended.value.code == 0 and report["ok"] and not report["findings"]
     assert {row["call"]: (row["proved_ranges"], row["ranges"]) for row in report["calls"]} == {
         name: (2, 2) for name in ("init", "reset", "predict", "update", "freeze", "hash")
     }

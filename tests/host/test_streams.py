@@ -426,7 +426,7 @@ def test_several_labels_and_classes_are_simulated_one_row_at_a_time(kind, sample
     agrees(report["all"], errors)
     if kind == "reals":
         for o, name in enumerate(["p,1", "q", "r"]):
-            agrees(report["labels"][name]["all"], errors[:, :, o : o + 1])
+            agrees(report["by_label"][name]["all"], errors[:, :, o : o + 1])
     else:
         table = np.array(report["confusion"])
         assert table.sum() == report["all"]["scored"]
@@ -498,7 +498,7 @@ def test_simulate_shows_each_label_and_all(folder, capsys):
     ]
     assert len(cells) == 400
     code, out, _ = command(capsys, "reals.toml", "data.csv", "--json")
-    assert set(json.loads(out)["labels"]) == {"p,1", "q", "r"} and "expansion_vectors" not in json.loads(out)
+    assert set(json.loads(out)["by_label"]) == {"p,1", "q", "r"} and "vectors" not in json.loads(out)
 
 
 def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsys):

@@ -224,7 +224,7 @@ def test_a_file_is_imported_by_command_and_compared(tmp_path, monkeypatch, run):
     code, out, err = run(*words, "--kernel", "gaussian")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["source"] == "VariationalStrategy" and report["vectors"] == 5
-    assert 0 < report["check"]["difference"] <= report["check"]["allowed"] < 1e-4
+    assert 0 < report["rounding"]["difference"] <= report["rounding"]["allowed"] < 1e-4
     assert load_spec("gp.toml") == load_model(path, "gp", kernel="gaussian", inputs=["a", "b", "c"])
     code, out, err = run(*words, "--force")
     assert code == 2 and err.count("\n") == 1 and "does not tell its kernel; give kernel" in err

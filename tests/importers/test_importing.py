@@ -1984,8 +1984,8 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
     words = ["import", "level.onnx", "--output", "level.toml", "--inputs", "a,b,c,d", "--data", "held.csv"]
     code, out, err = run(*words, "--precision", "float64", "--max-abs", "1e5", "--json")
     report = json.loads(out)
-    assert code == 0 and report["ok"] and report["check"]["rows"] == 120 and report["classes"] is None
-    assert 0 < report["check"]["difference"] <= report["check"]["allowed"] < 1e-3
+    assert code == 0 and report["ok"] and report["rounding"]["rows"] == 120 and report["classes"] is None
+    assert 0 < report["rounding"]["difference"] <= report["rounding"]["allowed"] < 1e-3
     assert (report["max_abs"], load_spec("level.toml").precision) == (1e5, "float64")
 
 
@@ -2033,7 +2033,7 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     for more in ([], ["--precision", "int16"]):
         code, out, err = run(*words, "--force", *more)
         report = json.loads(out)
-        lost = report["smaller"]
+        lost = report["lost"]
         assert code == 0 and report["vectors"] == 5 < lost["vectors_before"] and lost["made_up"] and lost["rows"] == 800
         assert report["flash_bytes"] < lost["flash_bytes_before"] / 2 and lost["classes_differ"] is None
         assert lost["error"]["low"] <= lost["error"]["value"] == lost["steps"]["moved"] <= lost["error"]["high"] < 0.5

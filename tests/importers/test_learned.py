@@ -274,10 +274,10 @@ def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path,
     words = ("import", "flow.toml", "--state", "state.bin", "--vectors", "6", "-o", "small.toml")
     code, out, err = run(*words, "--data", "rows.csv", "--json")
     report = json.loads(out)
-    assert code == 0 and report["ok"] and report["vectors"] == 6 and report["check"]["ok"], err
-    lost = report["smaller"]
+    assert code == 0 and report["ok"] and report["vectors"] == 6 and report["rounding"]["ok"], err
+    lost = report["lost"]
     assert 0 <= lost["error"]["low"] < lost["error"]["value"] < lost["error"]["high"] < 0.5 and not lost["made_up"]
-    assert lost["flash_bytes_before"] is None and "flow: its variance is left out" in report["notes"]
+    assert lost["flash_bytes_before"] is None and "flow: its variance is left out" in report["warnings"]
     assert in_one_build(load_spec("small.toml"), samples=1000).ok
     code, out, _ = run(*words[:-1], "other.toml")
     assert code == 0 and "what 14 vectors answer otherwise" in out and "made-up rows" in out and " before, " not in out

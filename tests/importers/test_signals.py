@@ -198,8 +198,8 @@ def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
     words = ("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv", "--inputs", "left,right", "--json")
     code, out, err = run(*words)
     report = json.loads(out)
-    assert (code, err) == (0, "") and report["ok"] and report["inputs"] == 8
-    assert report["check"]["rows"] == len(x) // 16 - 2 and report["check"]["refused"] == 0
+    assert (code, err) == (0, "") and report["ok"] and len(report["inputs"]) == 8
+    assert report["rounding"]["rows"] == len(x) // 16 - 2 and report["rounding"]["refused"] == 0
     spec = load_spec("gate.toml")
     assert spec.signal.features == {"left": ("mean", "rms"), "right": ("std", "change")}
     code, _, err = run(*words[:4], "--force", "--precision", "int16")
@@ -226,7 +226,7 @@ def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
         code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--force", "--vectors", "6", *more, "--json")
         report = json.loads(out)
         assert code == 0 and report["vectors"] == 6, err
-    assert report["check"]["ok"] and report["check"]["rows"] > 100 and not report["smaller"]["made_up"]
+    assert report["rounding"]["ok"] and report["rounding"]["rows"] > 100 and not report["lost"]["made_up"]
 
 
 def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):

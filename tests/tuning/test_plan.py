@@ -115,7 +115,7 @@ def test_a_small_plan_for_a_target(folder, run):
     assert found["winner"]["instructions"] == max(
         call["bound"] or call["worst"] or call["max"] for call in calls_of(row)
     )
-    assert found["winner"]["flash_bytes"] == row["flash_bytes"] and found["counted_on"] == "cortex-m4f"
+    assert found["winner"]["flash_bytes"] == row["flash_bytes"] and found["target"] == "cortex-m4f"
     assert row["equal"] and row["target"] == "cortex-m4f" and row["samples"] == 260 and row["stack_bytes"] > 0
     assert found["uses"]["ram"] * 2048 == row["ram_bytes"] + row["stack_bytes"]
     assert found["uses"]["flash"] * 512 * 1024 == row["flash_bytes"]
@@ -134,7 +134,7 @@ def test_without_a_target_instructions_are_told_of_the_models_that_are_named(fol
     pytest.importorskip("ziglang")
     code, out, err = run("plan", "data.csv", "--label", "y", *QUICK, "--json")
     found = json.loads(out)
-    assert code == 0 and found["counted_on"] == "cortex-m4f" and found["winner"]["instructions"] > 100, err
+    assert code == 0 and found["target"] == "cortex-m4f" and found["winner"]["instructions"] > 100, err
     assert found["limits"]["target"] is None and found["verified"] is None
 
 
@@ -248,7 +248,7 @@ def test_a_plan_for_classes_and_from_a_spec(folder, run):
     assert code == 0, err
     found = json.loads(out)
     assert (
-        found["measure"] == "error rate" and (found["winner"]["learning"] or found["winner"]["frozen"])["error"] < 0.2
+        found["measure"] == "error_rate" and (found["winner"]["learning"] or found["winner"]["frozen"])["error"] < 0.2
     )
     assert load_spec("kinds/planned.toml").label.classes == ("high", "low")
     (folder / "own.toml").write_text(

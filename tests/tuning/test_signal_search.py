@@ -109,7 +109,7 @@ def test_the_specs_that_a_sweep_writes_have_the_error_and_the_bytes_that_it_prom
     code, out, err = run("sweep", f"{name}.toml", f"{name}.csv", *small, *words, "--score", measure, "--json")
     assert code == 0, err
     found = json.loads(out)
-    assert {row["rule"] for row in found["table"]} == set(rules.split(",")), found["refused"]
+    assert {row["rule"] for row in found["table"]} == set(rules.split(",")), found["unusable"]
     for row in found["table"]:
         spec = make_spec(row["spec"])
         assert spec.signal == load_spec(f"{name}.toml").signal

@@ -23,7 +23,7 @@ from pykernel.cli.options import (
 )
 from pykernel.cli.output import Printing, print_next, print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
-from pykernel.telling import assumed_told, number, rate
+from pykernel.telling import assumed_told, number, rate, simple_errors
 from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
 
 
@@ -176,7 +176,7 @@ def print_basis(report: Mapping[str, Any]) -> None:
         rows.append(styled("bold", cells) if count == n else cells)
     width = ", ".join(f"{key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
     kernel = f"{report['kernel']['function']} kernel" + (f", {width}" if width else "")
-    title = f"{report['rows']:,} rows of {report['columns']} inputs, {kernel}"
+    title = f"{report['rows']:,} rows of {len(report['inputs'])} inputs, {kernel}"
     show_table(title, ("vectors", how, *(["at best"] if limit else [])), rows)
     features, rounding = report["features"], report.get("rounding")
     show_facts(
@@ -188,7 +188,9 @@ def print_basis(report: Mapping[str, Any]) -> None:
             "rounding",
             f"{rounding['difference']:.2g} at most on {rounding['rows']:,} rows, from float64" if rounding else "",
         ),
-        *((key, report[key]) for key in ("spec", "basis", "plot")),
+        ("spec", report["spec"]),
+        ("basis", report["save"]),
+        ("plot", report["plot"]),
     )
     if report["spec"]:
         print_next(report["spec"])
@@ -221,11 +223,11 @@ def choice_of(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def error_of(report: Mapping[str, Any]) -> str:
     errors = report["errors"]
-    shown = rate if errors["measure"] == "error_rate" else number
-    other = "always the most frequent class" if report["classes"] else "always the mean"
+    shown = rate if report["measure"] == "error_rate" else number
+    ((other, least),) = simple_errors(report).items()
     return (
         f"{shown(errors['leave_one_out'])} by leave-one-out with ridge {report['taken']['ridge']:g} "
-        f"({other}: {shown(errors['trivial'])})"
+        f"({other}: {shown(least)})"
     )
 
 

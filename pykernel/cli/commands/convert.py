@@ -73,7 +73,7 @@ def convert(
     read, rows = (convert_csv if text else convert_table)(data, out, words(columns), kind, as_json)
     names = read["inputs"]
     if as_json:
-        output.print_json({"file": str(out), "rows": rows, "columns": names, "precision": precision, "data": read})
+        output.print_json({"output": str(out), "rows": rows, "columns": names, "precision": precision, "data": read})
         return
     size = rows * len(names) * kind.itemsize + 128
     output.show_facts(
@@ -93,7 +93,7 @@ def _prepare(data: str, out: Path, columns: str | None, label: str | None, like:
     made = {new: origin.how for new, origin in origins.items() if origin.how != new}
     if as_json:
         told = {"rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
-        output.print_json({"file": str(out), **told})
+        output.print_json({"output": str(out), **told})
         return
     output.show_facts(
         *(("made", f"{each} = {how}") for each, how in made.items()),

@@ -47,7 +47,7 @@ def demo(out: Path, n_max: int, as_json: bool) -> None:
         result = run_demo(out, n_max, show)
     output.print_report(result, as_json, print_demo)
     if not result["ok"]:
-        raise CheckFailed(output.first_difference(result["check"] + result["targets"]))
+        raise CheckFailed(output.first_difference(result["check"]))
 
 
 def print_demo(result: Mapping[str, Any]) -> None:
@@ -56,9 +56,10 @@ def print_demo(result: Mapping[str, Any]) -> None:
     ]
     title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
     output.show_table(title, ("predictor", "error", "state"), [output.styled("bold", model), *others])
-    output.print_check(result["check"])
-    if result["targets"]:
-        output.print_targets(result["targets"])
+    emulated = [row for row in result["check"] if "target" in row]
+    output.print_check([row for row in result["check"] if "target" not in row])
+    if emulated:
+        output.print_targets(emulated)
     else:
         output.show(f"{result['target_note']}", "")
     output.print_sizes(result["sizes"])
@@ -67,4 +68,4 @@ def print_demo(result: Mapping[str, Any]) -> None:
         ("project", f"{result['project']}   (copy it into your firmware)"),
     )
     spec = quote(result["spec"])
-    output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['data'])} --delay 24")
+    output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['csv'])} --delay 24")

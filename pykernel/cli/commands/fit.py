@@ -21,7 +21,7 @@ from pykernel.cli.options import (
     option,
 )
 from pykernel.cli.output import Printing, interrupted, print_next, print_report, show_facts, show_table, styled, warn
-from pykernel.telling import how_tested, number, rate, root, unit_of
+from pykernel.telling import how_tested, number, rate, root, simple_errors, unit_of
 from pykernel.workflows.asked import MANY_ROWS
 
 
@@ -204,8 +204,7 @@ def print_estimates(report: Mapping[str, Any]) -> None:
         f"{how}, best: {best}": shown_if_known(other),
         f"{how}, taken: {taken}": shown(errors["cross_validated"]),
         "the same, corrected for having been chosen": shown_if_known(errors.get("corrected")),
-        "a linear model": shown_if_known(errors.get("linear")),
-        "always the most frequent class" if classes else "always the mean": shown(errors["trivial"]),
+        **{name: shown(error) for name, error in simple_errors(report).items()},
         f"{report['held_out_rows']:,} {unit_of(report)}s held out": shown_if_known(errors.get("held_out"), about),
     }
     known = [(text, error) for text, error in estimates.items() if error]

@@ -71,7 +71,7 @@ def generate(
     if as_json:
         files = [str(file) for file in made.files]
         started = {"data": watch.read} if start is not None else {}
-        output.print_json({"project": str(made.folder), "files": files, "sizes": made.figures} | started)
+        output.print_json({"output": str(made.folder), "files": files, "sizes": made.figures} | started)
         return
     output.print_sizes(made.figures)
     for file in made.files:

@@ -91,12 +91,12 @@ def import_model(
         raise UserError(f"{out}: is there already; give another file, or --force to replace it")
     spec, report = run_import(model, out, state=state, data=data, **given)
     output.Printing(as_json).data(report.get("data"))
-    failed = data is not None and not report["check"]["ok"]
+    failed = data is not None and not report["rounding"]["ok"]
     if not failed:
         write_file(out, spec.to_toml())
     output.print_report(report | {"ok": not failed}, as_json, partial(print_import, spec=spec))
     if failed:
-        found = report["check"]
+        found = report["rounding"]
         raise CheckFailed(
             f"{data}: the spec is not the model: decision values differ by {found['difference']:.3g}, "
             f"{found['classes_differ']:,} classes differ; nothing was written"
@@ -112,7 +112,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": shown,
-        "inputs": f"{report['inputs']:,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
+        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
         "vectors": f"{report['vectors']:,}",
         "functions": ", ".join(decided),
         "weights": f"{report['weights']:,}",
@@ -124,17 +124,17 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     }
     rows = [(part, what) for part, what in parts.items() if what]
     output.show_table(f"{report['name']}: {report['source']}, {spec.precision}", ("part", "what"), rows, words=(0, 1))
-    if "smaller" in report:
+    if "lost" in report:
         print_lost(report)
-    if "check" in report:
+    if "rounding" in report:
         print_comparison(report)
-    output.warn(*report["notes"])
+    output.warn(*report["warnings"])
     output.show(f"spec   {report['spec']}")
     output.print_next(report["spec"])
 
 
 def print_lost(report: Mapping[str, Any]) -> None:
-    found = report["smaller"]
+    found = report["lost"]
     rows = []
     for key, what, size, unit in (
         ("error", "of the function", 1.0, ""),
@@ -155,10 +155,10 @@ def print_lost(report: Mapping[str, Any]) -> None:
 
 
 def print_comparison(report: Mapping[str, Any]) -> None:
-    found = report["check"]
+    found = report["rounding"]
     counts = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
     errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
     differ = f"{found['classes_differ']:,}" if report["classes"] else "-"
-    which = "smaller" if "smaller" in report else "original"
+    which = "smaller" if "lost" in report else "original"
     columns = ("rows", "refused", "undecided", "difference", "allowed", "classes differ")
     output.show_table(f"comparison with the {which} model", columns, [[*counts, *errors, differ]])

@@ -61,7 +61,7 @@ def merge(
         output=out,
         watch=output.Printing(as_json),
     )
-    output.print_report({"file": str(out)} | report_of(found), as_json, print_merged)
+    output.print_report({"output": str(out)} | report_of(found), as_json, print_merged)
     if not as_json:
         output.warn(*found.warnings)
 
@@ -79,13 +79,13 @@ def print_merged(report: Mapping[str, Any]) -> None:
     heads = ("device", *(["vectors"] if counted else []), *(name for name, _ in shown))
     rows = [
         (
-            each["name"],
+            each["device"],
             *([str(each["vectors"])] if counted else []),
             *("-" if each[name] is None else format(each[name], f".{digits}g") for name, digits in shown),
         )
         for each in report["devices"]
     ]
-    output.show_table(f"{report['file']}: {len(rows)} devices; {ways[report['way']]}", heads, rows)
+    output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", heads, rows)
     if report["left"] is not None:
         output.show(f"not kept of what the devices know together: {number(report['left'])} of the answers' deviation")
     if report["errors"]:

@@ -42,7 +42,7 @@ def migrate(old: Path, state: Path, new: Path, out: Path, force: bool, trust: bo
         file.write(made.data)
     if as_json:
         output.print_json(
-            {"file": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
+            {"output": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
         )
         return
     output.show(f"{out}: changed: {', '.join(made.changed) or 'nothing'}")

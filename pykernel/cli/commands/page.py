@@ -51,6 +51,6 @@ def page(spec_file: Path, data: str, out: Path, target: list[str], force: bool, 
         text = living_page(spec, x, y, target)
     write_file(out, text)
     if as_json:
-        output.print_json({"page": str(out), "rows": len(x), "bytes": len(text.encode()), "data": watch.read})
+        output.print_json({"output": str(out), "rows": len(x), "bytes": len(text.encode()), "data": watch.read})
     else:
         output.show(f"{out}: {len(x):,} rows, {len(text.encode()):,} bytes; open it in a browser")

@@ -35,6 +35,7 @@ from pykernel.cli.output import (
     styled,
 )
 from pykernel.telling import (
+    MEASURES,
     against_monitors,
     against_simple,
     byte_count,
@@ -121,7 +122,7 @@ def plan(data: str | list[str], spec_file: Path | None, as_json: bool, **given: 
 
 
 def print_plan(report: Mapping[str, Any], data: str | list[str], delay: int) -> None:
-    winner, kind = report["winner"], report["measure"]
+    winner, kind = report["winner"], MEASURES[report["measure"]]
     monitors = "other_rows" in (winner["learning"] or {})
     if monitors:
         print_monitors(report)
@@ -182,7 +183,7 @@ def print_monitors(report: Mapping[str, Any]) -> None:
 
 def print_models(report: Mapping[str, Any]) -> None:
     """Print the errors of the best models."""
-    kind = report["measure"]
+    kind = MEASURES[report["measure"]]
     rows: list[list[str]] = []
     for row in report["table"][:10]:
         cells = [number(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]

@@ -90,19 +90,21 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     Exit codes: 0 done, 2 bad input.
     """
     from pykernel.host.samples import require_columns
+    from pykernel.workflows.devices import SimulatedDevices
     from pykernel.workflows.simulate import simulate as run
 
     spec = read_spec(spec_file, trust)
     require_columns(spec, str(spec_file))
     found = run(spec, **given, watch=Printing(as_json))
     report = found.report
-    if "devices" in report:
-        print_devices(report, found.warnings, as_json)
+    if isinstance(found, SimulatedDevices):
+        print_devices(report, as_json)
         return
     if as_json:
-        print_json(report | {"warning": "\n".join(found.warnings) or None})
+        print_json(report)
         return
-    warn(*found.warnings[: -1 if report["warning"] else None])
+    last = found.simulation.warning
+    warn(*found.warnings[: -1 if last else None])
     if report.get("question"):
         print_answers(report)
     else:
@@ -112,18 +114,18 @@ def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
     print_statuses(report)
     print_alarms(report)
     print_training(report)
-    print_end(report)
+    print_end(report, last)
 
 
 # -------------------------------------------------------------------------------------------------------------- report
 
 
-def print_devices(report: Mapping[str, Any], warnings: Sequence[str], as_json: bool) -> None:
+def print_devices(report: Mapping[str, Any], as_json: bool) -> None:
     """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
     if as_json:
-        print_json({**report, "warning": "\n".join(warnings) or None})
+        print_json(report)
     else:
-        warn(*warnings)
+        warn(*report["warnings"])
         title, columns, rows = devices_table(report)
         show_table(title, columns, rows, words=(0, 4))
         show(*devices_told(report))
@@ -137,7 +139,7 @@ def print_errors(report: Mapping[str, Any]) -> None:
 
     classes = report.get("classes")
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
-    labels = {"all": report} if "labels" not in report else report["labels"] | {"all": report}
+    labels = report.get("by_label", {}) | {"all": report}
     titles = ["predictor", *kinds.values(), *(f"{kind}, 2nd half" for kind in kinds.values())]
     several = len(labels) > 1
     rows = []
@@ -210,7 +212,8 @@ def print_training(report: Mapping[str, Any]) -> None:
         show(f"leave-one-out   {told} ({why})", "")
 
 
-def print_end(report: Mapping[str, Any]) -> None:
+def print_end(report: Mapping[str, Any], last: str | None) -> None:
+    """last: the warning that stands at the end."""
     from pykernel.host.advice import FEW
 
     for each in report.get("advice", ()):
@@ -229,8 +232,8 @@ def print_end(report: Mapping[str, Any]) -> None:
     if "scored" in report["second_half"] and report["second_half"]["scored"] < FEW:
         scored = f"{report['second_half']['scored']:,} {unit_of(report)}s"
         show(f"verdict  {scored} of the second half were scored: too few to judge")
-    if report["warning"]:
-        warn(report["warning"])
+    if last:
+        warn(last)
     for key in ("output", "plot"):
         if report[key]:
             show(f"{key}   {report[key]}")

@@ -93,7 +93,7 @@ def snapshot_diff(spec_file: Path, first: Path, second: Path, trust: bool, as_js
     _, (a, b) = read_snapshots(spec_file, trust, first, second)
     rows = difference(a, b)
     if as_json:
-        output.print_json({"equal": not rows, "fields": rows})
+        output.print_json({"ok": not rows, "fields": rows})
     elif rows:
         cells = [
             (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))

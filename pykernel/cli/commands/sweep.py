@@ -76,12 +76,11 @@ def sweep(spec_file: Path, as_json: bool, **given: Any) -> None:
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:
-    rows, by = report["table"], report["score"]
-    picks = {name: report[name] for name in PICKS if name in report}
+    rows, by, picks = report["table"], report["measure"], report["picks"]
     if rows:
         print_best(report, picks)
-    if report["refused"]:
-        print_refused(report["refused"])
+    if report["unusable"]:
+        print_unusable(report["unusable"])
     show(report["note"])
     for name, path in report["specs"].items():
         row = rows[picks[name]]
@@ -96,13 +95,13 @@ def print_sweep(report: Mapping[str, Any]) -> None:
 
 def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
     """Print the models of the Pareto front, and the best model of each rule and technique."""
-    rows, by = report["table"], report["score"]
+    rows, by = report["table"], report["measure"]
     late = f", labels {report['delay']:,} {unit_of(report)}s late" if report["delay"] else ""
-    simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial"].items())
+    simple = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["simple"].items())
     shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
     title = f"{report['name']}: {counted(report)}{late}; error over the second half (for comparison: {simple})"
-    if devices := report.get("devices"):
-        others = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["trivial_left_out"].items())
+    if devices := report.get("device_split"):
+        others = ", ".join(f"{name} {number(errors[by])}" for name, errors in report["simple_left_out"].items())
         title += f" of {devices['choose']:,} devices that choose; left out: {devices['judge']:,} that do not (there: {others})"
     show_rows(title, rows, shown, picks)
     best_of = {(row["rule"], row["technique"]): i for i, row in reversed(list(enumerate(rows)))}
@@ -115,8 +114,8 @@ def print_best(report: Mapping[str, Any], picks: Mapping[str, int]) -> None:
         )
 
 
-def print_refused(refused: Sequence[Mapping[str, Any]]) -> None:
-    lines = grouped(refused)
+def print_unusable(unusable: Sequence[Mapping[str, Any]]) -> None:
+    lines = grouped(unusable)
     heads = ("rule", "techniques", "sizes", "why not (the first)")
     used = [i for i in range(len(heads)) if any(line[i] for line in lines)]
     cells = [[line[i] for i in used] for line in lines]

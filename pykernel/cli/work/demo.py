@@ -112,15 +112,15 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         "rows": len(y),
         "accuracy": accuracy,
         "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
-        "check": report.rows,
-        "targets": targets,
+        "check": [*report.rows, *targets],
         "target_note": target_note,
         "sizes": made.figures,
+        "output": str(out),
         "project": str(made.folder),
         "files": [str(file) for file in made.files],
         **figure,
         "spec": str(out / "spec.toml"),
-        "data": str(out / "features.csv"),
+        "csv": str(out / "features.csv"),
     }
 
 

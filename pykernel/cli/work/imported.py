@@ -90,16 +90,16 @@ def run_import(
         machine = found.machine
     spec, told = spec_of_file(model, machine, *how, ranges)
     told += [" ".join(str(warning.message).split()) for warning in caught]
-    report = {"model": str(model)} | _contents(spec, machine) | {"spec": str(out), "notes": list(dict.fromkeys(told))}
-    report |= {} if data is None else {"data": read}
+    report = {"imported": str(model)} | _contents(spec, machine)
+    report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(told)], "data": read or None}
     if found is not None:
-        report["smaller"] = _lost(found, before)
+        report["lost"] = _lost(found, before)
         if seen is not None:
-            report["check"] = compare_smaller(spec, machine, seen[:CHECKED])
+            report["rounding"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about column names: the columns are selected by the spec's names
-            report["check"] = compare(spec, machine, source, x)
+            report["rounding"] = compare(spec, machine, source, x)
     return spec, report
 
 
@@ -112,7 +112,7 @@ def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
         "source": machine.source,
         "name": spec.name,
         "kernel": {key: value for key, value in kernel.model_dump(exclude_unset=True).items() if value is not None},
-        "inputs": spec.dim,
+        "inputs": list(spec.input.columns or map(str, range(spec.dim))),
         "max_abs": spec.input.max_abs,
         "vectors": len(expansion.vectors),
         "weights": sum(map(len, expansion.weights)),
