@@ -293,7 +293,8 @@ class Pool:
     def merge(self, pair: tuple[int, int]) -> None:
         """Make two regimes one; the last one moves to the place that is free then."""
         first, second = pair
-        self.lost += float(self.losses[second, first])
+        if not self.memory.field("rejected")[first]:
+            self.lost += float(self.losses[second, first])
         self.memory.field("merge_first")[0], self.memory.field("merge_second")[0] = first, second
         free, end = int(self.kernels.call(merge_nearest)), self.count - 1
         for name in ("means", "roots", "counts", "weights", "rejected"):
@@ -342,7 +343,6 @@ def add_banks(spec: Spec, devices: Sequence[Seen], model: HostModel) -> tuple[fl
             f"{spec.name}: the devices have rejected {rejected} regimes, and beside a normal one there is room for {places - 1}; "
             f"give {option('into')} a spec with more [learning] components"
         )
-    pool.lost = 0.0
     pool.reduce(False, places - rejected)
     weights, bank = np.array(pool.memory.field("weights"), np.float64), model.memory
     normal = pool.places(False)
