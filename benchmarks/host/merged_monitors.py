@@ -181,7 +181,7 @@ def measure(fleet: Fleet, own: int, into: int) -> dict[str, Any]:
         "rows_each": int(np.median([len(rows) for rows in fleet.devices])),
         "regimes": sum(each.regimes or 0 for each in found.devices),
         "kept": found.regimes,
-        "bits_lost": round(found.left or 0.0, 2),
+        "bits_lost": round(float(found.left or 0.0), 2),
         "faults": sum(len(stream.faults) for stream in fleet.streams),
     } | {f"{name}_{who}": f"{told[who][name]:.4f}" for name in MEASURES for who in WHO}
 

@@ -29,6 +29,10 @@ both surprises that puts them higher.  Above its quantile, and above its thresho
 merged quantile and threshold are those that the wanted parts of the rows of all devices exceed.  So they lie nearer to the loudest
 device's than to the mean.
 
+The machine that goes on from the state is none of those that have taught it.  So course, usual surprises and threshold count as few rows as
+after a new regime on a device (``gmm.quicken``), and what was foretold wrongly is soon learned.  But an alarm stops learning from the first
+row on.
+
 All that tells about the present is that of a quiet monitor: no alarm, no blame, no candidate, level 0.  The row before is that of a device, since
 only real rows have the steps of a sensor's converter.
 """
@@ -44,7 +48,7 @@ from scipy.optimize import brentq  # type: ignore[import-untyped]
 
 from pykernel.algorithms.novelty.bank import FAINT, deviations, look_around, loss_of_merging, merge_nearest
 from pykernel.algorithms.novelty.course import innovate, keep_wide, surprise_by_course
-from pykernel.algorithms.novelty.gmm import JUDGED
+from pykernel.algorithms.novelty.gmm import AGAIN_FOLLOWED, AGAIN_JUDGED, AGAIN_TAUGHT, JUDGED
 from pykernel.algorithms.novelty.state import SCORE_MOST, WEIGHT_MOST
 from pykernel.algorithms.novelty.threshold import LEVEL_MOST, SHIFT_MOST, threshold_of
 from pykernel.dialect import Memory
@@ -216,7 +220,7 @@ def merged_monitor(spec: Spec, into: Spec, models: Mapping[str, HostModel], watc
     if lost > LOST:
         remarks.append(
             f"{places} places are too few for the regimes of all devices: rows are {lost:.1f} bits more surprising than to all regimes, and subtle faults are missed; "
-            f"give {option('into')} a spec with more [learning] components"
+            f"let {option('into')} name a spec with more [learning] components"
         )
     weights = [float(device.of("weights")[device.normal].sum()) for device in devices]
     return MergedMonitor(
@@ -341,7 +345,7 @@ def add_banks(spec: Spec, devices: Sequence[Seen], model: HostModel) -> tuple[fl
     if rejected >= places:
         raise UserError(
             f"{spec.name}: the devices have rejected {rejected} regimes, and beside a normal one there is room for {places - 1}; "
-            f"give {option('into')} a spec with more [learning] components"
+            f"let {option('into')} name a spec with more [learning] components"
         )
     pool.reduce(False, places - rejected)
     weights, bank = np.array(pool.memory.field("weights"), np.float64), model.memory
@@ -386,7 +390,7 @@ def add_courses(devices: Sequence[Seen], model: HostModel) -> None:
     steps = np.stack([device.memory.field("least_step") for device in devices])
     least = np.where(steps > 0, steps, np.inf).min(axis=0)
     memory.field("least_step")[...] = np.where(np.isfinite(least), least, 0)
-    memory.field("followed")[0] = together(devices, "followed", config.horizon)
+    memory.field("followed")[0] = together(devices, "followed", AGAIN_FOLLOWED)
     memory.field("watched")[0] = together(devices, "watched", config.watched_most)
     Seen(model.spec, memory).keep_course_wide()
 
@@ -404,7 +408,7 @@ def add_thresholds(devices: Sequence[Seen], merged: Seen) -> None:
     most = float(SCORE_MOST.value(merged.spec.real))
     memory.field("usual")[...] = np.clip(usual, -most, most)
     memory.field("spread")[...] = spread
-    memory.field("surprised")[0] = together(devices, "surprised", config.horizon)
+    memory.field("surprised")[0] = together(devices, "surprised", AGAIN_JUDGED)
 
     louder = surprises.mean(axis=2) - usual
     scale = np.sqrt(np.stack([device.of("spread") for device in devices]) / np.maximum(spread, 1e-30))
@@ -423,7 +427,7 @@ def add_thresholds(devices: Sequence[Seen], merged: Seen) -> None:
     quantile = min(max(quantile, -level), level)
     memory.field("quantile")[0] = quantile
     memory.field("excess")[0] = min(max(mean_excess, config.excess_least), 2 * level)
-    memory.field("taught")[0] = together(devices, "taught", config.threshold_horizon)
+    memory.field("taught")[0] = together(devices, "taught", AGAIN_TAUGHT)
     # without a shift the threshold is q + c e
     shift = (wanted - merged.threshold) / merged.number("excess")
     memory.field("shift")[0] = min(max(shift, -0.7 * config.tail), float(SHIFT_MOST.value(merged.spec.real)))
