@@ -125,7 +125,9 @@ def test_sums_are_those_of_one_monitor_that_learned_all_rows() -> None:
     assert (merged("least_step") == np.min([d.memory.field("least_step") for d in devices], axis=0)).all()
 
 
-def greedy(union: list[tuple[float, np.ndarray, np.ndarray]], places: int) -> list[tuple[float, np.ndarray, np.ndarray]]:
+def greedy(
+    union: list[tuple[float, np.ndarray, np.ndarray]], places: int
+) -> list[tuple[float, np.ndarray, np.ndarray]]:
     """The definition: of all pairs that one is merged whose covariances lose least, until all fit, and none is told twice."""
 
     def volume(covariance: np.ndarray) -> float:

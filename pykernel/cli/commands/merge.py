@@ -80,7 +80,11 @@ def print_merged(report: Mapping[str, Any]) -> None:
     columns = [("regimes", 4), ("weight", 2), ("foretold", 2), ("error", 4)]
     shown = [(name, digits) for name, digits in columns if any(each[name] is not None for each in report["devices"])]
     counted = report["vectors"] is not None
-    heads = ("device", *(["vectors"] if counted else []), *("in alarm" if monitors and name == "error" else name for name, _ in shown))
+    heads = (
+        "device",
+        *(["vectors"] if counted else []),
+        *("in alarm" if monitors and name == "error" else name for name, _ in shown),
+    )
     rows = [
         (
             each["name"],
