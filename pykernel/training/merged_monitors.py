@@ -46,11 +46,11 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
-from pykernel.algorithms.novelty.bank import FAINT, deviations, look_around, loss_of_merging, merge_nearest
-from pykernel.algorithms.novelty.course import innovate, keep_wide, surprise_by_course
+from pykernel.algorithms.novelty.bank import FAINT, deviations, keep_wide, look_around, loss_of_merging, merge_nearest
+from pykernel.algorithms.novelty.course import innovate, surprise_by_course
 from pykernel.algorithms.novelty.gmm import AGAIN_FOLLOWED, AGAIN_JUDGED, AGAIN_TAUGHT, JUDGED
-from pykernel.algorithms.novelty.state import SCORE_MOST, WEIGHT_MOST
-from pykernel.algorithms.novelty.threshold import LEVEL_MOST, SHIFT_MOST, threshold_of
+from pykernel.algorithms.novelty.state import WEIGHT_MOST
+from pykernel.algorithms.novelty.threshold import LEVEL_MOST, SCORE_MOST, SHIFT_MOST, threshold_of
 from pykernel.dialect import Memory
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError, option
@@ -380,9 +380,11 @@ def add_courses(devices: Sequence[Seen], model: HostModel) -> None:
     middles = np.stack([device.of("middle") for device in devices])
     middle, dim = parts @ middles, middles.shape[1]
     # roots below each other, and the differences of the means: a triangle of them all needs no squares
-    stacked = [np.sqrt(p) * unpacked(each.of("joint"), 2 * dim) for p, each in zip(parts, devices, strict=True)]
+    stacked: list[np.ndarray] = [
+        np.sqrt(p) * unpacked(each.of("joint"), 2 * dim) for p, each in zip(parts, devices, strict=True)
+    ]
     stacked.append(np.sqrt(parts)[:, None] * np.tile(middles - middle, 2))
-    triangle = np.linalg.qr(np.concatenate(stacked), mode="r")
+    triangle = np.asarray(np.linalg.qr(np.concatenate(stacked), mode="r"))
     triangle *= np.where(np.diag(triangle) < 0, -1.0, 1.0)[:, None]
     memory.field("middle")[...] = middle
     memory.field("joint")[...] = triangle[np.triu_indices(2 * dim)]

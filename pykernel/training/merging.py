@@ -47,7 +47,7 @@ from pykernel.host.migrate import require_meaning
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch
-from pykernel.training.merged_monitors import merged_monitor
+from pykernel.training.merged_monitors import MergedMonitor, merged_monitor
 
 POWERS = (4, 8, 2, 1, 0, 16)
 """Exponents that are tried.  Of equal ones the first is taken: two devices cannot tell which is better."""
@@ -634,17 +634,21 @@ def merge(
     if empty := [device.name for device in devices if not device.knows(way)]:
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     left, shares = None, [Share(each.name) for each in devices]
-    regimes, remarks = None, ()
+    monitor: MergedMonitor | None = None
     if taught:
         model, chosen, g = merging.taught()
         shares = _shares(merging, chosen)
         left = _rms(model.predict(merging.union).reshape(g.shape) - g) / merging.deviation
     elif way == "regimes":
-        found = merged_monitor(spec.inner, into.inner, {each.name: each.model for each in devices}, watch)
-        model, left, regimes, remarks = found.model, found.lost, found.found, found.remarks
-        strange = [apart and each > 1 for each, apart in zip(found.foretold, _strange(found.foretold), strict=True)]
-        given = zip(devices, found.parts, found.foretold, strange, found.regimes, strict=True)
-        shares = [Share(each.name, None, *told, regimes=own) for each, *told, own in given]
+        monitor = merged_monitor(spec.inner, into.inner, {each.name: each.model for each in devices}, watch)
+        model, left = monitor.model, monitor.lost
+        strange = [apart and each > 1 for each, apart in zip(monitor.foretold, _strange(monitor.foretold), strict=True)]
+        shares = [
+            replace(share, weight=part, foretold=each, disagrees=apart, regimes=own)
+            for share, part, each, apart, own in zip(
+                shares, monitor.parts, monitor.foretold, strange, monitor.regimes, strict=True
+            )
+        ]
     elif way == "samples":
         model, foretold, left = rehearsed(into.inner, devices, watch)
         shares = [
@@ -659,7 +663,7 @@ def merge(
             outer.memory.field(name)[...] = model.memory.field(name)
     data = snapshot.save(outer)
     errors = None
-    if rows is not None and way == "regimes":
+    if rows is not None and monitor is not None:
         shares = [
             replace(share, error=alarmed(each.model, rows[0])) for share, each in zip(shares, devices, strict=True)
         ]
@@ -677,7 +681,8 @@ def merge(
         }
     vectors = int(model.memory.field("n")[0]) if taught else None
     power = merging.power if taught else None
-    return Merged(into, data, way, tuple(shares), vectors, power, left, errors, regimes, remarks)
+    merged = Merged(into, data, way, tuple(shares), vectors, power, left, errors)
+    return merged if monitor is None else replace(merged, regimes=monitor.found, remarks=monitor.remarks)
 
 
 def alarmed(monitor: HostModel, x: np.ndarray) -> float:

@@ -226,7 +226,7 @@ def test_rejected_regimes_stay_rejected(learned: bool) -> None:
 def test_too_many_rejected_regimes_are_one_sentence_and_fit_into_more_places() -> None:
     spec, wider = spec_of(4, "float64"), spec_of(8, "float64")
     devices = [rejecting(spec, place, k) for k, place in enumerate((40, 80, -60, -120))]
-    with pytest.raises(UserError, match="have rejected 4 regimes.* room for 3; let into name a spec") as refused:
+    with pytest.raises(UserError, match=r"have rejected 4 regimes.* room for 3; let into name a spec") as refused:
         merged_of(spec, *devices)
     assert "\n" not in str(refused.value)
     merged, _ = merged_of(spec, *devices, into=wider)
@@ -281,7 +281,7 @@ def test_the_same_states_give_the_same_bytes() -> None:
 def test_a_merged_spec_may_have_other_places_only(other: dict[str, Any]) -> None:
     spec = spec_of()
     devices = [watched(spec, (0,), k) for k in range(2)]
-    with pytest.raises(UserError, match="precision is|false_alarm_rate is"):
+    with pytest.raises(UserError, match=r"precision is|false_alarm_rate is"):
         merged_of(spec, *devices, into=spec_of(**other))
 
 
