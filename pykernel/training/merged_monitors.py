@@ -199,8 +199,8 @@ def merged_monitor(spec: Spec, into: Spec, models: Mapping[str, HostModel], watc
         for name, device in zip(names, devices, strict=True)
         if device.number("episode")
     ]
-    # a row that was in alarm is no row before
-    last = min(devices, key=lambda device: (device.number("episode") > 0, device.look(device.of("before"))))
+    # the row before is a usual one
+    last = min(devices, key=lambda device: device.look(device.of("before")))
     model = HostModel(into)
     for name in (slot.name for slot in last.memory.layout.slots if slot.struct == "Stages"):
         model.memory.field(name)[...] = last.memory.field(name)
