@@ -46,7 +46,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
-from pykernel.algorithms.novelty.bank import FAINT, deviations, keep_wide, look_around, loss_of_merging, merge_nearest
+from pykernel.algorithms.novelty.bank import FAINT, deviations, look_around, loss_of_merging, merge_nearest
 from pykernel.algorithms.novelty.course import innovate, surprise_by_course
 from pykernel.algorithms.novelty.gmm import AGAIN_FOLLOWED, AGAIN_JUDGED, AGAIN_TAUGHT, JUDGED
 from pykernel.algorithms.novelty.state import WEIGHT_MOST
@@ -90,7 +90,7 @@ class Seen:
         self._x = np.zeros(memory.field("before").shape, spec.real.dtype)
         self._whitened = np.zeros_like(self._x)
         self._kernels = make_executor(
-            [look_around, innovate, surprise_by_course, deviations, threshold_of, keep_wide], memory, spec.config
+            [look_around, innovate, surprise_by_course, deviations, threshold_of], memory, spec.config
         )
         self._calls: dict[str, Callable[[], object]] = {
             kernel.name: self._kernels.bound(kernel, self._x) for kernel in (look_around, innovate)
@@ -155,10 +155,6 @@ class Seen:
             found[i] = self.memory.field("surprise")[0]
         self.memory.field("before")[...] = before
         return found
-
-    def keep_course_wide(self) -> None:
-        joint = self.memory.field("joint")
-        self._kernels.call(keep_wide, joint, self.memory.field("middle"), 2 * len(self._x))
 
     @cached_property
     def drawn(self) -> tuple[np.ndarray, np.ndarray]:
@@ -379,7 +375,7 @@ def add_courses(devices: Sequence[Seen], model: HostModel) -> None:
     memory, config, parts = model.memory, model.spec.config, parts_by(devices, "followed")
     middles = np.stack([device.of("middle") for device in devices])
     middle, dim = parts @ middles, middles.shape[1]
-    # roots below each other, and the differences of the means: a triangle of them all needs no squares
+    # roots below each other, and the differences of the means: a triangle of them all needs no squares, and is as wide as they are
     stacked: list[np.ndarray] = [
         np.sqrt(p) * unpacked(each.of("joint"), 2 * dim) for p, each in zip(parts, devices, strict=True)
     ]
@@ -394,7 +390,6 @@ def add_courses(devices: Sequence[Seen], model: HostModel) -> None:
     memory.field("least_step")[...] = np.where(np.isfinite(least), least, 0)
     memory.field("followed")[0] = together(devices, "followed", AGAIN_FOLLOWED)
     memory.field("watched")[0] = together(devices, "watched", config.watched_most)
-    Seen(model.spec, memory).keep_course_wide()
 
 
 # ---------------------------------------------------------------------------------------------------------- threshold

@@ -147,7 +147,8 @@ def test_usual_surprises_are_those_of_all_rows() -> None:
     assert merged.memory.field("usual")[1] == pytest.approx(found.mean(), abs=0.7)
     assert merged.memory.field("spread")[1] == pytest.approx(above, rel=0.35)
     for wide in (False, True):
-        assert alarms_of(merged, rows(wide, 400, 7 + wide)).mean() < 0.03
+        # the threshold is right from the first rows on, also for the louder device
+        assert np.mean([alarms_of(merged, rows(wide, 100, seed)).mean() for seed in range(30, 60)]) < 0.015
 
 
 def greedy(
@@ -309,8 +310,6 @@ def test_a_sensor_that_moves_on_one_device_only_has_the_steps_of_that_one() -> N
     assert devices[0].memory.field("least_step")[0] == 0
     merged, _ = merged_of(spec, *devices)
     assert merged.memory.field("least_step")[0] == 1
-    # a joint root is as wide as rounding, though one device has never seen this sensor move
-    assert merged.memory.field("joint")[0] >= np.float32(12**-0.5)
 
 
 def test_a_device_in_its_warm_up_is_one_sentence() -> None:
