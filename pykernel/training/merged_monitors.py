@@ -2,7 +2,8 @@
 
 What a monitor keeps are statistics of the rows that it has learned, and statistics add up.  Where a device has learned fewer rows
 than its horizon, they are plain sums, so that those of the merged monitor are the ones of a monitor that has learned all rows; beyond,
-each device's are those of its latest rows, and so are the merged ones.
+each device's are those of its latest rows, and so are the merged ones.  No device has learned rows in alarm, and of a large innovation only
+a part.  After a new regime a device counts its earlier rows as few, and they count as few here.
 
 Regimes.  The union of all, each with its weight, mean and root.  Moments of two regimes that become one add up exactly
 (``bank.merge_roots``).  A monitor that sees all rows itself could have drawn the limits between regimes elsewhere: which row belongs to
