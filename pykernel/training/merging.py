@@ -737,6 +737,11 @@ def _way(spec: Spec, into: Spec) -> str:
         )
     if program.teach is not None and spec.standardises:
         return "samples"
+    if program.name == "okfeb":
+        raise UserError(
+            f"{spec.name}: is a subspace, whose vectors, weights and moments only learning makes agree; merge monitors of rule gmm, which "
+            "[novelty] alone makes"
+        )
     raise UserError(
         f"{spec.name}: rule {spec.learning.rule} keeps neither samples nor statistics of its inputs, so that nobody knows where each device "
         "has learned; merge models with [reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls or nlms"

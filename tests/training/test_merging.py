@@ -274,7 +274,7 @@ REFUSED = {
     "waves": (spec_of("spectrum-nlms", reduction=None), "neither samples nor statistics"),
     "a subspace": (
         make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}, "reduction": {}}),
-        "neither samples nor statistics",
+        "is a subspace",
     ),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (
