@@ -406,7 +406,7 @@ RESULTS: dict[str, Result] = {
         ("merged-monitors.csv",),
         "minutes",
         ("alarms",),
-        ("pykernel.training.merging",),
+        ("pykernel.training.merging", "pykernel.training.merged_monitors"),
     ),
     "personal": Result(
         "-m benchmarks.host.personal",
