@@ -401,6 +401,13 @@ RESULTS: dict[str, Result] = {
         ("recursive", "linear"),
         ("pykernel.training.merging",),
     ),
+    "merged-monitors": Result(
+        "-m benchmarks.host.merged_monitors",
+        ("merged-monitors.csv",),
+        "minutes",
+        ("alarms",),
+        ("pykernel.training.merging", "pykernel.training.merged_monitors"),
+    ),
     "personal": Result(
         "-m benchmarks.host.personal",
         ("personal.csv",),

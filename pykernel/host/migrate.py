@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,14 +91,19 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
 
 
-def require_meaning(old: Spec, new: Spec, where: str) -> None:
+def require_meaning(old: Spec, new: Spec, where: str, beside: Collection[str] = ()) -> None:
     """Refuse a spec in which the numbers of a state would have another meaning, but for the room for vectors.
 
-    The message names the responsible keys.  where: how the message names the state.  Raises UserError.
+    The message names the responsible keys.  where: how the message names the state.  beside: facts that may differ, too.  Raises
+    UserError.
     """
     budget = old.program.budget if new.program.budget is not None else None
     capacity = budget.capacity if budget is not None else ""
-    mine, its = _meaning(old, capacity), _meaning(new, capacity)
+
+    def meaning(spec: Spec) -> dict[str, str]:
+        return {name: fact for name, fact in _meaning(spec, capacity).items() if name not in beside}
+
+    mine, its = meaning(old), meaning(new)
     if mine == its:
         return
     content = tomllib.loads(old.to_toml(complete=True))
@@ -107,7 +112,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
         section, _, name = key.strip("[").rpartition("] ")
         changed = content | ({section: content.get(section, {}) | {name: after}} if section else {name: after})
         try:
-            tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
+            tried: Mapping[str, str] | None = meaning(make_spec(changed, custom=old.custom))
         except UserError:
             tried = None  # this key does not fit with the other keys
         if tried != mine:

@@ -20,6 +20,8 @@ function is the mean of the functions.
 Other models that standardise their inputs, such as waves.  A new model learns what each device answers to inputs like those that it
 has seen: drawn with the mean and the deviation of each input, which its standardiser knows.
 
+Monitors keep statistics of their rows (``pykernel.training.merged_monitors``).
+
 Statistics of inputs and labels of models with vectors are those of all samples, as far as their horizons tell.  The linear part of a model is
 the mean of all.  How far the rule has been right, and its noise, are learned anew.
 """
@@ -45,6 +47,7 @@ from pykernel.host.migrate import require_meaning
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch
+from pykernel.training.merged_monitors import MergedMonitor, merged_monitor
 
 POWERS = (4, 8, 2, 1, 0, 16)
 """Exponents that are tried.  Of equal ones the first is taken: two devices cannot tell which is better."""
@@ -67,6 +70,8 @@ TOLD, TOLD_EACH, TOLD_OTHERS = 20_000, 400, 100
 """Rehearsed rows of all devices, of each, and of each of which the others are asked, at most."""
 BLOCK = 100
 """Rows of a recording that choose, or judge, in a row."""
+PLACES = ("capacity COMPONENTS", "pairs_a_row")
+"""What the spec of a merged monitor may have otherwise."""
 STRANGE = 3.0
 """A device disagrees if the others foretell it so many times worse than the median device, and worse than a tenth of what answers
 vary."""
@@ -76,7 +81,9 @@ vary."""
 class Share:
     """What one device gave.  vectors: how many of its vectors were taken; weight: the mean of c_k at all vectors, 1 / devices if
     all know equally much.  foretold: root mean square of what the others answer at its vectors less its answers, in parts of
-    the answers' deviation.  None where the way has no such thing.  error: with a recording, its error there.
+    the answers' deviation; of a monitor, how far its regimes are from the nearest ones of the others, in parts of the distance from
+    which a row is strange.  None where the way has no such thing.  error: with a recording, its error there; of a monitor, the part of
+    the rows in alarm.  regimes: of a monitor, how many it knows.
     """
 
     name: str
@@ -85,13 +92,15 @@ class Share:
     foretold: float | None = None
     disagrees: bool = False
     error: float | None = None
+    regimes: int | None = None
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A state for ``spec``.  way: "vectors", "samples", "sums" or "mean".  power: the exponent p.  left: root mean square of what the
-    model leaves of the teacher at all vectors, in parts of its deviation.  errors: with a recording, of the mean of all
-    devices, of the teacher and of the merged model: root mean square, or the part of wrong classes.
+    """A state for ``spec``.  way: "vectors", "samples", "sums", "mean" or "regimes".  power: the exponent p.  left: root mean square of what
+    the model leaves of the teacher at all vectors, in parts of its deviation; of a monitor, bits a row that the lack of places costs.
+    errors: with a recording, of the mean of all devices, of the teacher and of the merged model: root mean square, or the part of
+    wrong classes; of a monitor, the part of the rows in alarm.  regimes: of a monitor, how many it knows.  remarks: sentences.
     """
 
     spec: Spec
@@ -102,6 +111,8 @@ class Merged:
     power: int | None = None
     left: float | None = None
     errors: Mapping[str, float] | None = None
+    regimes: int | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def memory(self) -> Memory:
@@ -109,11 +120,13 @@ class Merged:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return tuple(
-            f"{each.name} answers otherwise than the other devices do: a broken sensor, or other surroundings? "
-            "merge the others without it, and compare"
-            for each in self.devices
-            if each.disagrees
+        why = (
+            "knows regimes that none of the others knows: other surroundings, or a fault that became normal?"
+            if self.way == "regimes"
+            else "answers otherwise than the other devices do: a broken sensor, or other surroundings?"
+        )
+        return self.remarks + tuple(
+            f"{each.name} {why} merge the others without it, and compare" for each in self.devices if each.disagrees
         )
 
     @property
@@ -607,7 +620,7 @@ def merge(
 
     states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may have another budget, and
     other parameters that leave the meaning of a state; without it ``spec``.  rows: a recording (x (rows, D), y) that no device has
-    learned: every other hundred rows choose p, the rest judges.
+    learned: every other hundred rows choose p, the rest judges; of monitors, which choose nothing, all rows do.
 
     With L vectors of K devices, N places and D inputs: O(K L (N D + N^2)) for the teacher, O(min(L, 1000) L N) for the choice, and some
     hundred rounds of N updates.  Raises UserError.
@@ -621,10 +634,21 @@ def merge(
     if empty := [device.name for device in devices if not device.knows(way)]:
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     left, shares = None, [Share(each.name) for each in devices]
+    monitor: MergedMonitor | None = None
     if taught:
         model, chosen, g = merging.taught()
         shares = _shares(merging, chosen)
         left = _rms(model.predict(merging.union).reshape(g.shape) - g) / merging.deviation
+    elif way == "regimes":
+        monitor = merged_monitor(spec.inner, into.inner, {each.name: each.model for each in devices}, watch)
+        model, left = monitor.model, monitor.lost
+        strange = [apart and each > 1 for each, apart in zip(monitor.foretold, _strange(monitor.foretold), strict=True)]
+        shares = [
+            replace(share, weight=part, foretold=each, disagrees=apart, regimes=own)
+            for share, part, each, apart, own in zip(
+                shares, monitor.parts, monitor.foretold, strange, monitor.regimes, strict=True
+            )
+        ]
     elif way == "samples":
         model, foretold, left = rehearsed(into.inner, devices, watch)
         shares = [
@@ -639,7 +663,12 @@ def merge(
             outer.memory.field(name)[...] = model.memory.field(name)
     data = snapshot.save(outer)
     errors = None
-    if rows is not None:
+    if rows is not None and monitor is not None:
+        shares = [
+            replace(share, error=alarmed(each.model, rows[0])) for share, each in zip(shares, devices, strict=True)
+        ]
+        errors = {"merged": alarmed(model, rows[0])}
+    elif rows is not None:
         x, y = (np.asarray(each)[~_chooses(len(each))] for each in rows)
         at_rows = _Teacher.at(devices, x)
         shares = [
@@ -651,7 +680,17 @@ def merge(
             "merged": merging.error(model.predict(x).reshape(len(x), -1), y),
         }
     vectors = int(model.memory.field("n")[0]) if taught else None
-    return Merged(into, data, way, tuple(shares), vectors, merging.power if taught else None, left, errors)
+    power = merging.power if taught else None
+    merged = Merged(into, data, way, tuple(shares), vectors, power, left, errors)
+    return merged if monitor is None else replace(merged, regimes=monitor.found, remarks=monitor.remarks)
+
+
+def alarmed(monitor: HostModel, x: np.ndarray) -> float:
+    """The part of the rows (rows, D) in alarm, of a copy of the monitor, which learns on."""
+    model = HostModel(monitor.spec)
+    model.memory.copy_from(monitor.memory)
+    statuses = model.prequential_alarms(x)[2]
+    return float(np.isin(statuses, model.spec.program.alarms).mean())
 
 
 def _shares(merging: _Merging, chosen: np.ndarray) -> list[Share]:
@@ -675,13 +714,17 @@ def _rms(errors: np.ndarray) -> float:
 
 def _way(spec: Spec, into: Spec) -> str:
     """How states of a spec are merged.  Raises UserError if they cannot be."""
-    require_meaning(spec, into, "the merged state")
+    monitors = spec.inner.program.name == "gmm"
+    # a monitor's places are its budget, and how many pairs of them a row compares follows from it
+    require_meaning(spec, into, "the merged state", PLACES if monitors else ())
     program, config = spec.inner.program, spec.inner.config
     names = {name for struct in program.persistent for name in struct.fields}
     if spec.real.is_integer:
         raise UserError(f"{spec.name}: has precision int16; merge takes models of float32 and float64")
     if not program.learns:
         raise UserError(f"{spec.name}: learns nothing on the device, so that there are no states to merge")
+    if monitors:
+        return "regimes"
     if program.teach is not None and program.budget is not None and {"alpha", "v"} <= names:
         return "vectors"
     if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
@@ -694,6 +737,11 @@ def _way(spec: Spec, into: Spec) -> str:
         )
     if program.teach is not None and spec.standardises:
         return "samples"
+    if program.name == "okfeb":
+        raise UserError(
+            f"{spec.name}: is a subspace, whose vectors, weights and moments only learning makes agree; merge monitors of rule gmm, which "
+            "[novelty] alone makes"
+        )
     raise UserError(
         f"{spec.name}: rule {spec.learning.rule} keeps neither samples nor statistics of its inputs, so that nobody knows where each device "
         "has learned; merge models with [reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls or nlms"

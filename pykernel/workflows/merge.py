@@ -46,7 +46,8 @@ def merge(
     into : Spec, optional
         The spec of the merged state: with another budget, or other numbers that say how learning goes on.
     data : path, or (x, y), optional
-        A recording with labels that no device has learned.  Half of the rows choose how devices are weighed, half judge.
+        A recording with labels that no device has learned.  Half of the rows choose how devices are weighed, half judge.  For monitors
+        y is None, and all rows judge.
     output : path, optional
         The snapshot to write.
     watch : Watch, optional
@@ -86,11 +87,14 @@ def merge(
             if isinstance(data, str | Path)
             else (np.asarray(data[0], float), np.asarray(data[1]))
         )
+        if spec.program.label_kind == "none":
+            y = np.zeros((len(x), 0))
         known = ~np.isnan(np.asarray(y, float).reshape(len(y), -1)).any(axis=1) & ~np.isnan(x).any(axis=1)
         known &= np.asarray(y).reshape(len(y), -1)[:, 0] >= 0 if spec.program.label_kind == "class" else True
+        with_label = "" if spec.program.label_kind == "none" else " with a label"
         if known.sum() < 2 * merging.BLOCK:
             raise UserError(
-                f"{option('data')}: has {known.sum()} complete rows with a label; give {2 * merging.BLOCK} or more"
+                f"{option('data')}: has {known.sum()} complete rows{with_label}; give {2 * merging.BLOCK} or more"
             )
         rows = x[known], np.asarray(y)[known]
     watch.tell(f"merging {len(read)} states of {spec.name}")
@@ -108,6 +112,7 @@ def report_of(merged: Merged) -> dict[str, object]:
         "way": merged.way,
         "devices": [_told(device) for device in merged.devices],
         "vectors": merged.vectors,
+        "regimes": merged.regimes,
         "power": merged.power,
         "left": merged.left,
         "errors": merged.errors,

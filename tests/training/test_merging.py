@@ -272,7 +272,10 @@ def test_orthogonal_least_squares_takes_what_leaves_least() -> None:
 
 REFUSED = {
     "waves": (spec_of("spectrum-nlms", reduction=None), "neither samples nor statistics"),
-    "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "neither samples nor statistics"),
+    "a subspace": (
+        make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}, "reduction": {}}),
+        "is a subspace",
+    ),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (
         spec_of("rls", reduction=None, kernel=None, learning={"rule": "rls", "forgetting": 0.99}),

@@ -38,12 +38,14 @@ def merge(
 
         pykernel merge spec.toml a.bin b.bin c.bin -o merged.bin
 
-    SPEC after --into may have another n_max. DATA has rows with labels that no device has learned: half of them choose how
+    SPEC after --into may have another n_max, or a monitor's components. DATA has rows with labels that no device has learned: half of them choose how
     devices are weighed, the other half judges. docs/merging.md tells what is merged how.
 
     Columns: vectors are how many of the device's vectors were taken. weight is the device's part of the common answer, in
     the mean over all vectors. foretold is how far the others' answers at its vectors are from its own, in parts of the
-    answers' deviation. error is the device's own on DATA.
+    answers' deviation. error is the device's own on DATA. Of monitors: regimes are what the device knows, weight is its part of
+    all rows. foretold is how far its regimes are from those of the others: 1, as far as a strange row. in alarm is the part
+    of DATA's rows.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -72,11 +74,17 @@ def print_merged(report: Mapping[str, Any]) -> None:
         "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
         "samples": "a new model learned their answers to inputs like those that each has seen",
         "mean": "the function is the mean of the devices' functions",
+        "regimes": f"{report['regimes']} regimes are known, of all together",
     }
-    columns = [("weight", 2), ("foretold", 2), ("error", 4)]
+    monitors = report["way"] == "regimes"
+    columns = [("regimes", 4), ("weight", 2), ("foretold", 2), ("error", 4)]
     shown = [(name, digits) for name, digits in columns if any(each[name] is not None for each in report["devices"])]
     counted = report["vectors"] is not None
-    heads = ("device", *(["vectors"] if counted else []), *(name for name, _ in shown))
+    heads = (
+        "device",
+        *(["vectors"] if counted else []),
+        *("in alarm" if monitors and name == "error" else name for name, _ in shown),
+    )
     rows = [
         (
             each["device"],
@@ -86,9 +94,9 @@ def print_merged(report: Mapping[str, Any]) -> None:
         for each in report["devices"]
     ]
     output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", heads, rows)
-    if report["left"] is not None:
+    if report["left"] is not None and not monitors:
         output.show(f"not kept of what the devices know together: {number(report['left'])} of the answers' deviation")
     if report["errors"]:
         told = ", ".join(f"{name} {number(error)}" for name, error in report["errors"].items())
-        output.show(f"error on rows that chose nothing: {told}")
+        output.show(f"{'rows in alarm' if monitors else 'error on rows that chose nothing'}: {told}")
     output.show(f"state's hash: {report['state_hash']}")
