@@ -76,7 +76,10 @@ extern "C" {
  */
 {%- endif %}
 
-/* {{ status_doc }} */
+/* {{ status_doc }}
+{%- if persists %}
+ * Exceptions: {{ name }}_selftest always leaves the model reset, and {{ name }}_restore in one case.  Its comment tells which.
+{%- endif %} */
 enum {
 {%- for member in statuses %}
     {{ macro }}_{{ member.name }} = {{ member.value }}{{ "," if not loop.last }}{% if member.doc %} /* {{ member.doc }} */{% endif %}

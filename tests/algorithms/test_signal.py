@@ -294,7 +294,7 @@ def test_before_there_are_features_nothing_is_said():
     model = HostModel(spec)
     for reading in ("forecast", "signal"):
         values, status = model.read(reading)
-        assert status == SignalStatus.GATHERING and np.isnan(values).all()
+        assert status == SignalStatus.NO_FEATURES and np.isnan(values).all()
 
 
 def test_states_that_no_signal_leads_to_are_refused():

@@ -703,6 +703,22 @@ def test_a_failed_check_is_recorded_as_failed(project):
     assert "| **no**: update 3: alpha[1] / a b |" in text
 
 
+# ------------------------------------------------------------------------------------------------- the examples
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    "labels", [{"label": {"column": "a"}}, {"label": {"classes": ["u", "v"]}}, {"novelty": {}}], ids=str
+)
+def test_the_first_program_of_a_signal_goes_on_where_there_are_no_features_yet(labels, tmp_path):
+    signal = {"channels": ["a", "b"], "window": 8, "hop": 4, "features": ["mean", "rms"]}
+    generate(make_spec({"name": "m", "signal": signal} | labels), tmp_path)
+    words = ["gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{tmp_path / 'src'}"]
+    run(*words, tmp_path / "examples" / "main.c", *sources(tmp_path), "-o", tmp_path / "run")
+    statuses = re.findall(r"status +(-?\d+)$", run(tmp_path / "run"), re.MULTILINE)
+    assert len(statuses) == 10 and set(statuses) >= {"0", "41"}  # the first of eleven had no answer yet
+
+
 # --------------------------------------------------------------------------------------------------- the README
 
 FIRMWARE = """

@@ -83,7 +83,6 @@ def _alone(stage: Stage) -> Program:
         persistent=(stage.memory,),
         configs=(StepConfig, stage.config),
         statuses=(SignalStatus,),
-        unanswered=(SignalStatus.GATHERING,),
         entries=(
             Entry("signal", own(calls.signal), "reading"),
             Entry("measures", own(calls.measures), "reading"),
@@ -161,7 +160,6 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         entries=tuple(entries),
         valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
         alarms=inner.alarms,
-        unanswered=(SignalStatus.GATHERING,),
         between=inner.between,
         budget=inner.budget,
     )

@@ -32,7 +32,9 @@ extern "C" {
 #define FLOW_STAMP 0x525A76A3u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions: flow_selftest always leaves the model reset, and flow_restore in one case.  Its comment tells which. */
 enum {
     FLOW_DONE = 0,
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

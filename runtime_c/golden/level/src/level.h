@@ -29,7 +29,9 @@ extern "C" {
 #define LEVEL_STAMP 0xA46F9308u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions: level_selftest always leaves the model reset, and level_restore in one case.  Its comment tells which. */
 enum {
     LEVEL_DONE = 0,
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

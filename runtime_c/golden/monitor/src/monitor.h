@@ -32,7 +32,10 @@ extern "C" {
 #define MONITOR_STAMP 0x6B6BD7ACu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions: monitor_selftest always leaves the model reset, and monitor_restore in one case.  Its comment tells
+ * which. */
 enum {
     MONITOR_DONE = 0,
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

@@ -30,7 +30,10 @@ extern "C" {
 #define PRESSURE_STAMP 0x4BE1C633u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions: pressure_selftest always leaves the model reset, and pressure_restore in one case.  Its comment tells
+ * which. */
 enum {
     PRESSURE_DONE = 0,
     PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
