@@ -66,6 +66,7 @@ SNAPSHOT_STATUSES = {
         -105,
         "a callback failed, or other bytes were read than were written, or than before",
     ),
+    "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }
 
 
