@@ -530,7 +530,8 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
     # an answer that is not a forecast has the question's name
     question = program.forecasts(spec.config)
-    answer = "forecast" if program.asks == "predict" or program.reads else program.asks
+    main = program.answering.get(program.asks, program.asks)
+    answer = "forecast" if main == "predict" else main
     written = program.written(question)
     asked, whole = _question(question, spec, printer), written.scalar is not Real
     several = written.shape(spec.capacities) != (1,)
@@ -549,7 +550,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         lines.append(shown("label", "y", kind == "class" or program.whole, kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
-    verb = "Predicts" if program.asks == "predict" else f"Asks for the {program.asks}"
+    verb = "Predicts" if main == "predict" else f"Asks for the {main}"
     alarms = program.alarms if program.raises_alarms(spec.config) else ()
     return {
         "answer": answer,

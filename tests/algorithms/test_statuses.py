@@ -1,4 +1,4 @@
-"""What the sign of a status says, of every entry of every model: see ``Program.entries``."""
+"""What the sign of a status says, of every entry of every model: see ``Program.entries``; and what questions are called."""
 
 import numpy as np
 import pytest
@@ -67,3 +67,13 @@ def test_an_answer_is_written_or_the_status_is_below_0_and_a_refusal_changes_not
                 break
         else:
             raise AssertionError(f"{spec.name} answered only {answered}")
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model[2] not in ("plain", "staged")], ids=" ".join)
+def test_a_question_about_the_newest_features_is_called_after_what_it_tells(model):
+    """``forecast`` is in the names of what forecasts, and in no other; none is a question about an x."""
+    for spec in specs_of(*model):
+        told = {name: of for name, of in spec.program.answering.items() if name != of}
+        assert not set(told) & set(spec.inner.program.questions)
+        assert all(("forecast" in name) == spec.forecasts for name in told)
+        assert all(of in name or (name, of) == ("forecast", "predict") for name, of in told.items())

@@ -157,7 +157,7 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
 
 
 @kernel
-def forecast(m: SignalModel, y: Answer) -> Index:
+def ask_newest(m: SignalModel, y: Answer) -> Index:
     """What the model says of the newest features.  NO_FEATURES, with y unchanged, if there are none yet."""
     if m.ready[0] == 0:
         return SignalStatus.NO_FEATURES

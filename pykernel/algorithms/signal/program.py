@@ -111,6 +111,17 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
     return _MADE[key][1]
 
 
+def asked_of_newest(question: str, forecasts: bool) -> str:
+    """The name of a question about the newest features; no question about an x has it.
+
+    A model that forecasts says something about later: ``forecast``, ``forecast_variance``.  Of any other model the answer is
+    about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    """
+    if not forecasts:
+        return f"{question}_newest"
+    return "forecast" if question == "predict" else f"forecast_{question}"
+
+
 def _with_signal(inner: Program, forecasts: bool) -> Program:
     stage = WHOLE if inner.whole else REALS
     learn = inner.entry(inner.learner) if inner.learns else None
@@ -143,8 +154,8 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     for entry in inner.entries:
         if entry.kind == "question":
             asked = stand_ins | {calls.inner_ask: entry.kernel, calls.Answer: inner.questions[entry.name]}
-            name = "forecast" if entry.name == "predict" else f"forecast_{entry.name}"
-            kernel = substitute(calls.forecast, asked, alias=name)
+            name = asked_of_newest(entry.name, forecasts)
+            kernel = substitute(calls.ask_newest, asked, alias=name)
             entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
