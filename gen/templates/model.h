@@ -78,7 +78,9 @@ extern "C" {
 
 /* {{ status_doc }}
 {%- if persists %}
- * Exceptions: {{ name }}_selftest always leaves the model reset, and {{ name }}_restore in one case.  Its comment tells which.
+ * Exceptions, which their comments tell: {{ name }}_selftest leaves the model reset;
+ * {{ name }}_restore does so in one case
+{%- if reads %}; {{ name }}_{{ learner }} has taken the sample when it finds the model's memory overwritten{% endif %}.
 {%- endif %} */
 enum {
 {%- for member in statuses %}

@@ -137,9 +137,10 @@ class Program:
 
     structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
         memory.  A program that does not learn on the device has no persistent struct.
-    entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change,
-        and a question or a reading, which may have no answer yet, wrote nothing.  With 0 and above the answer is written.  The
-        parameters after the structs and configurations are:
+    entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change, and a
+        question or a reading, which may have no answer yet, wrote nothing.  From 0 on, the answer is written.  One exception: the
+        update of a signal stage has taken its sample when the model inside finds its memory overwritten.  The parameters
+        after the structs and configurations are:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
             that has labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).

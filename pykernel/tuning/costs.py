@@ -144,7 +144,7 @@ def target_costs(
     host.prequential(x[half:done], y[half:done])
     equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
     stack = device.machine.stack_used()
-    names = {name: name for name in device.costs} | program.answering | {program.learner: "update"}
+    names = {name: name for name in device.costs} | {**program.answering, program.learner: "update"}
     costs: dict[str, Any] = {
         names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
         if counts

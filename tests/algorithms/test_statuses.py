@@ -1,8 +1,11 @@
 """What the sign of a status says, of every entry of every model: see ``Program.entries``; and what questions are called."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+from pykernel.dialect import Index
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.every_model import LABELS, MODELS, content_of
@@ -67,6 +70,25 @@ def test_an_answer_is_written_or_the_status_is_below_0_and_a_refusal_changes_not
                 break
         else:
             raise AssertionError(f"{spec.name} answered only {answered}")
+        learns = [
+            call for call in random_calls(spec, rng, 20) if call.kind in ("learn", "ask", "act", "label", "gather")
+        ]
+        refuses_overwritten(host, list({call.name: call for call in learns}.values()))
+
+
+def refuses_overwritten(host, calls):
+    """Counts beyond their range: what refuses them changes nothing, but for the sample that a signal stage has taken before."""
+    program, sound = host.spec.program, bytes(host.memory.bytes)
+    ours = {struct.__name__ for struct in program.persistent}
+    counts = [slot for slot in host.memory.layout.slots if slot.struct in ours and slot.array.scalar is Index]
+    for slot, call in itertools.product(counts, calls):
+        host.memory.bytes[:] = np.frombuffer(sound, np.uint8)
+        host.memory.field(slot.name).reshape(-1)[0] = 2**20
+        before = state_of(host)
+        (result,) = trace(host, [call])
+        taken = program.reads and call.name == program.learner and result.status == program.status.REFUSED_STATE
+        assert result.status >= 0 or state_of(host) == before or taken, (slot.name, call)
+    host.memory.bytes[:] = np.frombuffer(sound, np.uint8)
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if model[2] not in ("plain", "staged")], ids=" ".join)

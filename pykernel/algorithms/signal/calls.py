@@ -100,7 +100,7 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns the new features.
 
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
-    sample was refused; nothing is changed.
+    sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -115,7 +115,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
     Returns GATHERING if there are no features; READY if there are some, but were none when the forecast for this step was due;
     else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
-    changed.
+    changed, unless REFUSED_STATE is of the model: then the sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -147,7 +147,8 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the label or the sample: label may
-    be called again.  Below 0: why the raw sample was refused; nothing is changed.
+    be called again.  Below 0: why the raw sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the
+    sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:

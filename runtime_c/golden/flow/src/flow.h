@@ -34,7 +34,8 @@ extern "C" {
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
- * Exceptions: flow_selftest always leaves the model reset, and flow_restore in one case.  Its comment tells which. */
+ * Exceptions, which their comments tell: flow_selftest leaves the model reset;
+ * flow_restore does so in one case. */
 enum {
     FLOW_DONE = 0,
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

@@ -31,7 +31,8 @@ extern "C" {
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
- * Exceptions: level_selftest always leaves the model reset, and level_restore in one case.  Its comment tells which. */
+ * Exceptions, which their comments tell: level_selftest leaves the model reset;
+ * level_restore does so in one case. */
 enum {
     LEVEL_DONE = 0,
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

@@ -34,8 +34,8 @@ extern "C" {
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
- * Exceptions: monitor_selftest always leaves the model reset, and monitor_restore in one case.  Its comment tells
- * which. */
+ * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
+ * monitor_restore does so in one case. */
 enum {
     MONITOR_DONE = 0,
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */

@@ -32,8 +32,8 @@ extern "C" {
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
- * Exceptions: pressure_selftest always leaves the model reset, and pressure_restore in one case.  Its comment tells
- * which. */
+ * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
+ * pressure_restore does so in one case. */
 enum {
     PRESSURE_DONE = 0,
     PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
