@@ -32,7 +32,7 @@ from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, 
 from pykernel.gen.read import member_comments
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
-from pykernel.gen.write import has_check, has_module, project_folder, write_files
+from pykernel.gen.write import MANIFEST_FORMAT, has_check, has_module, project_folder, write_files
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
@@ -44,6 +44,8 @@ from pykernel.spec.signal import SignalSection, raw_samples_needed
 from pykernel.spec.signal_whole import channels_of
 from pykernel.spec.summary import summary
 
+HASHES = ("config_hash", "state_kind")
+"""Numbers that say which model this is; a model that does not learn on the device has no state_kind."""
 BROKEN_BUILD = -100
 STAMP = "0x________u"
 """Placeholder for the stamp: the stamp is computed from the texts when all of them are complete."""
@@ -66,6 +68,7 @@ SNAPSHOT_STATUSES = {
         -105,
         "a callback failed, or other bytes were read than were written, or than before",
     ),
+    "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }
 
 
@@ -209,17 +212,14 @@ def _build(
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
-    told = {what: context[what] for what in ("config_hash", *(["state_kind"] if context["persists"] else []))}
-    files[f"{spec.name}.cdx.json"] = sbom(files, context, told)
+    files[f"{spec.name}.cdx.json"] = sbom(files, context, {key: figures[key] for key in HASHES if key in figures})
     start = dict[str, bytes]()
     if memory is not None and context["learned"] and "snapshot" in context:
         start[start_file(spec)] = snapshot.saved(spec, memory)
     everything = {path: text.encode() for path, text in files.items()} | start
     manifest = {
+        "format": MANIFEST_FORMAT,
         "generator": f"pykernel {context['version']}",
-        "spec": spec.model_dump(
-            mode="json", exclude={"expansion", *([] if spec.signal else ["signal"])}
-        ),  # tables are in the spec's own file
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
         **({"proof": proof} if proof else {}),
@@ -246,17 +246,17 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``Generated`` and the manifest tell of a project."""
+    """What ``Generated`` and the manifest tell of a project.  extents: sizes that are macros in the C, in lower case."""
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     return {
         **{key: context[key] for key in shown if key in context},
         "work_bytes": context["ram_bytes"] - context["state_bytes"],
-        "config_hash": f"{context['config_hash']:08x}",
+        **{key: f"{context[key]:08x}" for key in HASHES if key != "state_kind" or context["persists"]},
         "precision": str(spec.real),
         **{f"error_{key}": context["whole"][key] for key in ("bound", "measured") if key in context["whole"]},
         "learned": bool(context["learned"]),
-        **{key.lower(): value for key, value in spec.capacities.items()},
-        **({"classes": len(spec.label.classes)} if spec.label.classes else {}),
+        "extents": {key.lower(): value for key, value in spec.capacities.items()}
+        | ({"classes": len(spec.label.classes)} if spec.label.classes else {}),
     }
 
 
@@ -355,7 +355,6 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "learns": program.learns,
         "learner": program.learner,
         "reads": program.reads,
-        "unanswered": [status.name for status in program.unanswered],
         "gap": spec.signal is not None,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
@@ -531,7 +530,8 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
     # an answer that is not a forecast has the question's name
     question = program.forecasts(spec.config)
-    answer = "forecast" if program.asks == "predict" or program.reads else program.asks
+    main = program.answering.get(program.asks, program.asks)
+    answer = "forecast" if main == "predict" else main
     written = program.written(question)
     asked, whole = _question(question, spec, printer), written.scalar is not Real
     several = written.shape(spec.capacities) != (1,)
@@ -550,7 +550,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         lines.append(shown("label", "y", kind == "class" or program.whole, kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
-    verb = "Predicts" if program.asks == "predict" else f"Asks for the {program.asks}"
+    verb = "Predicts" if main == "predict" else f"Asks for the {main}"
     alarms = program.alarms if program.raises_alarms(spec.config) else ()
     return {
         "answer": answer,
@@ -562,6 +562,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         "take": take,
         "declare": f"{asked['type']} {answer}" + (f"[{asked['count']}] = {{{zero}}};" if several else f" = {zero};"),
         "ask": f"{name}_{question}(&model, {'' if program.reads else 'x, '}{'' if several else '&'}{answer})",
+        "none": "there are no features yet" if program.reads else "an input is out of range",
         "learn": f"{name}_{program.learner}(&model, x{', y' if kind != 'none' else ''})",
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),

@@ -12,7 +12,7 @@ from pykernel.gen.packages import semantic_version
 LICENCE = [{"license": {"id": "0BSD"}}]
 
 
-def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[str, int]) -> str:
+def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
     """JSON that follows from the files: without a time or a serial number.
 
     files: the folder's; those in src/ get into a firmware.  hashes: numbers that say which model this is.
@@ -25,7 +25,7 @@ def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[s
         "version": semantic_version(context["version"]),
         "description": f"{name}: {context['summary']}",
         "licenses": LICENCE,
-        "properties": [{"name": f"pykernel:{what}", "value": f"{value:08x}"} for what, value in hashes.items()],
+        "properties": [{"name": f"pykernel:{what}", "value": value} for what, value in hashes.items()],
     }
     parts = [
         {

@@ -13,6 +13,8 @@ from typing import Any
 from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
+MANIFEST_FORMAT = 1
+"""The number of what manifest.json holds.  Before there was one, ``spec`` held the spec's keys, and extents were among the figures."""
 MANIFEST_LIMIT = 2**24
 """Most bytes of a manifest.json.  A manifest has no tables, so it is small."""
 
@@ -91,7 +93,7 @@ def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
     try:
         content = read()
         vouched = {str(path): digest for path, digest in dict(content["sha256"]).items()}
-        return str(content["spec"]["name"]), vouched if str(content["generator"]).startswith("pykernel ") else {}
+        return str(content["figures"]["name"]), vouched if str(content["generator"]).startswith("pykernel ") else {}
     except (OSError, ValueError, KeyError, TypeError):
         return "", {}
 
@@ -100,7 +102,7 @@ def starts_learned(folder: Path, name: str) -> bool:
     """Whether the folder is the project of this model, whose device starts from a learned state."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         content = read_manifest(folder)
-        return content["spec"]["name"] == name and content["figures"]["learned"] is True
+        return content["figures"]["name"] == name and content["figures"]["learned"] is True
     return False
 
 

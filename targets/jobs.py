@@ -82,7 +82,7 @@ class JobModel(ABC):
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)
-        if self.spec.program.answered(np.array(status)):
+        if status >= 0:
             room[:] = np.frombuffer(output, self.written)[0][_kind(room)][: len(room)]
         return room, status
 
@@ -91,7 +91,7 @@ class JobModel(ABC):
 
     def _answers(self, question: str, results: np.ndarray) -> np.ndarray:
         answers = self.spec.program.answers(question, len(results), self.memory)
-        taken = self.spec.program.answered(results["status"].astype(np.int32))
+        taken = results["status"].astype(np.int32) >= 0
         answers[taken] = results[_kind(answers)][taken][:, : answers.shape[1]]
         return answers
 

@@ -70,7 +70,7 @@ def make_page(
         "kind": program.label_kind,
         "columns": list(spec.signal.channels) if spec.signal is not None else inputs,
         "inputs": inputs,
-        "between": [SignalStatus.GATHERING, SignalStatus.NO_WINDOW] if program.reads else [],  # the steps of a signal
+        "between": [SignalStatus.GATHERING] if program.reads else [],  # the steps of a signal
         "raises": program.raises_alarms(spec.config),
         "labels": list(spec.label_columns or ["y"]) if program.label_kind != "none" else [],
         "classes": list(spec.label.classes or ()),

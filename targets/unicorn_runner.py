@@ -216,7 +216,7 @@ class UnicornModel:
                 if self.program.reads:  # a reading is of the newest sample
                     statuses[t] = self._hard(learner, x[t], y[t])
                 asked = self._hard(asks, x[t], y[t])
-                if self.program.answered(np.array(asked)):
+                if asked >= 0:
                     answers[t] = self.answered(asks)
                 if not self.program.reads:
                     statuses[t] = self._hard(learner, x[t], y[t]) if self.program.learns else asked

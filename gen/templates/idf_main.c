@@ -26,15 +26,16 @@ void app_main(void)
     for (int32_t t = 0;; t = (t + 1) % 20) {
         {{ example.take | join('\n        ') }}
         {{ example.declare }}
-        if ({{ example.ask }} >= 0) { /* below 0: an input is out of range */
+        const int32_t asked = {{ example.ask }}; /* below 0: {{ example.none }} */
 {%- if learns %}
-            const int32_t status = {{ example.learn }};
+        const int32_t status = {{ example.learn }};
 {%- if example.alarm %}
-            if ({{ example.alarm }}) {
-                ESP_LOGW(TAG, "alarm"); /* act here */
-            }
+        if ({{ example.alarm }}) {
+            ESP_LOGW(TAG, "alarm"); /* act here */
+        }
 {%- endif %}
 {%- endif %}
+        if (asked >= 0) {
             ESP_LOGI(TAG, "{% for s in example.shown %}{{ s.what }} {{ s.format }}, {% endfor %}hash %08x", {{ example.printed }},
                      (unsigned int){{ name }}_hash(&model));
         }

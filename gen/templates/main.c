@@ -23,9 +23,8 @@ int main(void)
     for (int32_t t = 0; t < {{ example_rows }}; t++) {
         {{ example.take | join('\n        ') }}
         {{ example.declare }}
-        if ({{ example.ask }} < 0) {
-            continue; /* an input is out of range */
-        }{%- if learns %}
+        const int32_t asked = {{ example.ask }}; /* below 0: {{ example.none }} */
+{%- if learns %}
         const int32_t status = {{ example.learn }};
 {%- if training %}
         if (t % 20 == 19) {
@@ -38,7 +37,7 @@ int main(void)
         }
 {%- endif %}
 {%- endif %}
-        if (t % {{ example_rows // 10 - 1 }} == 0) {
+        if ((asked >= 0) && (t % {{ example_rows // 10 - 1 }} == 0)) {
             printf("%4d{% for s in example.shown %}  {{ s.what }} {{ s.wide }}{% endfor %}\n", (int)t, {{ example.printed }});
         }
     }

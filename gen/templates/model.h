@@ -76,7 +76,12 @@ extern "C" {
  */
 {%- endif %}
 
-/* {{ status_doc }} */
+/* {{ status_doc }}
+{%- if persists %}
+ * Exceptions, which their comments tell: {{ name }}_selftest leaves the model reset;
+ * {{ name }}_restore does so in one case
+{%- if reads %}; {{ name }}_{{ learner }} has taken the sample when it finds the model's memory overwritten{% endif %}.
+{%- endif %} */
 enum {
 {%- for member in statuses %}
     {{ macro }}_{{ member.name }} = {{ member.value }}{{ "," if not loop.last }}{% if member.doc %} /* {{ member.doc }} */{% endif %}

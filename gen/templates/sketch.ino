@@ -25,14 +25,16 @@ void loop() {
   {{ real }} x[{{ macro }}_{{ sample }}];
   {{ example.take | join('\n  ') }}
   {{ example.declare }}
-  if ({{ example.ask }} >= 0) {  // below 0: an input is out of range{%- if learns %}
-    const int32_t status = {{ example.learn }};
+  const int32_t asked = {{ example.ask }};  // below 0: {{ example.none }}
+{%- if learns %}
+  const int32_t status = {{ example.learn }};
 {%- if example.alarm %}
-    if ({{ example.alarm }}) {
-      Serial.println(F("alarm"));  // act here
-    }
+  if ({{ example.alarm }}) {
+    Serial.println(F("alarm"));  // act here
+  }
 {%- endif %}
 {%- endif %}
+  if (asked >= 0) {
 {%- for s in example.shown %}
     Serial.print(F("{{ ", " if not loop.first }}{{ s.what }} "));
     Serial.print({{ s.value }}{{ s.digits }});

@@ -211,7 +211,10 @@ static int32_t {{ name }}_recognise(const uint8_t *bytes)
     if ({{ name }}_number(&bytes[0]) != {{ macro }}_SNAPSHOT_MAGIC) {
         return {{ macro }}_SNAPSHOT_MISSING;
     }
-    if (({{ name }}_number(&bytes[4]) != {{ macro }}_SNAPSHOT_VERSION) || ({{ name }}_number(&bytes[8]) != {{ macro }}_STATE_KIND)) {
+    if ({{ name }}_number(&bytes[4]) != {{ macro }}_SNAPSHOT_VERSION) {
+        return {{ macro }}_SNAPSHOT_FORMAT;
+    }
+    if ({{ name }}_number(&bytes[8]) != {{ macro }}_STATE_KIND) {
         return {{ macro }}_SNAPSHOT_FOREIGN;
     }
     return ({{ name }}_number(&bytes[16]) == {{ macro }}_STATE_BYTES) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;
@@ -469,8 +472,12 @@ int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *conte
         }
         slot = 1 - slot;
     }
-    /* of two reasons, the lower number is the more specific one */
-    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
+    /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
+    slot = (looks[0].status < looks[1].status) ? 0 : 1;
+    if ((looks[slot].status == {{ macro }}_SNAPSHOT_FORMAT) && (looks[1 - slot].status != {{ macro }}_SNAPSHOT_MISSING)) {
+        slot = 1 - slot;
+    }
+    return looks[slot].status;
 }
 
 void {{ name }}_wipe({{ name }}_t *s)

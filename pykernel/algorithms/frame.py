@@ -82,7 +82,7 @@ from pykernel.dialect.program import Budget, Entry, LabelKind, OnHost, Program, 
 
 
 class Status(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed."""
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no answer was written."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit

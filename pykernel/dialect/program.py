@@ -137,8 +137,10 @@ class Program:
 
     structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
         memory.  A program that does not learn on the device has no persistent struct.
-    entries: every entry returns a status.  A status below 0 means that the call was refused and changed nothing.  The
-        parameters after the structs and configurations are:
+    entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change, and a
+        question or a reading, which may have no answer yet, wrote nothing.  From 0 on, the answer is written.  One exception: the
+        update of a signal stage has taken its sample when the model inside finds its memory overwritten.  The parameters
+        after the structs and configurations are:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
             that has labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
@@ -163,7 +165,6 @@ class Program:
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
         which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.  A model without this reading raises no
         alarm.
-    unanswered: statuses above 0 with which a reading writes nothing, because there is no value yet.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
     teach: (…, x: Real[DIM], y: Real[OUTPUTS]) -> Index: the rule learns that its own answer should be y, at an input as the rule
@@ -179,7 +180,6 @@ class Program:
     valid: Kernel | None = None
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
-    unanswered: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     teach: OnHost | None = None
@@ -328,10 +328,6 @@ class Program:
         Values before anything is written: NaN for reals, -1 for Index, NO_COUNT for Int16, NOTHING for other integers.
         """
         return _room(self.written(question), (rows,), memory)
-
-    def answered(self, statuses: np.ndarray) -> np.ndarray:
-        """Which calls of a question or a reading wrote an answer; statuses: the calls' results."""
-        return np.asarray((statuses >= 0) & ~np.isin(statuses, [int(status) for status in self.unanswered]))
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
         """Room for the values that a reading writes, (values,), filled as in ``answers``."""

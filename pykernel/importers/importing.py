@@ -56,7 +56,7 @@ def from_sklearn(
     these, or a model around one. docs/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
     of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
     that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
-    takes raw samples, and ``NAME_forecast`` and ``NAME_forecast_classify`` answer.
+    takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` answer.
 
     Parameters
     ----------

@@ -761,7 +761,8 @@ def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) ->
     """What was written."""
     told = [
         (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else _shown(value))
-        for name, value in figures_.items()
+        for name, value in {**figures_, **figures_["extents"]}.items()
+        if name != "extents"
     ]
     listed = Html("<br>".join(element("code", each) for each in files))
     return Report(

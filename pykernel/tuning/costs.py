@@ -40,7 +40,7 @@ CODE = 24 * 1024
 (docs/data/default-cost.csv), and others less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv), but for subspaces,
 with 20 to 49 KB (subspace-device.csv)."""
 ASKED = ("predict", "classify", "novelty")
-CALLS = ("update", "push", "push_labelled", *ASKED, "forecast", *(f"forecast_{question}" for question in ASKED))
+CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions for which the limit of instructions holds."""
 
 _unread: dict[Any, tuple[str, ...]] = {}
@@ -109,7 +109,7 @@ def target_costs(
     of whole steps, at least two.
 
     Returns mean, max and worst instructions of the update (if the model learns) and of the main question, usually
-    predict; with a signal stage, these are NAME_push and NAME_forecast.  Also flash_bytes (everything that is linked),
+    predict; with a signal stage, these are of NAME_push and of what answers for the newest features.  Also flash_bytes (everything that is linked),
     ram_bytes (the struct), stack_bytes, samples, updates_refused and equal.  Or only ``refused``: the reason why the
     model does not fit the target.  Raises UserError if a tool is missing.
     """
@@ -144,7 +144,7 @@ def target_costs(
     host.prequential(x[half:done], y[half:done])
     equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
     stack = device.machine.stack_used()
-    names = {name: name for name in device.costs} | {program.asks: spec.inner.program.asks, program.learner: "update"}
+    names = {name: name for name in device.costs} | {**program.answering, program.learner: "update"}
     costs: dict[str, Any] = {
         names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
         if counts

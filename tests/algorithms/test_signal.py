@@ -292,9 +292,9 @@ def test_a_gap_restarts_windows_and_lags_and_nothing_else():
 def test_before_there_are_features_nothing_is_said():
     spec = spec_of({"window": 8, "features": ["mean"]})
     model = HostModel(spec)
-    for reading in ("forecast", "signal"):
+    for reading in ("predict_newest", "signal"):
         values, status = model.read(reading)
-        assert status == SignalStatus.GATHERING and np.isnan(values).all()
+        assert status == SignalStatus.NO_FEATURES and np.isnan(values).all()
 
 
 def test_states_that_no_signal_leads_to_are_refused():

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pykernel.cli.app import main
+from pykernel.errors import UserError
 from pykernel.gen.check import check
 from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import build, generate, state_hash
@@ -104,6 +105,37 @@ def test_the_folder_holds_every_package_and_the_manifest_vouches_for_it(tmp_path
     assert set(vouched) == files - {"manifest.json"}
     for file, digest in vouched.items():
         assert hashlib.sha256((tmp_path / file).read_bytes()).hexdigest() == digest, file
+
+
+@pytest.mark.parametrize("spec", [spec_of(), oven_spec("two classes"), glass_spec("class")], ids=lambda spec: spec.name)
+def test_the_numbers_of_a_manifest_are_those_of_the_c(spec, tmp_path):
+    """Its own keys are none that a capacity of some model could have: extents are in a table of their own."""
+    generate(spec, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert set(manifest) == {"format", "generator", "figures", "sha256"} and manifest["format"] == 1
+    figures, macro = manifest["figures"], spec.name.upper()
+    text = "".join(path.read_text() for path in sorted((tmp_path / "src").glob("*.[ch]")))
+    defined = {name.lower(): int(value, 0) for name, value in re.findall(rf"#define {macro}_(\w+) (\w+?)u? /\*", text)}
+    extents = figures["extents"]
+    assert extents == {name.lower(): size for name, size in spec.capacities.items()} | (
+        {"classes": len(spec.label.classes)} if spec.label.classes else {}
+    )
+    assert {name: defined[name] for name in extents if name in defined} == {
+        n: s for n, s in extents.items() if n in defined
+    }
+    assert {"dim", "outputs"} <= set(defined)
+    hashes = {key for key in ("config_hash", "state_kind") if key in figures}
+    assert ("state_kind" in hashes) == spec.program.learns and "config_hash" in hashes
+    assert all(int(figures[key], 16) == defined[key] for key in hashes)
+    assert all(figures[key] == defined[key] for key in figures if key.endswith("_bytes") and key in defined)
+    # a manifest of before, without a format, vouches for its folder as well
+    del manifest["format"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"spec": {"name": spec.name}}))
+    changed = next((tmp_path / "src").glob("*.h"))
+    generate(spec, tmp_path)
+    changed.write_text("mine")
+    with pytest.raises(UserError, match="was changed by hand"):
+        generate(spec, tmp_path)
 
 
 def test_every_build_file_that_can_switches_contraction_off(tmp_path):
@@ -701,6 +733,22 @@ def test_a_failed_check_is_recorded_as_failed(project):
     report.rows[0] |= {"equal": False, "first_difference": "update 3: alpha[1] | a\nb"}
     text = record("flow", project, report).read_text()
     assert "| **no**: update 3: alpha[1] / a b |" in text
+
+
+# ------------------------------------------------------------------------------------------------- the examples
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    "labels", [{"label": {"column": "a"}}, {"label": {"classes": ["u", "v"]}}, {"novelty": {}}], ids=str
+)
+def test_the_first_program_of_a_signal_goes_on_where_there_are_no_features_yet(labels, tmp_path):
+    signal = {"channels": ["a", "b"], "window": 8, "hop": 4, "features": ["mean", "rms"]}
+    generate(make_spec({"name": "m", "signal": signal} | labels), tmp_path)
+    words = ["gcc", "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{tmp_path / 'src'}"]
+    run(*words, tmp_path / "examples" / "main.c", *sources(tmp_path), "-o", tmp_path / "run")
+    statuses = re.findall(r"status +(-?\d+)$", run(tmp_path / "run"), re.MULTILINE)
+    assert len(statuses) == 10 and set(statuses) >= {"0", "41"}  # the first of eleven had no answer yet
 
 
 # --------------------------------------------------------------------------------------------------- the README

@@ -473,7 +473,7 @@ def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
     for report in on_target(*specs, **how):
         (row,) = report.rows
         learns = report.figures["state_bytes"] > 0
-        asked = {"classify"} if "classes" in report.figures else set()
+        asked = {"classify"} if "classes" in report.figures["extents"] else set()
         expected = {"update", "train", "refresh", "restart", "assess"} if learns else {"probability"}
         assert set(row["calls"]) == {"predict"} | asked | expected and row["selftest"] == "passed"
         for call in row["calls"]:

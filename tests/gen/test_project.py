@@ -1,7 +1,6 @@
 """The generated project: complete, clean under strict compilers, self-contained, safe to write, reproducible."""
 
 import importlib.resources
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, generate
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import load_spec, make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import compilers
 from tests.support.specs import named
@@ -125,7 +124,7 @@ def test_the_header_says_what_a_label_is():
     assert re.search(r"int32_t toy_update\(toy_t \*s, const float x\[TOY_DIM\], int32_t label\);", header)
     assert re.search(r"int32_t toy_classify\(toy_t \*s, const float x\[TOY_DIM\], int32_t \*label\);", header)
     two = build(toy_spec("two classes"))
-    assert two.figures["outputs"] == 1 and two.figures["classes"] == 2
+    assert two.figures["extents"]["outputs"] == 1 and two.figures["extents"]["classes"] == 2
     header = build(toy_spec("reals", label={"columns": ["a", "b"]})).files["src/toy.h"]
     assert " * Labels: y[0] a, y[1] b\n" in header and "regression of 2 labels" in header and "CLASSES" not in header
     assert "const float y[TOY_OUTPUTS]);" in header
@@ -563,8 +562,7 @@ def test_text_from_a_spec_cannot_leave_a_comment_or_a_string(tmp_path, exhaustiv
         compile_c(c, [tmp_path / "src" / "flow.c"], tmp_path / "x.o", (), ("-c",))
     header = (tmp_path / "src" / "flow.h").read_text()
     assert "49" not in header.split("#ifndef")[0] and "* / int x; / *" in header
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["spec"]["input"]["columns"] == hostile
+    assert list(load_spec(tmp_path / "flow.toml").input.columns) == hostile
     # an odd number of tokens in a comment would show as code
     code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     assert "system" not in code and "int x" not in code

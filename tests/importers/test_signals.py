@@ -81,7 +81,7 @@ def test_the_c_takes_raw_samples_and_answers_as_the_pipeline(model, how):
         if device.visit("push", raw[i : i + 1], none[:1])[0] == SignalStatus.READY:
             steps.append(i)
             features.append(device.read("signal")[0])
-            classes += [] if numbers else [device.read("forecast_classify")[0][0]]
+            classes += [] if numbers else [device.read("classify_newest")[0][0]]
     made = pipeline[0].transform(x)[steps]
     assert np.array(features).tobytes() == made.astype(spec.real.dtype).tobytes()
     values, source = source_functions(pipeline, x)[steps], read_estimator(pipeline)

@@ -18,7 +18,7 @@ def test_the_example_prints_what_the_page_says(capsys):
     assert capsys.readouterr().out == said
     # the calls that the page names are those of the spec
     entries = {entry.name for entry in make_spec(names["spec"].model_dump(exclude_unset=True)).program.entries}
-    assert {"push", "forecast_classify", "signal"} <= entries
+    assert {"push", "classify_newest", "signal"} <= entries
 
 
 def test_a_firmware_is_told_how_phases_begin_and_which_count_is_refused():

@@ -98,20 +98,18 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             size = f"M_{program.sample_size}"
             lines += [f"REAL x[{size}];", f"fill(in, x, {size}, {_number(scale)}, {_number(limit)});"]
         if entry.name in program.questions or entry.name in program.readings:
-            array, said = kinds[-1], "status"
-            for nothing in program.unanswered:
-                said = f"(status == M_{nothing.name}) ? -1 : {said}"
+            array = kinds[-1]
             count = int(np.prod(array.shape(spec.capacities)))
             if array.scalar is Index:
                 lines += ["int32_t answer[1] = {7};"]
-                check = f"check_position({said}, answer[0], {len(spec.label.classes or ())});"
+                check = f"check_position(status, answer[0], {len(spec.label.classes or ())});"
             elif program.whole:
                 kind, width = ("int16_t", 2) if array.scalar is Int16 else ("int32_t", 4)
                 lines += [f"{kind} answer[{count}];", "memset(answer, 7, sizeof answer);"]
-                check = f"check_whole({said}, answer, {count}u, {width}u);"
+                check = f"check_whole(status, answer, {count}u, {width}u);"
             else:
                 lines += [f"REAL answer[{count}];", f"for (int i = 0; i < {count}; i++) {{ answer[i] = (REAL)7; }}"]
-                check = f"check_answer({said}, answer, {count}u);"
+                check = f"check_answer(status, answer, {count}u);"
             given = "x, answer" if entry.name in program.questions else "answer"
             lines += [f"const int32_t status = m_{entry.name}(s, {given});", check, "return status;"]
             made.append((entry.name, False, lines))

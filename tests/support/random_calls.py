@@ -41,6 +41,7 @@ class Result:
     status: int
     answer: np.ndarray
     memory: int  # CRC-32 of all of it
+    state: int  # of the model, without its working memory
     sound: bool  # whether the model's numbers are finite
 
 
@@ -158,11 +159,13 @@ def trace(model: HostModel | CModel, calls: Sequence[Call]) -> list[Result]:
     saved: list[bytes] = []
     persistent = {struct.__name__ for struct in model.spec.program.persistent}
     reals = [s.name for s in model.memory.layout.slots if s.struct in persistent and s.array.scalar is Real]
-    results = []
+    end, results = model.spec.program.state_bytes(model.memory.layout), []
     for call in calls:
         status, answer = _carry_out(model, call, saved)
         sound = all(np.isfinite(model.memory.field(name)).all() for name in reals)
-        results.append(Result(status, answer, zlib.crc32(model.memory.bytes), sound))
+        results.append(
+            Result(status, answer, zlib.crc32(model.memory.bytes), zlib.crc32(model.memory.bytes[:end]), sound)
+        )
     return results
 
 
@@ -216,8 +219,7 @@ def _load(model: HostModel | CModel, data: bytes) -> int:
 def broken_promise(spec: Spec, calls: Sequence[Call], results: Sequence[Result]) -> str | None:
     """The first call that did what none may: a number that is none, an unknown status, a refusal that changed something."""
     known = {int(s) for s in spec.program.status}
-    nothing_yet = getattr(spec.program.status, "GATHERING", None)
-    before = None
+    before = state = None
     for i, (call, result) in enumerate(zip(calls, results, strict=True)):
         where = f"call {i}, {call}: status {result.status}"
         if not result.sound:
@@ -226,12 +228,14 @@ def broken_promise(spec: Spec, calls: Sequence[Call], results: Sequence[Result])
             return f"{where}, which is none"
         if call.kind in ("save", "load") and result.status != 0:
             return f"{where}; what was learned must be saved, and loaded again"
-        answered = result.status >= 0 and result.status != nothing_yet and call.kind in ("ask", "read")
+        answered = result.status >= 0 and call.kind in ("ask", "read")
         if answered and not np.isfinite(result.answer.astype(float)).all():
             return f"{where}; the answer is {result.answer.tolist()}"
         if call.kind == "save" and before is not None and before != result.memory:
             return f"{where}; saving changed the memory"
-        before = result.memory
+        if result.status < 0 and state not in (None, result.state):
+            return f"{where}; a refusal changed the model"
+        before, state = result.memory, result.state
     return None
 
 

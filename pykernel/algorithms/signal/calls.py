@@ -100,7 +100,7 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns the new features.
 
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
-    sample was refused; nothing is changed.
+    sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -115,7 +115,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
     Returns GATHERING if there are no features; READY if there are some, but were none when the forecast for this step was due;
     else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
-    changed.
+    changed, unless REFUSED_STATE is of the model: then the sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -132,7 +132,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def label(m: SignalModel, y: Truth) -> Index:
     """Learn that y is the label of the newest features.
 
-    Returns what the model says, or NO_WINDOW if there are none or if they have a label already.
+    Returns what the model says, or NO_WINDOW, with nothing changed, if there are none or if they have a label already.
     """
     if m.waiting[0] == 0:
         return SignalStatus.NO_WINDOW
@@ -147,7 +147,8 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
     Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the label or the sample: label may
-    be called again.  Below 0: why the raw sample was refused; nothing is changed.
+    be called again.  Below 0: why the raw sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the
+    sample was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -157,18 +158,18 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
 
 
 @kernel
-def forecast(m: SignalModel, y: Answer) -> Index:
-    """What the model says of the newest features.  GATHERING, with y unchanged, if there are none yet."""
+def ask_newest(m: SignalModel, y: Answer) -> Index:
+    """What the model says of the newest features.  NO_FEATURES, with y unchanged, if there are none yet."""
     if m.ready[0] == 0:
-        return SignalStatus.GATHERING
+        return SignalStatus.NO_FEATURES
     return inner_ask(m, m.features, y)
 
 
 @kernel
 def signal(m: SignalModel, y: Real[DIM]) -> Index:
-    """Write the newest features to y.  GATHERING, with y unchanged, if there are none yet.  O(D)."""
+    """Write the newest features to y.  NO_FEATURES, with y unchanged, if there are none yet.  O(D)."""
     if m.ready[0] == 0:
-        return SignalStatus.GATHERING
+        return SignalStatus.NO_FEATURES
     for f in range(len(y)):
         y[f] = m.features[f]
     return 0
@@ -176,11 +177,11 @@ def signal(m: SignalModel, y: Real[DIM]) -> Index:
 
 @kernel
 def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
-    """Write what was measured of the newest step to y.  GATHERING, with y unchanged, if there is none yet."""
+    """Write what was measured of the newest step to y.  NO_FEATURES, with y unchanged, if there is none yet."""
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
     if m.steps[0] == 0:
-        return SignalStatus.GATHERING
+        return SignalStatus.NO_FEATURES
     for i in range(len(y)):
         y[i] = m.kept[m.latest[0], i]
     return 0

@@ -83,7 +83,6 @@ def _alone(stage: Stage) -> Program:
         persistent=(stage.memory,),
         configs=(StepConfig, stage.config),
         statuses=(SignalStatus,),
-        unanswered=(SignalStatus.GATHERING,),
         entries=(
             Entry("signal", own(calls.signal), "reading"),
             Entry("measures", own(calls.measures), "reading"),
@@ -110,6 +109,17 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         # both are kept, so that no other object gets one of their ids
         _MADE[key] = (inner, _with_signal(inner, forecasts))
     return _MADE[key][1]
+
+
+def asked_of_newest(question: str, forecasts: bool) -> str:
+    """The name of a question about the newest features; no question about an x has it.
+
+    A model that forecasts says something about later: ``forecast``, ``forecast_variance``.  Of any other model the answer is
+    about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    """
+    if not forecasts:
+        return f"{question}_newest"
+    return "forecast" if question == "predict" else f"forecast_{question}"
 
 
 def _with_signal(inner: Program, forecasts: bool) -> Program:
@@ -144,8 +154,8 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     for entry in inner.entries:
         if entry.kind == "question":
             asked = stand_ins | {calls.inner_ask: entry.kernel, calls.Answer: inner.questions[entry.name]}
-            name = "forecast" if entry.name == "predict" else f"forecast_{entry.name}"
-            kernel = substitute(calls.forecast, asked, alias=name)
+            name = asked_of_newest(entry.name, forecasts)
+            kernel = substitute(calls.ask_newest, asked, alias=name)
             entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
@@ -161,7 +171,6 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         entries=tuple(entries),
         valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
         alarms=inner.alarms,
-        unanswered=(SignalStatus.GATHERING,),
         between=inner.between,
         budget=inner.budget,
     )

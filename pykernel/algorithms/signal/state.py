@@ -34,12 +34,13 @@ class SignalStatus(IntEnum):
     """What a call did with a raw sample."""
 
     READY = 40  # there are new features; nothing was learned
-    GATHERING = 41  # more raw samples are needed before there are features
+    GATHERING = 41  # more raw samples are needed before there are new features
     PASSED_OVER = 42  # the raw sample was taken; the model declined to learn from it
-    NO_WINDOW = 43  # no window waits for a label
     REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
     REFUSED_SAMPLE = -40  # a raw sample is not finite or too large; nothing was taken
     REFUSED_GAP = -41  # the number of missing samples is negative
+    NO_FEATURES = -42  # there are no features yet, so there is no answer
+    NO_WINDOW = -43  # no window waits for a label
 
 
 class Signal(Struct):

@@ -29,10 +29,13 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 900u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x17744265u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x43792232u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x525A76A3u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x92F8E4DAu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions, which their comments tell: flow_selftest leaves the model reset;
+ * flow_restore does so in one case. */
 enum {
     FLOW_DONE = 0,
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
@@ -52,7 +55,8 @@ enum {
     FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     FLOW_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    FLOW_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
+    FLOW_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    FLOW_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -141,7 +145,7 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 
 /* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
  * before it changes the model.
- * Returns FLOW_DONE, or FLOW_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
+ * Returns FLOW_DONE, or FLOW_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
@@ -154,8 +158,8 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
- * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * Returns FLOW_DONE.  If no slot has a good snapshot, returns the reason: FLOW_SNAPSHOT_MISSING, _FORMAT,
+ * _FOREIGN, _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x525A76A3u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x92F8E4DAu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -335,7 +335,10 @@ static int32_t flow_recognise(const uint8_t *bytes)
     if (flow_number(&bytes[0]) != FLOW_SNAPSHOT_MAGIC) {
         return FLOW_SNAPSHOT_MISSING;
     }
-    if ((flow_number(&bytes[4]) != FLOW_SNAPSHOT_VERSION) || (flow_number(&bytes[8]) != FLOW_STATE_KIND)) {
+    if (flow_number(&bytes[4]) != FLOW_SNAPSHOT_VERSION) {
+        return FLOW_SNAPSHOT_FORMAT;
+    }
+    if (flow_number(&bytes[8]) != FLOW_STATE_KIND) {
         return FLOW_SNAPSHOT_FOREIGN;
     }
     return (flow_number(&bytes[16]) == FLOW_STATE_BYTES) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;
@@ -583,8 +586,12 @@ int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
         }
         slot = 1 - slot;
     }
-    /* of two reasons, the lower number is the more specific one */
-    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
+    /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
+    slot = (looks[0].status < looks[1].status) ? 0 : 1;
+    if ((looks[slot].status == FLOW_SNAPSHOT_FORMAT) && (looks[1 - slot].status != FLOW_SNAPSHOT_MISSING)) {
+        slot = 1 - slot;
+    }
+    return looks[slot].status;
 }
 
 void flow_wipe(flow_t *s)

@@ -29,11 +29,9 @@ int main(void)
     for (int32_t t = 0; t < 200; t++) {
         const float y = sample(t, x);
         float forecast = 0.0f;
-        if (level_predict(&model, x, &forecast) < 0) {
-            continue; /* an input is out of range */
-        }
+        const int32_t asked = level_predict(&model, x, &forecast); /* below 0: an input is out of range */
         const int32_t status = level_update(&model, x, y);
-        if (t % 19 == 0) {
+        if ((asked >= 0) && (t % 19 == 0)) {
             printf("%4d  forecast %9.4f  label %9.4f  status %d\n", (int)t, (double)forecast, (double)y, (int)status);
         }
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA46F9308u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x6973456Fu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

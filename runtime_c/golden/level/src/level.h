@@ -26,10 +26,13 @@ extern "C" {
 #define LEVEL_SNAPSHOT_BYTES 416u /* size of a snapshot, which is a saved model */
 #define LEVEL_CONFIG_HASH 0xE5929C22u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x4C5A5DC2u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0xA46F9308u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x6973456Fu /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions, which their comments tell: level_selftest leaves the model reset;
+ * level_restore does so in one case. */
 enum {
     LEVEL_DONE = 0,
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
@@ -49,7 +52,8 @@ enum {
     LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     LEVEL_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    LEVEL_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
+    LEVEL_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    LEVEL_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -131,7 +135,7 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
 /* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
  * before it changes the model.
- * Returns LEVEL_DONE, or LEVEL_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
+ * Returns LEVEL_DONE, or LEVEL_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
@@ -144,8 +148,8 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
- * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * Returns LEVEL_DONE.  If no slot has a good snapshot, returns the reason: LEVEL_SNAPSHOT_MISSING, _FORMAT,
+ * _FOREIGN, _BROKEN, _INVALID or LEVEL_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A

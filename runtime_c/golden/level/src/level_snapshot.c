@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA46F9308u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x6973456Fu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -319,7 +319,10 @@ static int32_t level_recognise(const uint8_t *bytes)
     if (level_number(&bytes[0]) != LEVEL_SNAPSHOT_MAGIC) {
         return LEVEL_SNAPSHOT_MISSING;
     }
-    if ((level_number(&bytes[4]) != LEVEL_SNAPSHOT_VERSION) || (level_number(&bytes[8]) != LEVEL_STATE_KIND)) {
+    if (level_number(&bytes[4]) != LEVEL_SNAPSHOT_VERSION) {
+        return LEVEL_SNAPSHOT_FORMAT;
+    }
+    if (level_number(&bytes[8]) != LEVEL_STATE_KIND) {
         return LEVEL_SNAPSHOT_FOREIGN;
     }
     return (level_number(&bytes[16]) == LEVEL_STATE_BYTES) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;
@@ -567,8 +570,12 @@ int32_t level_restore(level_t *s, level_read_fn read, void *context)
         }
         slot = 1 - slot;
     }
-    /* of two reasons, the lower number is the more specific one */
-    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
+    /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
+    slot = (looks[0].status < looks[1].status) ? 0 : 1;
+    if ((looks[slot].status == LEVEL_SNAPSHOT_FORMAT) && (looks[1 - slot].status != LEVEL_SNAPSHOT_MISSING)) {
+        slot = 1 - slot;
+    }
+    return looks[slot].status;
 }
 
 void level_wipe(level_t *s)

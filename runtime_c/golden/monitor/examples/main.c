@@ -28,14 +28,12 @@ int main(void)
     for (int32_t t = 0; t < 200; t++) {
         sample(t, x);
         float novelty = 0.0f;
-        if (monitor_novelty(&model, x, &novelty) < 0) {
-            continue; /* an input is out of range */
-        }
+        const int32_t asked = monitor_novelty(&model, x, &novelty); /* below 0: an input is out of range */
         const int32_t status = monitor_update(&model, x);
         if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
             printf("%4d  alarm\n", (int)t); /* act here */
         }
-        if (t % 19 == 0) {
+        if ((asked >= 0) && (t % 19 == 0)) {
             printf("%4d  novelty %9.4f  status %d\n", (int)t, (double)novelty, (int)status);
         }
     }

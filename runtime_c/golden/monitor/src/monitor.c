@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6B6BD7ACu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xE31E544Eu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -29,10 +29,13 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 3888u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0xFCB8B87Bu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x18AB8837u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x6B6BD7ACu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0xE31E544Eu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
+ * monitor_restore does so in one case. */
 enum {
     MONITOR_DONE = 0,
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
@@ -51,7 +54,8 @@ enum {
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     MONITOR_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     MONITOR_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    MONITOR_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
+    MONITOR_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    MONITOR_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -172,7 +176,8 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 
 /* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
  * before it changes the model.
- * Returns MONITOR_DONE, or MONITOR_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
+ * Returns MONITOR_DONE, or MONITOR_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged.
+ * */
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
@@ -185,8 +190,8 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
- * Returns MONITOR_DONE.  If no slot has a good snapshot, returns the reason: MONITOR_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * Returns MONITOR_DONE.  If no slot has a good snapshot, returns the reason: MONITOR_SNAPSHOT_MISSING, _FORMAT,
+ * _FOREIGN, _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x6B6BD7ACu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xE31E544Eu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -492,7 +492,10 @@ static int32_t monitor_recognise(const uint8_t *bytes)
     if (monitor_number(&bytes[0]) != MONITOR_SNAPSHOT_MAGIC) {
         return MONITOR_SNAPSHOT_MISSING;
     }
-    if ((monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) || (monitor_number(&bytes[8]) != MONITOR_STATE_KIND)) {
+    if (monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) {
+        return MONITOR_SNAPSHOT_FORMAT;
+    }
+    if (monitor_number(&bytes[8]) != MONITOR_STATE_KIND) {
         return MONITOR_SNAPSHOT_FOREIGN;
     }
     return (monitor_number(&bytes[16]) == MONITOR_STATE_BYTES) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;
@@ -741,8 +744,12 @@ int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
         }
         slot = 1 - slot;
     }
-    /* of two reasons, the lower number is the more specific one */
-    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
+    /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
+    slot = (looks[0].status < looks[1].status) ? 0 : 1;
+    if ((looks[slot].status == MONITOR_SNAPSHOT_FORMAT) && (looks[1 - slot].status != MONITOR_SNAPSHOT_MISSING)) {
+        slot = 1 - slot;
+    }
+    return looks[slot].status;
 }
 
 void monitor_wipe(monitor_t *s)

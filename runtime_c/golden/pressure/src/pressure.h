@@ -27,10 +27,13 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x238BB534u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x6F268F1Cu /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x4BE1C633u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x73A0C905u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.2.0"
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: refused, and nothing changed. */
+/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
+ * answer was written.
+ * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
+ * pressure_restore does so in one case. */
 enum {
     PRESSURE_DONE = 0,
     PRESSURE_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
@@ -52,7 +55,8 @@ enum {
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
     PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    PRESSURE_STORAGE_FAILED = -105 /* a callback failed, or other bytes were read than were written, or than before */
+    PRESSURE_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    PRESSURE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
 /* One model.  Unused places of the arrays are zero, so models that learned the same samples have equal bytes. */
@@ -129,7 +133,8 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 
 /* Replace the model by the snapshot in the buffer.  The snapshot need not be trusted: this function checks every number
  * before it changes the model.
- * Returns PRESSURE_DONE, or PRESSURE_SNAPSHOT_MISSING, _FOREIGN, _BROKEN or _INVALID with the model unchanged. */
+ * Returns PRESSURE_DONE, or PRESSURE_SNAPSHOT_MISSING, _FORMAT, _FOREIGN, _BROKEN or _INVALID with the model unchanged.
+ * */
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES]);
 
 /* Write a snapshot of the model to a slot, and read the slot back.  The newest good snapshot is in the other slot and
@@ -142,8 +147,8 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
- * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FOREIGN,
- * _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
+ * Returns PRESSURE_DONE.  If no slot has a good snapshot, returns the reason: PRESSURE_SNAPSHOT_MISSING, _FORMAT,
+ * _FOREIGN, _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A

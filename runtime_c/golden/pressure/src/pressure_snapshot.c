@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x4BE1C633u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x73A0C905u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -316,8 +316,10 @@ static int32_t pressure_recognise(const uint8_t *bytes)
     if (pressure_number(&bytes[0]) != PRESSURE_SNAPSHOT_MAGIC) {
         return PRESSURE_SNAPSHOT_MISSING;
     }
-    if ((pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION)
-            || (pressure_number(&bytes[8]) != PRESSURE_STATE_KIND)) {
+    if (pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION) {
+        return PRESSURE_SNAPSHOT_FORMAT;
+    }
+    if (pressure_number(&bytes[8]) != PRESSURE_STATE_KIND) {
         return PRESSURE_SNAPSHOT_FOREIGN;
     }
     return (pressure_number(&bytes[16]) == PRESSURE_STATE_BYTES) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
@@ -566,8 +568,12 @@ int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
         }
         slot = 1 - slot;
     }
-    /* of two reasons, the lower number is the more specific one */
-    return (looks[0].status < looks[1].status) ? looks[0].status : looks[1].status;
+    /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
+    slot = (looks[0].status < looks[1].status) ? 0 : 1;
+    if ((looks[slot].status == PRESSURE_SNAPSHOT_FORMAT) && (looks[1 - slot].status != PRESSURE_SNAPSHOT_MISSING)) {
+        slot = 1 - slot;
+    }
+    return looks[slot].status;
 }
 
 void pressure_wipe(pressure_t *s)

@@ -31,8 +31,9 @@ void loop() {
   float x[LEVEL_DIM];
   const float y = sample(t, x);
   float forecast = 0.0f;
-  if (level_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
-    const int32_t status = level_update(&model, x, y);
+  const int32_t asked = level_predict(&model, x, &forecast);  // below 0: an input is out of range
+  const int32_t status = level_update(&model, x, y);
+  if (asked >= 0) {
     Serial.print(F("forecast "));
     Serial.print(forecast, 4);
     Serial.print(F(", label "));

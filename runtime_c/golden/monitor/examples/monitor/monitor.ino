@@ -30,11 +30,12 @@ void loop() {
   float x[MONITOR_DIM];
   sample(t, x);
   float novelty = 0.0f;
-  if (monitor_novelty(&model, x, &novelty) >= 0) {  // below 0: an input is out of range
-    const int32_t status = monitor_update(&model, x);
-    if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
-      Serial.println(F("alarm"));  // act here
-    }
+  const int32_t asked = monitor_novelty(&model, x, &novelty);  // below 0: an input is out of range
+  const int32_t status = monitor_update(&model, x);
+  if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+    Serial.println(F("alarm"));  // act here
+  }
+  if (asked >= 0) {
     Serial.print(F("novelty "));
     Serial.print(novelty, 4);
     Serial.print(F(", status "));

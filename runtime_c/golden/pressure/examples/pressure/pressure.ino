@@ -31,8 +31,9 @@ void loop() {
   double x[PRESSURE_DIM];
   const double y = sample(t, x);
   double forecast = 0.0;
-  if (pressure_predict(&model, x, &forecast) >= 0) {  // below 0: an input is out of range
-    const int32_t status = pressure_update(&model, x, y);
+  const int32_t asked = pressure_predict(&model, x, &forecast);  // below 0: an input is out of range
+  const int32_t status = pressure_update(&model, x, y);
+  if (asked >= 0) {
     Serial.print(F("forecast "));
     Serial.print(forecast, 4);
     Serial.print(F(", label "));

@@ -30,8 +30,9 @@ int main(void)
     for (int32_t t = 0;; t = (t + 1) % 20) {
         const float y = sample(t, x);
         float forecast = 0.0f;
-        if (level_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
-            const int32_t status = level_update(&model, x, y);
+        const int32_t asked = level_predict(&model, x, &forecast); /* below 0: an input is out of range */
+        const int32_t status = level_update(&model, x, y);
+        if (asked >= 0) {
             printk("forecast %.4f, label %.4f, status %d, hash %08x\n", (double)forecast, (double)y, (int)status,
                    (unsigned int)level_hash(&model));
         }

@@ -29,11 +29,12 @@ int main(void)
     for (int32_t t = 0;; t = (t + 1) % 20) {
         sample(t, x);
         float novelty = 0.0f;
-        if (monitor_novelty(&model, x, &novelty) >= 0) { /* below 0: an input is out of range */
-            const int32_t status = monitor_update(&model, x);
-            if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
-                printk("alarm\n"); /* act here */
-            }
+        const int32_t asked = monitor_novelty(&model, x, &novelty); /* below 0: an input is out of range */
+        const int32_t status = monitor_update(&model, x);
+        if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+            printk("alarm\n"); /* act here */
+        }
+        if (asked >= 0) {
             printk("novelty %.4f, status %d, hash %08x\n", (double)novelty, (int)status,
                    (unsigned int)monitor_hash(&model));
         }

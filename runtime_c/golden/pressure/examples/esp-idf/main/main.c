@@ -32,8 +32,9 @@ void app_main(void)
     for (int32_t t = 0;; t = (t + 1) % 20) {
         const double y = sample(t, x);
         double forecast = 0.0;
-        if (pressure_predict(&model, x, &forecast) >= 0) { /* below 0: an input is out of range */
-            const int32_t status = pressure_update(&model, x, y);
+        const int32_t asked = pressure_predict(&model, x, &forecast); /* below 0: an input is out of range */
+        const int32_t status = pressure_update(&model, x, y);
+        if (asked >= 0) {
             ESP_LOGI(TAG, "forecast %.4f, label %.4f, status %d, hash %08x", (double)forecast, (double)y, (int)status,
                      (unsigned int)pressure_hash(&model));
         }
