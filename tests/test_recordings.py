@@ -86,6 +86,7 @@ def test_what_is_a_device_and_what_is_none(logs):
     found = recordings_of(logs)
     assert [(each.name, each.path) for each in found.devices] == every and found.columns == ("a", "b", "y")
     assert recordings_of("logs/*").devices == recordings_of("logs/n?.csv").devices
+    assert [each.name for each in recordings_of("logs/n[13].csv").devices] == ["n1", "n3"]
     assert [each.name for each in recordings_of(["logs/n3.csv", "logs/n1.csv", "logs/n3.csv"]).devices] == ["n3", "n1"]
     assert [each.name for each in recordings_of(["logs/n3.csv"]).devices] == ["n3"]
     for one in ("logs/n3.csv", logs / "n3.csv", "-", "absent.csv", (np.zeros((3, 2)), np.zeros(3)), []):

@@ -100,7 +100,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
             )
         return str(path), path, sorted(map(str, paths))
     text = str(data)
-    if path.exists() or not set("*?") & set(text):
+    if path.exists() or not set("*?[") & set(text):
         return None
     matched = [each for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]
     if not matched:
