@@ -562,7 +562,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         "take": take,
         "declare": f"{asked['type']} {answer}" + (f"[{asked['count']}] = {{{zero}}};" if several else f" = {zero};"),
         "ask": f"{name}_{question}(&model, {'' if program.reads else 'x, '}{'' if several else '&'}{answer})",
-        "none": "there are no features yet" if program.reads else "an input is out of range",
+        "none": "it is too early" if program.reads else "an input is out of range",
         "learn": f"{name}_{program.learner}(&model, x{', y' if kind != 'none' else ''})",
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -100,7 +101,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
             )
         return str(path), path, sorted(map(str, paths))
     text = str(data)
-    if path.exists() or not set("*?[") & set(text):
+    if path.exists() or not re.search(r"[*?]|\[.+\]", text):
         return None
     matched = [each for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]
     if not matched:

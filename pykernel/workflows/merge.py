@@ -112,7 +112,7 @@ def report_of(merged: Merged) -> dict[str, object]:
         "way": merged.way,
         "devices": [_told(device) for device in merged.devices],
         "vectors": merged.vectors,
-        "regimes": merged.regimes,
+        "regime_count": merged.regimes,
         "power": merged.power,
         "left": merged.left,
         "errors": merged.errors,
@@ -123,4 +123,4 @@ def report_of(merged: Merged) -> dict[str, object]:
 
 def _told(device: Share) -> dict[str, object]:
     told = asdict(device)
-    return {"device": told.pop("name"), **told}
+    return {"device": told.pop("name"), "regime_count": told.pop("regimes"), **told}

@@ -74,17 +74,14 @@ def print_merged(report: Mapping[str, Any]) -> None:
         "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
         "samples": "a new model learned their answers to inputs like those that each has seen",
         "mean": "the function is the mean of the devices' functions",
-        "regimes": f"{report['regimes']} regimes are known, of all together",
+        "regimes": f"{report['regime_count']} regimes are known, of all together",
     }
     monitors = report["way"] == "regimes"
-    columns = [("regimes", 4), ("weight", 2), ("foretold", 2), ("error", 4)]
+    columns = [("regime_count", 4), ("weight", 2), ("foretold", 2), ("error", 4)]
+    heads = {"regime_count": "regimes", "error": "in alarm" if monitors else "error"}
     shown = [(name, digits) for name, digits in columns if any(each[name] is not None for each in report["devices"])]
     counted = report["vectors"] is not None
-    heads = (
-        "device",
-        *(["vectors"] if counted else []),
-        *("in alarm" if monitors and name == "error" else name for name, _ in shown),
-    )
+    titles = ("device", *(["vectors"] if counted else []), *(heads.get(name, name) for name, _ in shown))
     rows = [
         (
             each["device"],
@@ -93,7 +90,7 @@ def print_merged(report: Mapping[str, Any]) -> None:
         )
         for each in report["devices"]
     ]
-    output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", heads, rows)
+    output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", titles, rows)
     if report["left"] is not None and not monitors:
         output.show(f"not kept of what the devices know together: {number(report['left'])} of the answers' deviation")
     if report["errors"]:
