@@ -298,6 +298,8 @@ class Workers:
                         f"{where} has pykernel {theirs}, this machine {version()}; install the same version there"
                     )
                 self._take(key, missing[key], result, seconds)
+                if self._client is not None:
+                    future.release()  # or a worker that dies would take it along, and it would be computed again
         except Exception as error:
             if self._client is None or not _is_lost(error):
                 raise

@@ -439,3 +439,25 @@ def test_a_worker_that_dies_on_dask_is_told_in_one_sentence(monkeypatch):
         Workers(die, jobs=address) as workers,
     ):
         workers.run([{"n": 0}])
+
+
+def thrice(task, shared):
+    return 3 * task["n"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_finished_task_of_dask_is_let_go_so_that_no_worker_takes_it_along():
+    """What is kept here is not computed again when a worker dies, and a worker's memory does not grow with the tasks."""
+    with cluster(processes=False, n_workers=1) as address, Workers(thrice, jobs=address) as workers:
+        held = []
+
+        def look():
+            states = workers._client.run_on_scheduler(
+                lambda dask_scheduler: sum(task.state == "memory" for task in dask_scheduler.tasks.values())
+            )
+            held.append(states)
+
+        workers.after = look
+        assert workers.run([{"n": n} for n in range(60)]) == [3 * n for n in range(60)]
+    # the shared data, and what the one worker has finished meanwhile
+    assert len(held) == 60 and sum(held[-5:]) < 60 * 5 / 2
