@@ -419,20 +419,26 @@ def test_folds_keep_groups_together(count):
         stratified_folds(Targets.of_values(np.zeros(90)), GroupFolds(8, groups))
 
 
+def write_devices_apart(seed, devices, rows):
+    """Recordings with a level of their own, and an input b that tells only which device it is; returns the lines of each."""
+    Path("logs").mkdir()
+    rng, found = np.random.default_rng(seed), []
+    for i in range(devices):
+        a = rng.normal(size=(rows, 2))
+        a[:, 1] = i + 0.01 * a[:, 1]
+        y = rng.normal() + 0.1 * a[:, 0] + 0.05 * rng.normal(size=rows)
+        path = Path(f"logs/n{i}.csv")
+        np.savetxt(path, np.column_stack([a, y]), "%.6g", ",", header="a,b,y", comments="")
+        found.append(path.read_text().splitlines(keepends=True)[1:])
+    return found
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("model", ["krr", "svm", "trained"])
 def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, model):
     """An input that only tells which device it is helps on rows that are left out, and not on devices."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").mkdir()
-    rng = np.random.default_rng(1)
-    for i in range(8):
-        a = rng.normal(size=(30, 2))
-        a[:, 1] = i + 0.01 * a[:, 1]
-        y = rng.normal() + 0.1 * a[:, 0] + 0.05 * rng.normal(size=30)
-        np.savetxt(f"logs/n{i}.csv", np.column_stack([a, y]), "%.6g", ",", header="a,b,y", comments="")
-    rows = "".join("".join(Path(f"logs/n{i}.csv").read_text().splitlines(keepends=True)[1:]) for i in range(8))
-    Path("all.csv").write_text("a,b,y\n" + rows)
+    Path("all.csv").write_text("a,b,y\n" + "".join("".join(lines) for lines in write_devices_apart(1, 8, 30)))
     how = {"label": "y", "model": model, "n_max": 16 if model == "trained" else None}
     devices, row_by_row = pykernel.fit("logs", **how), pykernel.fit("all.csv", cv=8, **how)
     assert devices.report["device_count"] == 8 and devices.report["cv"] == 8
@@ -556,15 +562,8 @@ def test_each_device_judges_once(devices, folds):
 def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
     """An input that only tells which device it is helps frozen models on rows of these devices, and on no other."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "logs").mkdir()
-    rng = np.random.default_rng(3)
-    for i in range(12):
-        a = rng.normal(size=(60, 2))
-        a[:, 1] = i + 0.01 * a[:, 1]
-        y = rng.normal() + 0.1 * a[:, 0] + 0.05 * rng.normal(size=60)
-        np.savetxt(f"logs/n{i}.csv", np.column_stack([a, y]), "%.6g", ",", header="a,b,y", comments="")
-    lines = [Path(f"logs/n{i}.csv").read_text().splitlines(keepends=True)[1:] for i in range(12)]
-    Path("all.csv").write_text("a,b,y\n" + "".join(row for rows in zip(*lines, strict=True) for row in rows))
+    by_turns = zip(*write_devices_apart(3, 12, 60), strict=True)
+    Path("all.csv").write_text("a,b,y\n" + "".join(row for rows in by_turns for row in rows))
     how = {"label": "y", "labels": "never", "trials": 6, "jobs": 1}
     devices = planned(**how).report["winner"]["promise"]["error"]
     assert devices > 3 * pykernel.plan("all.csv", output="one", **how).report["winner"]["promise"]["error"]
