@@ -60,6 +60,15 @@ def random_spec(
     rng: np.random.Generator, rule: str | None = None, changes: int | None = None, precision: str | None = None
 ) -> Spec:
     """One spec that is accepted; precision: a random one of reals, if not given."""
+    spec = _accepted(random_content(rng, rule, changes, precision))
+    assert spec is not None
+    return spec
+
+
+def random_content(
+    rng: np.random.Generator, rule: str | None = None, changes: int | None = None, precision: str | None = None
+) -> Content:
+    """The content of ``random_spec``, as a person would write it."""
     while True:
         content = _least(rng, rule or str(rng.choice(RULES)))
         if precision is not None:
@@ -68,16 +77,18 @@ def random_spec(
             content["input"]["max_abs"] = np.broadcast_to(content["input"]["max_abs"], content["input"]["dim"]).tolist()
         if _accepted(content) is not None:
             break
-    wanted = int(rng.integers(0, 10)) if changes is None else changes
+    return accepted_changes(rng, content, int(rng.integers(0, 10)) if changes is None else changes)
+
+
+def accepted_changes(rng: np.random.Generator, content: Content, wanted: int) -> Content:
+    """The content with so many changes that ``make_spec`` takes."""
     for _ in range(12 * wanted):  # most keys are of other rules
         if wanted == 0:
             break
         changed = _changed(rng, content)
         wanted -= changed != content
         content = changed
-    spec = _accepted(content)
-    assert spec is not None
-    return spec
+    return content
 
 
 def content_of(spec: Spec) -> Content:
