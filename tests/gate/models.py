@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.every_model import MODELS, content_of
-from tests.support.random_specs import RULES, WHOLE_RULES, accepted_changes, random_content
-from tests.support.random_specs import content_of as dumped
+from tests.support.random_specs import RULES, WHOLE_RULES, random_content, with_many_keys
 
 Content = dict[str, Any]
 Tuple = tuple[str, ...]
@@ -75,7 +74,7 @@ def declared_models() -> list[Drawn]:
 class Covering:
     """Random models, each the one of a few that brings most pairs and triples of features that none before had."""
 
-    TRIES = 6
+    TRIES = 2
 
     def __init__(self, seed: int) -> None:
         self.seed, self.pairs, self.triples = seed, set[Tuple](), set[Tuple]()
@@ -89,17 +88,14 @@ class Covering:
         return Drawn(f"draw {self.seed}/{index}", best)
 
     def _candidate(self, rng: np.random.Generator, index: int) -> Content:
-        changes = int(rng.integers(2, 9))
-        turn = index % (len(RULES) + len(WHOLE_RULES) + len(RECIPES))
-        if turn < len(RULES):
-            return random_content(rng, RULES[turn], changes)
-        if turn < len(RULES) + len(WHOLE_RULES):
-            return random_content(rng, WHOLE_RULES[turn - len(RULES)], changes, precision="int16")
-        sections = list(RECIPES.values())[turn - len(RULES) - len(WHOLE_RULES)]
-        precision = str(rng.choice(["float32", "float64"]))
-        dim = int(rng.choice([1, 2, 3, 5]))
-        content = {"name": "m", "precision": precision, "input": {"dim": dim}, **sections}
-        return accepted_changes(rng, content, changes)
+        whole = len(RULES) + len(WHOLE_RULES)
+        turn, wanted = index % (whole + len(RECIPES)), int(rng.integers(4, 16))
+        if turn < whole:
+            rule, precision = [*RULES, *WHOLE_RULES][turn], None if turn < len(RULES) else "int16"
+            return with_many_keys(rng, random_content(rng, rule, 0, precision), wanted)
+        content = {"name": "m", "precision": str(rng.choice(["float32", "float64"]))}
+        content |= {"input": {"dim": int(rng.choice([1, 2, 3, 5]))}} | list(RECIPES.values())[turn - whole]
+        return with_many_keys(rng, content, wanted)
 
 
-__all__ = ["Covering", "Drawn", "declared_models", "dumped", "features", "tuples"]
+__all__ = ["Covering", "Drawn", "declared_models", "features", "tuples"]

@@ -19,8 +19,8 @@ import numpy as np
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.spec.families.expansion import EXPANSION_MODELS
-from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
-from pykernel.spec.sections import KernelFunctionName
+from pykernel.spec.model import Spec, declared, make_spec, rules, whole_rules
+from pykernel.spec.sections import KernelFunctionName, fields_of
 
 Content = dict[str, Any]
 
@@ -82,12 +82,27 @@ def random_content(
 
 def accepted_changes(rng: np.random.Generator, content: Content, wanted: int) -> Content:
     """The content with so many changes that ``make_spec`` takes."""
-    for _ in range(12 * wanted):  # most keys are of other rules
+    for _ in range(4 * wanted):
         if wanted == 0:
             break
         changed = _changed(rng, content)
         wanted -= changed != content
         content = changed
+    return content
+
+
+def with_many_keys(rng: np.random.Generator, content: Content, wanted: int) -> Content:
+    """The content with so many keys more, if ``make_spec`` takes them; those that need another are tried again."""
+    known = keys(content.get("learning", {}).get("rule"), content.get("precision") == "int16")
+    for _ in range(2):
+        for i in rng.permutation(len(known)):
+            if wanted == 0:
+                return content
+            if known[i][1] in content.get(known[i][0], {}):
+                continue
+            changed = changed_at(rng, content, *known[i])
+            wanted -= changed != content
+            content = changed
     return content
 
 
@@ -210,21 +225,27 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
 
 
 @functools.cache
-def keys() -> list[tuple[str, str, Any]]:
-    """Every key that a change may set: section, name, declaration."""
-    return [
-        (section, name, field)
-        for section in sections()
-        for name in keys_of(section)
-        if name not in SHAPES | ELSEWHERE
-        for field in [next(iter(declared(section, name).values()))]
-    ]
+def keys(rule: str | None, whole: bool) -> list[tuple[str, str, Any]]:
+    """Every key that a change may set, of one rule or of all: section, name, declaration."""
+    families = whole_rules() if whole else rules()
+    named = [rule] if rule is not None else list(families)
+    found = {
+        (section, name): field
+        for each in named
+        for section, name, field in fields_of(families[each].spec, each)
+        if name is not None and name not in SHAPES | ELSEWHERE
+    }
+    return [(section, name, field) for (section, name), field in found.items()]
 
 
 def _changed(rng: np.random.Generator, content: Content) -> Content:
     """The content with one more key, or the key at another value; unchanged if nothing was accepted."""
-    known = keys()
-    section, name, field = known[int(rng.integers(len(known)))]
+    known = keys(content.get("learning", {}).get("rule"), content.get("precision") == "int16")
+    return changed_at(rng, content, *known[int(rng.integers(len(known)))])
+
+
+def changed_at(rng: np.random.Generator, content: Content, section: str, name: str, field: Any) -> Content:
+    """The content with this key at a random value; unchanged if nothing was accepted."""
     for value in _values(rng, name, field, content["input"]["dim"]):
         changed = _with(content, section, name, value)
         if _accepted(changed) is not None:

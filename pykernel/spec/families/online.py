@@ -650,7 +650,7 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
     key = "clip" if spec.input.standardise else "max_abs"
-    limit = getattr(spec.input, key)
+    limit = spec.input.clip if spec.input.standardise else spec.input_max_abs
 
     def reworded(where: str, message: str) -> NoReturn:
         assert refuse is not None
