@@ -89,7 +89,7 @@ class Covering:
 
     def _candidate(self, rng: np.random.Generator, index: int) -> Content:
         whole = len(RULES) + len(WHOLE_RULES)
-        turn, wanted = index % (whole + len(RECIPES)), int(rng.integers(4, 16))
+        turn, wanted = index % (whole + len(RECIPES)), int(rng.choice([5, 15, 99]))
         if turn < whole:
             rule, precision = [*RULES, *WHOLE_RULES][turn], None if turn < len(RULES) else "int16"
             return with_many_keys(rng, random_content(rng, rule, 0, precision), wanted)
