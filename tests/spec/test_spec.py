@@ -9,6 +9,7 @@ import math
 import pickle
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
@@ -25,8 +27,9 @@ from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, RULES
-from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
+from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
 from pykernel.spec.renamed import RENAMED
+from pykernel.spec.sections import CPUS
 from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
 
@@ -629,3 +632,22 @@ def test_formulas_are_of_columns_or_of_channels():
     raw = {"channels": ["a"], "max_abs": 1.0, "window": 4, "features": ["mean"]}
     signal = make_spec({"name": "m", "input": {"formulas": ["a = 2 * c"]}, "signal": raw})
     assert signal.formulas == {0: "2 * c"} and signal.inner.formulas == {}
+
+
+WORDS: dict[tuple[str, str], Iterable[str]] = {
+    ("learning", "rule"): rules(),
+    ("reduction", "technique"): TECHNIQUES,
+    ("reduction", "projection"): PROJECTIONS,
+    ("kernel", "function"): KERNEL_RULES,
+    ("target", "name"): CPUS,
+}
+
+
+@pytest.mark.parametrize("place", WORDS)
+def test_a_word_of_another_key_is_told_with_its_key(place: tuple[str, str]) -> None:
+    """What is registered under one key is recognised under every other."""
+    section, key = place
+    for word in {word for words in WORDS.values() for word in words} - set(WORDS[place]):
+        told = refusal(merged(**{section: {key: word}}))
+        there = re.search(r"\('(.*)' is for \[(.*)\] (.*)\)$", told)
+        assert there and there[1] == word and word in WORDS[there[2], there[3]], told
