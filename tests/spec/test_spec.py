@@ -233,6 +233,19 @@ def test_files_that_are_no_specs(content: bytes, tmp_path: Path) -> None:
     assert_is_one_sentence(str(caught.value).replace(str(path), "flow.toml"), "")
 
 
+@pytest.mark.parametrize(
+    "value", ["{" + "a." * 800 + "b = 1}", "[" * 300 + "]" * 300, "0x" + "f" * 5000, "25:00:00", "2020-01-01"]
+)
+def test_what_toml_can_hold_is_refused_under_every_key(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "flow.toml"
+    for section in sections():
+        for key in (*keys_of(section), "other"):
+            path.write_text(f'name = "flow"\n{section}.{key} = {value}\n')
+            with pytest.raises(UserError) as caught:
+                load_spec(path)
+            assert str(caught.value).isprintable() and REMEDY.search(str(caught.value)), caught.value
+
+
 @pytest.mark.parametrize("path", ["", ".", "none.toml", "/dev/null/x", "a\0b", "a\nb", "x" * 5000])
 def test_paths_that_lead_nowhere(path: str) -> None:
     with pytest.raises(UserError) as caught:
