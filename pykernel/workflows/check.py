@@ -176,8 +176,8 @@ def check(
         Of the random stream.
     data : path, or list of paths, optional
         A table whose rows are learned in place of random ones; a folder, a glob or several: many devices, each of which begins anew.
-    stream : (inputs, labels), optional
-        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels).
+    stream : (inputs, labels) or inputs, optional
+        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone.
     target : str or list of str, optional
         Emulated CPUs, or "all".
     toolchain, emulator, level : str
