@@ -188,18 +188,23 @@ def simulate(
     if start is not None:
         stage = _go_on(spec, simulation, started(spec, start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
-    gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
-    try:
-        with watch.progress(None) as show:
-            trial = _trial(spec, recording, refresh_every, simulation.delay, show)
-            report = _told(spec, recording, simulation, gaps, raw, trial)
-    except KeyboardInterrupt:
-        kept = " and ".join(str(path) for path in files.values() if path)
-        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {key: str(path) if path else None for key, path in files.items()}
-    report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
-    if files["plot"] is not None and is_report(files["plot"]):
-        _page(report, simulation, seen).write(files["plot"])
+    page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
+    with all_or_none():
+        gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
+        try:
+            with watch.progress(None) as show:
+                trial = _trial(spec, recording, refresh_every, simulation.delay, show)
+                report = _told(spec, recording, simulation, gaps, raw, trial)
+        except KeyboardInterrupt:  # what was computed is kept
+            report = {}
+        if report:
+            report |= {key: str(path) if path else None for key, path in files.items()}
+            report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
+            if page is not None:
+                _page(report, simulation, seen).write(page)
+    if not report:
+        kept = " and ".join(str(path) for path in files.values() if path and path != page)
+        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN)
     return Simulated(report, simulation, seen)
 
 
