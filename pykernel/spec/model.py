@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 from pydantic import ValidationError
@@ -116,6 +116,25 @@ def keys_of(section: str) -> list[str]:
     """All keys of a section, over all families."""
     kinds = (section_of(field) for field in declared(section).values())
     return list(dict.fromkeys(key for kind in kinds if kind is not None for key in kind.model_fields))
+
+
+def key_with(word: str) -> str | None:
+    """The key, as a spec writes it, that has a word among its values; None if no key has it."""
+    if word in rules():
+        return "[learning] rule"
+    fields = (field for rule, family in rules().items() for field in fields_of(family.spec, rule))
+    return next((f"[{section}] {key}" for section, key, field in fields if word in _words(field.annotation)), None)
+
+
+def _words(annotation: Any) -> set[str]:
+    """The words that a type lists."""
+    return {annotation} if isinstance(annotation, str) else set().union(*map(_words, get_args(annotation)))
+
+
+def meant(word: str, known: Collection[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown word: the key that has it, or the known one that was probably meant, else ``otherwise``."""
+    key = None if word in known else key_with(word)
+    return word_meant(word, known, otherwise) if key is None else f"{otherwise} ({word!r} is for {key})"
 
 
 def sections() -> list[str]:
@@ -330,11 +349,11 @@ def _family(content: Any) -> tuple[str, Family]:
     if not isinstance(rule, str) or rule not in known:
         *others, last = map(repr, known)
         one = f"{', '.join(others)} or {last}" if others else last
-        remedy = word_meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
+        remedy = meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
         raise _Refused(f"[learning] rule is {shown_value(rule)}; {remedy}")
     precision = content.get("precision", "float32") if isinstance(content, Mapping) else "float32"
     if isinstance(precision, str) and precision not in PRECISIONS:
-        remedy = word_meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
+        remedy = meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
         raise _Refused(f"precision is {shown_value(precision)}; {remedy}")
     if not isinstance(precision, str) or precision != "int16":
         return rule, known[rule]
@@ -501,4 +520,4 @@ def _expected(first: Any, others: list[Any], nested: bool) -> str:
     message = " or ".join([message[0].lower() + message[1:], *more])
     if not isinstance(first["input"], str):
         return message
-    return word_meant(first["input"], re.findall(r"'([^']*)'", message), message)
+    return meant(first["input"], re.findall(r"'([^']*)'", message), message)

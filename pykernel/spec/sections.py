@@ -34,7 +34,10 @@ Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_leng
 
 
 def shown_value(value: Any) -> str:
-    text = ascii(value).replace("\n", " ")  # an array has lines
+    try:
+        text = ascii(value).replace("\n", " ")  # an array has lines
+    except (RecursionError, ValueError):  # a thousand tables within each other, a number of thousands of digits
+        text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

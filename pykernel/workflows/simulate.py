@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pykernel.dialect import Memory
     from pykernel.report.page import Report
 
-    Recording = str | Path | tuple[ArrayLike, ArrayLike | None]
+    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
     Data = Recording | Sequence[str | Path]
 
 
@@ -141,9 +141,9 @@ def simulate(
     ----------
     model : Spec or fitted estimator
         Learning starts anew.
-    data : path, (x, y), or list of paths
+    data : path, (x, y), x, or list of paths
         A table (CSV, Parquet, Arrow) with the columns that the spec names, or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN
-        where there is no label; of classes their positions, or their names in the spec; None for a model without labels.  A folder,
+        where there is no label; of classes their positions, or their names in the spec; x alone, or None for y, for a model without labels.  A folder,
         a glob, or several paths: many devices, one in each file.
     delay : int
         Labels arrive so many rows late (with [signal], steps).
@@ -188,18 +188,23 @@ def simulate(
     if start is not None:
         stage = _go_on(spec, simulation, started(spec, start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
-    gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
-    try:
-        with watch.progress(None) as show:
-            trial = _trial(spec, recording, refresh_every, simulation.delay, show)
-            report = _told(spec, recording, simulation, gaps, raw, trial)
-    except KeyboardInterrupt:
-        kept = " and ".join(str(path) for path in files.values() if path)
-        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {key: str(path) if path else None for key, path in files.items()}
-    report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
-    if files["plot"] is not None and is_report(files["plot"]):
-        _page(report, simulation, seen).write(files["plot"])
+    page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
+    with all_or_none():
+        gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
+        try:
+            with watch.progress(None) as show:
+                trial = _trial(spec, recording, refresh_every, simulation.delay, show)
+                report = _told(spec, recording, simulation, gaps, raw, trial)
+        except KeyboardInterrupt:  # what was computed is kept
+            report = {}
+        if report:
+            report |= {key: str(path) if path else None for key, path in files.items()}
+            report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
+            if page is not None:
+                _page(report, simulation, seen).write(page)
+    if not report:
+        kept = " and ".join(str(path) for path in files.values() if path and path != page)
+        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN)
     return Simulated(report, simulation, seen)
 
 
@@ -438,7 +443,8 @@ class Recorded:
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path, self.name = str(data) if isinstance(data, str | Path) else None, name
-        self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
+        pair = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+        self.arrays = None if self.path is not None else _arrays(spec, *pair)
         self.read: dict[str, Any] | None = None
         """What was read from the file, as plain values."""
         self.trained: int | None = None
@@ -482,7 +488,10 @@ class Recorded:
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
     """Arrays of inputs and labels, in the form of a Batch.  Raises UserError."""
-    inputs = np.ascontiguousarray(np.asarray(x, np.float64))
+    try:
+        inputs = np.ascontiguousarray(np.asarray(x, np.float64))
+    except (TypeError, ValueError):
+        raise UserError(f"x is not a table of numbers; {spec.name} takes a path, x or (x, y)") from None
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
     if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
         raise UserError(f"x has the shape {inputs.shape}; {spec.name} takes rows of {width} numbers")

@@ -27,7 +27,7 @@ Content = dict[str, Any]
 RULES: tuple[str, ...] = tuple(rules())
 WHOLE_RULES: tuple[str, ...] = tuple(whole_rules())
 """Those of precision int16."""
-CONTINUED: tuple[str, ...] = EXPANSION_MODELS.rules
+CONTINUED: tuple[str, ...] = tuple(EXPANSION_MODELS.rules)
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""

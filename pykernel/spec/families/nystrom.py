@@ -370,7 +370,7 @@ def _factor(spec: Spec) -> tuple[np.ndarray, int]:
 class NystromModels(_NystromModels):
     """A basis, and functions on its coordinates, that were made elsewhere."""
 
-    rules: tuple[str, ...] = ("nystrom",)
+    rules: Mapping[str, str] = {"nystrom": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM
     spec = NystromSpec
 
@@ -425,7 +425,7 @@ class NystromModels(_NystromModels):
 class NystromLearners(_NystromModels):
     """Recursive least squares on the coordinates of a basis that is given, or chosen where it is used."""
 
-    rules: tuple[str, ...] = ("nystrom-rls",)
+    rules: Mapping[str, str] = {"nystrom-rls": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
     spec = NystromRlsSpec
 

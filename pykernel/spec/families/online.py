@@ -326,7 +326,7 @@ class KernelModels:
     spec = KernelSpec
 
     def __init__(self, *rules: str) -> None:
-        self.rules: tuple[str, ...] = rules
+        self.rules: Mapping[str, str] = dict.fromkeys(rules, "kernel")
         self.programs = RULES[rules[0]]
 
     def validate(self, spec: KernelSpec, refuse: Refuse) -> None:

@@ -22,6 +22,7 @@ from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate,
 
 SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
+FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/spectrum_front.py."""
@@ -156,7 +157,7 @@ class SpectrumModels:
 
     def __init__(self, programs: Mapping[LabelKind, Program], *rules: str) -> None:
         self.programs = programs
-        self.rules: tuple[str, ...] = rules
+        self.rules: Mapping[str, str] = dict.fromkeys(rules, FORM)
 
     def validate(self, spec: SpectrumSpec, refuse: Refuse) -> None:
         rule, learning = spec.learning.rule, spec.learning

@@ -250,7 +250,7 @@ def growth(logarithm: float) -> float:
 class SubspaceModels(Models):
     """OKFEB, with a linear model on the features where there is a label."""
 
-    rules: tuple[str, ...] = ("okfeb",)
+    rules: Mapping[str, str] = {"okfeb": "kernel"}
     programs: Mapping[LabelKind, Program] = OKFEB
     spec = OkfebSpec
 
