@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 import struct
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -69,7 +70,8 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
     _counts: dict[int, int]
     _refused_in_a_row = 0
     _status = 0
-    _calls: Calls | None = None
+    _calls: threading.local | None = None
+    """Each thread has calls of its own, because they hold the sample and its answer."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_calls": None}
@@ -136,7 +138,10 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
 
         Raises UserError if its names are not those of the first sample, or if a value is not a number.
         """
-        calls = self._calls or self._bind(x)
+        try:
+            calls = self._calls.bound  # type: ignore[union-attr]
+        except AttributeError:
+            calls = self._bind(x)
         try:
             if len(x) == len(self._inputs):
                 calls.fill(*calls.take(x))
@@ -151,8 +156,9 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
             names = _ordered(x)
             self._require(x, names)
             self._begin(names, np.array([[float(x[name]) for name in names]]))
-        self._calls = Calls(self._inner.model_, self._inputs, self._questions)
-        return self._calls
+        self._calls = self._calls or threading.local()
+        self._calls.bound = calls = Calls(self._inner.model_, self._inputs, self._questions)
+        return calls
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
         """Make a new model for these inputs.  rows: samples, which are used only if a parameter needs their scale."""
