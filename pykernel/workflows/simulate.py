@@ -38,7 +38,7 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import FORMULA_LIMIT
-from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse
+from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refused_told
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
@@ -113,7 +113,12 @@ class Simulated:
             shown = {"model": self.error, **self.simple}
             lines += [f"  {name:22} {'-' if error is None else format(error, '.4g')}" for name, error in shown.items()]
         return "\n".join(
-            [*lines, *(f"  advice: {line}" for line in self.advice), *(f"  {line}" for line in self.warnings)]
+            [
+                *lines,
+                *(f"  {line}" for line in refused_told(self.report)),
+                *(f"  advice: {line}" for line in self.advice),
+                *(f"  {line}" for line in self.warnings),
+            ]
         )
 
 
