@@ -27,10 +27,9 @@ RAISED: dict[str, Revision] = {
     "gmm": Revision(bits=2, meaning=2),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
     # quadratic-rls from the first sample on; then rotations of three products, and of an odd number of rows the first one alone
-    **dict.fromkeys(
-        ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
-        Revision(bits=3),
-    ),
+    **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
+    # the same; then a technique's score of the newest sample is that of a stored vector
+    **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
     "stages": Revision(
         bits=2

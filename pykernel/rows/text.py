@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -246,14 +247,13 @@ class NoColumn(UserError):
 
 def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
     """Where each wanted column is."""
+    times, places = Counter(header), {column: at for at, column in enumerate(header)}
     for column in wanted:
-        if header.count(column) > 1:
-            raise UserError(
-                f"{where}: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
-            )
-        if column not in header:
+        if times[column] > 1:
+            raise UserError(f"{where}: names the column {shown_cell(column)} {times[column]} times; rename all but one")
+        if column not in places:
             raise NoColumn(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}", column)
-    return [header.index(column) for column in wanted]
+    return [places[column] for column in wanted]
 
 
 def _remedy(header: Sequence[str], column: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online import Reduction
 from pykernel.spec.model import Spec
 from tests.support.following import (
     MATRICES,
@@ -182,6 +186,21 @@ def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     # the newest is one of the pair
     model.update([[9.5]], [-1.0])
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
+
+
+@pytest.mark.parametrize("technique", REGISTERED)
+def test_ties_do_not_depend_on_the_digits_of_the_ridge(technique: str) -> None:
+    """Of vectors far from all others, stored ones and the newest sample: their scores are one number, or fall with the multiplier."""
+    rng = np.random.default_rng(0)
+    x = 5.0 * rng.permutation(40)[:, None]
+    for precision, tie, y in itertools.product(
+        ("float32", "float64"), get_args(Reduction.model_fields["tie"].annotation), (np.full(40, 0.7), rng.normal(size=40))
+    ):
+        found = set()
+        for ridge in (1e-3, 1.001e-3, 0.01, 0.01001, 0.03, 0.03003, 0.2, 0.2002):
+            model = HostModel(spec_of(technique, 6, 1, precision, sigma=0.1, tie=tie, ridge=ridge, max_abs=8, force=True))
+            found.add(model.update(x, y).tobytes())
+        assert len(found) == 1, (precision, tie)
 
 
 def test_the_oldest_goes_however_old() -> None:

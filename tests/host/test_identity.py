@@ -21,7 +21,7 @@ from pykernel.algorithms.revisions import RAISED, Revision, revision_of
 from pykernel.dialect import Config
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
-from pykernel.spec.model import load_spec, make_spec, rules
+from pykernel.spec.model import declared, load_spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
 
@@ -70,6 +70,10 @@ def contents():
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule in ("klms", "spectrum-softmax"):
         add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
+    for rule in declared("reduction", "technique"):
+        # vectors far from all others tie
+        apart = merged(content_of(rule, "float32", "plain"), "kernel", "sigma", 0.001)
+        add(f"{rule} float32 plain, apart", merged(merged(apart, "reduction", "technique", "klms"), "reduction", "ridge", 0.01))
     # kernel values below one unit of the answer
     add("frozen int16 narrow kernel", merged(content_of("frozen", "int16", "plain"), "kernel", "sigma", 0.25))
     for rule, precision, function in (

@@ -14,6 +14,9 @@ from pykernel.dialect import Constant, Index, absolute, kernel, real
 MOST_WRONG = Constant(0.5)
 """A column that is farther off is none of an inverse any more: then nothing is corrected."""
 
+LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
+"""What is nearer is right but for its last digits, and stays: a vector far from all others ties with a newest sample that is."""
+
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
 
@@ -194,7 +197,7 @@ def correct_complex(m: OnlineModel) -> None:
             worst = absolute(m.t_re[j])
         if not (absolute(m.t_im[j]) <= worst):
             worst = absolute(m.t_im[j])
-    if worst <= MOST_WRONG:
+    if worst > LEAST_WRONG and worst <= MOST_WRONG:
         # 1 / y_i, and y'd
         scale = real(1) / (m.ridge_diagonal * m.ridge_diagonal + m.root_mu * m.root_mu)
         re = m.ridge_diagonal * scale
