@@ -42,7 +42,7 @@ from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -170,6 +170,7 @@ def simulate(
         One sentence says what is wrong with the data, with its line, or with an argument.  No file is written then.
     """
     spec, _ = spec_and_memory(model)
+    need_ram(spec)
     often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
     files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
     for path in files.values():
