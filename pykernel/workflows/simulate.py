@@ -22,6 +22,7 @@ from pykernel.host.advice import FEW, Trial
 from pykernel.host.samples import (
     Batch,
     as_table,
+    by_name,
     missing_rows,
     require_columns,
     samples_of,
@@ -346,8 +347,9 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     # a pipe is a recording: what was read of it could not be read again
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
-    found = snapshot.read(spec, bytes_of(path, snapshot.snapshot_bytes(spec) + 1), str(path))
-    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
+    found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
+    unnamed = "" if found.names else ", which does not say in which order its columns and classes are"
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 
 
@@ -482,8 +484,8 @@ class Recorded:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of inputs and labels, in the form of a Batch.  Raises UserError."""
-    inputs = np.ascontiguousarray(np.asarray(x, np.float64))
+    """Arrays of inputs and labels, in the form of a Batch; columns of data frames by their names.  Raises UserError."""
+    inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
     if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
         raise UserError(f"x has the shape {inputs.shape}; {spec.name} takes rows of {width} numbers")
@@ -494,7 +496,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
         return inputs, np.zeros((len(inputs), 0))
     if y is None:
         raise UserError(f"{spec.name} learns labels; give (x, y)")
-    labels = np.asarray(y)
+    labels = np.asarray(by_name(y, spec.label_columns))
     if kind == "class":
         labels = _positions(spec, labels)
     labels = np.ascontiguousarray(labels, np.int32 if kind == "class" else np.float64)
