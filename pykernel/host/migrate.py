@@ -58,7 +58,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
             f"{_told(_changes(old, new))}"
         )
     vectors = int(model.memory.field("n")[0]) if budget is not None else None
-    return Migrated(snapshot.save(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
+    return Migrated(snapshot.as_file(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:

@@ -1,8 +1,8 @@
 """Snapshots: the bytes that NAME_save writes and NAME_load reads, for a model on the host.
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
-model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  The host adds the names of columns and classes
-in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  All that is loaded is untrusted
+model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host adds the names of columns and
+classes in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  All that is loaded is untrusted
 input.
 """
 
@@ -67,7 +67,7 @@ class Snapshot:
 
 
 def save(model: HostModel, sequence: int = 0) -> bytes:
-    """The snapshot that NAME_save writes of the same state; behind it the spec's names.
+    """The snapshot that NAME_save writes of the same state.
 
     Raises UserError if the model's memory is not one that learning leads to.
     """
@@ -81,18 +81,11 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     memory.copy_from(model.memory)
     state = bytes(memory.bytes[: spec.program.state_bytes(memory.layout)])
     body = HEADER.pack(MAGIC, VERSION, state_kind, sequence % 2**32, len(state)) + state
-    return _sealed(body) + _named(spec)
+    return _sealed(body)
 
 
 def _sealed(body: bytes) -> bytes:
     return body + TRAILER.pack(zlib.crc32(body))
-
-
-def _named(spec: Spec) -> bytes:
-    """The spec's names as they follow a snapshot; nothing if it has none."""
-    names = names_of(spec)
-    text = json.dumps(names, ensure_ascii=False).encode()
-    return _sealed(NAMES.pack(NAMES_MAGIC, NAMES_VERSION) + text) if any(map(any, names.values())) else b""
 
 
 def _names(spec: Spec, data: bytes, where: str) -> Names:
@@ -114,11 +107,19 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
     )
 
 
+def as_file(model: HostModel, sequence: int = 0) -> bytes:
+    """As ``save``, and behind it the spec's names if it has any, which a device does not read."""
+    names = names_of(model.spec)
+    text = json.dumps(names, ensure_ascii=False).encode()
+    behind = _sealed(NAMES.pack(NAMES_MAGIC, NAMES_VERSION) + text) if any(map(any, names.values())) else b""
+    return save(model, sequence) + behind
+
+
 def saved(spec: Spec, memory: Memory) -> bytes:
-    """A memory as a snapshot."""
+    """A memory as a file."""
     model = HostModel(spec)
     model.memory = memory
-    return save(model)
+    return as_file(model)
 
 
 def load(model: HostModel, data: bytes) -> None:

@@ -293,7 +293,7 @@ def test_names_in_another_order_are_refused_wherever_a_state_is_taken(
 def test_names_behind_a_state_that_are_damaged_are_one_sentence(tmp_path: Path) -> None:
     """Any flipped byte, and any shorter end but the device's own."""
     spec = make_spec({"name": "flow", "input": {"columns": ["a", "b"]}, "label": {"column": "u"}})
-    data, bare = snapshot.save(HostModel(spec)), snapshot.snapshot_bytes(spec)
+    data, bare = snapshot.as_file(HostModel(spec)), snapshot.snapshot_bytes(spec)
     assert snapshot.read(spec, data[:bare]).names == {} and snapshot.read(spec, data).names == names_of(spec)
     bad = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(bare, len(data))]
     body = snapshot.NAMES.pack(snapshot.NAMES_MAGIC, snapshot.NAMES_VERSION)
