@@ -32,6 +32,7 @@ from pykernel.report import sections
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.spec.sections import Input
+from pykernel.spec.names import require_order
 from pykernel.spec.summary import summary
 from pykernel.training.trained import class_names
 
@@ -452,6 +453,7 @@ class Streaming(KernelEstimator):
         X, y = self._validated(X, y, reset=afresh)
         if afresh:
             self._start(X, *self._label(y if known is None else known, names))
+        require_order({"labels": self.spec_.label_columns}, {"labels": names}, self._where, "y")
         self._learn(X, self._encoded(y), self._epochs() if fits else 1)
         return self
 

@@ -658,7 +658,7 @@ def merge(
     for struct in into.inner.program.persistent:
         for name in struct.fields:
             outer.memory.field(name)[...] = model.memory.field(name)
-    data = snapshot.save(outer)
+    data = snapshot.as_file(outer)
     errors = None
     if rows is not None and monitor is not None:
         shares = [

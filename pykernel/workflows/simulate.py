@@ -22,6 +22,7 @@ from pykernel.host.advice import FEW, Trial
 from pykernel.host.samples import (
     Batch,
     as_table,
+    by_name,
     missing_rows,
     require_columns,
     samples_of,
@@ -42,7 +43,7 @@ from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refus
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -175,6 +176,7 @@ def simulate(
         One sentence says what is wrong with the data, with its line, or with an argument.  No file is written then.
     """
     spec, _ = spec_and_memory(model)
+    need_ram(spec)
     often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
     files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
     for path in files.values():
@@ -355,8 +357,9 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     # a pipe is a recording: what was read of it could not be read again
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
-    found = snapshot.read(spec, bytes_of(path, snapshot.snapshot_bytes(spec) + 1), str(path))
-    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
+    found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
+    unnamed = "" if found.names else ", which does not say in which order its columns and classes are"
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 
 
@@ -492,9 +495,9 @@ class Recorded:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of inputs and labels, in the form of a Batch.  Raises UserError."""
+    """Arrays of inputs and labels, in the form of a Batch; columns of data frames by their names.  Raises UserError."""
     try:
-        inputs = np.ascontiguousarray(np.asarray(x, np.float64))
+        inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     except (TypeError, ValueError):
         raise UserError(f"x is not a table of numbers; {spec.name} takes a path, x or (x, y)") from None
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
@@ -507,7 +510,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
         return inputs, np.zeros((len(inputs), 0))
     if y is None:
         raise UserError(f"{spec.name} learns labels; give (x, y)")
-    labels = np.asarray(y)
+    labels = np.asarray(by_name(y, spec.label_columns))
     if kind == "class":
         labels = _positions(spec, labels)
     labels = np.ascontiguousarray(labels, np.int32 if kind == "class" else np.float64)

@@ -877,3 +877,21 @@ def test_a_pipeline_that_has_no_c_is_refused():
             pykernel.check(pipeline)
     with pytest.raises(UserError, match="has learned nothing yet"):
         pykernel.check(make_pipeline(StandardScaler(), BudgetedKernelRegressor()))
+
+
+def test_columns_of_data_frames_are_known_by_their_names():
+    """What learned labels in one order refuses another; what a spec names is taken by its name, whatever the order."""
+    x, y = np.random.default_rng(0).normal(size=(2, 200, 2))
+    frame, labels = pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame(y, columns=["u", "v"])
+    model = BudgetedKernelRegressor().fit(frame, labels)
+    before = bytes(model.model_.memory.bytes)
+    with pytest.raises(UserError, match="its labels are u, v, but y has v, u;"):
+        model.partial_fit(frame, labels[["v", "u"]])
+    assert bytes(model.model_.memory.bytes) == before
+    model.partial_fit(frame, labels)
+    spec = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"columns": ["u", "v"]}})
+    told = {
+        str(pykernel.simulate(spec, each).report["all"])
+        for each in ((x, y), (frame, labels), (frame[["b", "a"]], labels[["v", "u"]]), (frame[["b", "a"]], y))
+    }
+    assert len(told) == 1

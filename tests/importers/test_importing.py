@@ -436,6 +436,36 @@ def test_names_come_with_a_data_frame():
     assert from_sklearn(fit(OneClassSVM()), "gate").label.classes == ("-1", "1")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_names_are_an_order(tmp_path, run):
+    """Of every classifier: its own classes in another order are refused with both orders; of inputs the same, from Python and a file."""
+    seen = 0
+    for name in ALL:
+        estimator = fitted(name)[0]
+        own = from_sklearn(estimator, "m").label.classes
+        if own is None:
+            continue
+        turned, renamed = [*own[1:], own[0]], [f"other {k}" for k in range(len(own))]
+        with pytest.raises(
+            UserError, match=f"its classes are {', '.join(own)}, but the list given has {', '.join(turned)};"
+        ):
+            from_sklearn(estimator, "m", classes=turned)
+        assert from_sklearn(estimator, "m", classes=renamed).label.classes == tuple(renamed)
+        assert from_sklearn(estimator, "m", classes=own) == from_sklearn(estimator, "m")
+        seen += 1
+    assert seen > 5
+    x, _, y = data()
+    for model in (scaled(SVC()), SVR()):
+        model.fit(pd.DataFrame(x, columns=list("abcd")), y["two"])
+        with pytest.raises(UserError, match="its inputs are a, b, c, d, but the list given has a, c, b, d;"):
+            from_sklearn(model, "m", inputs=list("acbd"))
+        skops_io.dump(model, tmp_path / "m.skops")
+        code, _, err = run("import", f"{tmp_path}/m.skops", "--inputs", "a,c,b,d", "-o", f"{tmp_path}/m.toml")
+        assert (
+            code == 2 and "a, b, c, d, but the list given has a, c, b, d;" in err and not (tmp_path / "m.toml").exists()
+        )
+
+
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
