@@ -13,7 +13,7 @@ from pykernel.algorithms.packed import solve_upper, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 
-BEYOND = Constant(2.0**60)
+WHITE_FACTOR_MOST = Constant(2.0**60)
 SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means of the alarm's rows, of about the latest 20."""
@@ -44,7 +44,7 @@ def explain(m: GmmModel, r: Real[...], z: Real[DIM], parts: Real[DIM]) -> None:
     for j in range(n):
         zero(m.partner, n)
         m.partner[j] = real(1)
-        whiten(r, m.partner, j, n, n, BEYOND)
+        whiten(r, m.partner, j, n, n, WHITE_FACTOR_MOST)
         own = plus_product(real(0), m.partner, m.partner, n)
         part = bounded(m.change[j] / sqrt(own), WHITE_MOST)
         parts[j] = part * part
