@@ -12,7 +12,9 @@ from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, s
 from pykernel.dialect import Constant, Index, absolute, kernel, real
 
 MOST_WRONG = Constant(0.5)
-"""A column that is farther off is none of an inverse any more: then nothing is corrected."""
+"""A column that is farther off is none of an inverse: then the model begins anew."""
+ASTRAY = -1
+"""In place of the next column: Z is not that of the vectors."""
 
 SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
@@ -194,7 +196,9 @@ def correct_complex(m: OnlineModel) -> None:
             worst = absolute(m.t_re[j])
         if not (absolute(m.t_im[j]) <= worst):
             worst = absolute(m.t_im[j])
-    if worst <= MOST_WRONG:
+    if not (worst <= MOST_WRONG):
+        m.probe[0] = ASTRAY
+    else:
         # 1 / y_i, and y'd
         scale = real(1) / (m.ridge_diagonal * m.ridge_diagonal + m.root_mu * m.root_mu)
         re = m.ridge_diagonal * scale

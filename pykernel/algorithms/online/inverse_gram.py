@@ -17,6 +17,7 @@ A sample that replaces a vector becomes vector n first, of n + 1; then the other
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online.state import (
     LARGEST_FACTOR,
+    LOOSE,
     SMALLEST_DIAGONAL,
     OnlineModel,
     as_element,
@@ -32,7 +33,8 @@ from pykernel.algorithms.packed import (
     symmetric_close,
     symmetric_row,
 )
-from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
+from pykernel.algorithms.vectors import plus_product
+from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
 """Shorter columns of T, far below any of an inverse, count as zero: their squares would leave the range of float32."""
@@ -58,6 +60,16 @@ def express(m: OnlineModel, n: Index) -> None:
     if not (kappa > m.kappa_least):
         kappa = m.kappa_least
     m.kappa[0] = kappa
+
+
+@kernel
+def belongs(m: OnlineModel) -> Bool:
+    """Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1, of which the nearest vector i shows most.
+    O(N)."""
+    n = m.n[0]
+    known = plus_product(real(0), m.l, m.l, n)
+    like = m.k[m.nearest[0]]
+    return n == 0 or (known <= real(1) + LOOSE and m.ridge_diagonal * known >= like * like - LOOSE)
 
 
 @kernel
