@@ -289,7 +289,8 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
     spread = correlate(m)
     if strays(m, spread):
         zero(m.root, len(m.root))
-        zero(m.origin, len(m.origin))
+        for j in range(len(m.origin)):
+            m.origin[j] = real(0)
         m.started[0] = 0
         return forget_weights(m)
     remembered = real(1)

@@ -33,7 +33,6 @@ from pykernel.algorithms.packed import (
     symmetric_close,
     symmetric_row,
 )
-from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
@@ -64,12 +63,14 @@ def express(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def belongs(m: OnlineModel) -> Bool:
-    """Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1, of which the nearest vector i shows most.
-    O(N)."""
-    n = m.n[0]
-    known = plus_product(real(0), m.l, m.l, n)
-    like = m.k[m.nearest[0]]
-    return n == 0 or (known <= real(1) + LOOSE and m.ridge_diagonal * known >= like * like - LOOSE)
+    """Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
+    known = real(0)
+    alone = real(0)
+    for i in range(m.n[0]):
+        known += m.l[i] * m.l[i]
+        if m.k[i] * m.k[i] > alone:
+            alone = m.k[i] * m.k[i]
+    return known <= real(1) + LOOSE and m.ridge_diagonal * known >= alone - LOOSE
 
 
 @kernel
