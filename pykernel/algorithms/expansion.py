@@ -25,7 +25,7 @@ from pykernel.algorithms.elementary import (
 )
 from pykernel.algorithms.expert import mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import Rule, Status, hear, programs
+from pykernel.algorithms.frame import Rule, Status, hear, programs, strays
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, squared_norm
@@ -36,12 +36,13 @@ from pykernel.algorithms.linear import (
     LinearModel,
     LinearStatus,
     LinearWork,
+    forget_weights,
     learn_by_gradient,
     shift,
 )
 from pykernel.algorithms.poll import poll
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
-from pykernel.algorithms.vectors import empty_from, multiply, plus_product
+from pykernel.algorithms.vectors import empty_from, multiply, plus_product, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -242,23 +243,26 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
 
 
 @kernel
-def learn_by_least_squares(m: ExpansionModel) -> Bool:
+def learn_by_least_squares(m: ExpansionModel) -> Index:
     """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
     spread = gather(m, False)
     # only a memory that was overwritten holds a P that is not positive semidefinite: it begins anew
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
+    if strays(m, spread):
+        zero(m.settled, len(m.settled))
+        return forget_weights(m)
     inverse = real(1) / (real(1) + spread)
-    taken = shift(m, inverse)
-    if taken:
+    status = shift(m, inverse)
+    if status == Status.DONE:
         settle(m, inverse, fresh)
-    return taken
+    return status
 
 
 @kernel
 def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
-    """Learn that the rule should answer m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
+    """Learn that the rule should answer m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
     if not m.continues:
         make_values(m, x)
     for o in range(len(m.y)):
@@ -267,14 +271,9 @@ def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
     if m.separates and empty_from(m.error, 0, len(m.y)):
         return Status.DONE
-    taken = False
     if m.gain == Gain.NLMS:
-        taken = learn_by_gradient(m)
-    else:
-        taken = learn_by_least_squares(m)
-    if not taken:
-        return LinearStatus.REFUSED_WEIGHT
-    return Status.DONE
+        return learn_by_gradient(m)
+    return learn_by_least_squares(m)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots

@@ -67,6 +67,7 @@ from pykernel.dialect import (
     OUTPUTS,
     Bool,
     Config,
+    Constant,
     Index,
     Kernel,
     Model,
@@ -95,6 +96,10 @@ class TakenStatus(IntEnum):
 
     OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
     FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+
+
+WILD = Constant(1024.0)
+"""Errors of so many label limits are none of a model that has learned."""
 
 
 class FrameConfig(Config):
@@ -293,6 +298,21 @@ def hear(m: Framed) -> None:
         if m.limits:
             m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
         m.error[o] = miss(m, m.y[o], remembered(m, value))
+
+
+@kernel
+def strays(m: Framed, spread: Real) -> Bool:
+    """Whether an error, after hear(), is none of a model that has learned, where phi'P phi is ``spread``.  O(1) for each output.
+
+    By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take WILD^2 samples,
+    all of them learned in vain.  Functions of classes do not learn what is clear, and may go farther.
+    """
+    most = WILD * WILD if m.separates else WILD
+    for o in range(len(m.y)):
+        size = bounded(m.error[o] * m.label_unit, LOUD * LOUD)
+        if not (size * size <= most * most * (real(1) + spread)):
+            return True
+    return False
 
 
 @kernel

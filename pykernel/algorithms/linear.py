@@ -14,10 +14,10 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, strays
 from pykernel.algorithms.kernels import fourier
-from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor
-from pykernel.algorithms.vectors import copy, empty_from, plus_product
+from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, rows_within
+from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -37,6 +37,7 @@ from pykernel.dialect import (
 class LinearStatus(IntEnum):
     """What only linear models return."""
 
+    RESTARTED = 8  # the model held what learning cannot give: it has forgotten all samples, also this one
     REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges.  Call reset
 
 
@@ -213,8 +214,8 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 
 @kernel
-def shift(m: LinearModel, gain: Real) -> Bool:
-    """Move the weights by gain times the errors, all or none of them.  O(F) for each output.
+def shift(m: LinearModel, gain: Real) -> Index:
+    """Move the weights by gain times the errors, all or none of them: DONE, or REFUSED_WEIGHT.  O(F) for each output.
 
     The weights of a single output take the features' place until all of them are known.
     """
@@ -223,26 +224,37 @@ def shift(m: LinearModel, gain: Real) -> Bool:
         for k in range(len(m.phi)):
             m.phi[k] = revised(m, 0, k)
             if not (absolute(m.phi[k]) <= m.weight_limit):
-                return False
+                return LinearStatus.REFUSED_WEIGHT
         copy(m.phi, m.weights[0], len(m.phi))
-        return True
+        return Status.DONE
     for o in range(len(m.y)):
         m.error[o] = m.error[o] * gain
         for k in range(len(m.phi)):
             if not (absolute(revised(m, o, k)) <= m.weight_limit):
-                return False
+                return LinearStatus.REFUSED_WEIGHT
     for o in range(len(m.y)):
         for k in range(len(m.phi)):
             m.weights[o, k] = revised(m, o, k)
-    return True
+    return Status.DONE
 
 
 @kernel
-def learn_by_gradient(m: LinearModel) -> Bool:
+def forget_weights(m: LinearModel) -> Index:
+    """Forget the weights.  Returns RESTARTED.  O(F)."""
+    for o in range(len(m.weights)):
+        zero(m.weights[o], len(m.weights[0]))
+        m.value[o] = real(0)
+    return LinearStatus.RESTARTED
+
+
+@kernel
+def learn_by_gradient(m: LinearModel) -> Index:
     """Learn by w + eta e phi / |phi|^2.  O(F)."""
     total = real(0)
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
+    if strays(m, total):
+        return forget_weights(m)
     return shift(m, m.eta * (real(1) / total))
 
 
@@ -272,9 +284,15 @@ def bring_back(m: LinearModel) -> None:
 
 
 @kernel
-def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Bool:
+def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
+    if strays(m, spread):
+        zero(m.root, len(m.root))
+        for j in range(len(m.origin)):
+            m.origin[j] = real(0)
+        m.started[0] = 0
+        return forget_weights(m)
     remembered = real(1)
     growth = real(1)
     trace = real(0)
@@ -285,20 +303,20 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Bool:
             remembered = m.forgetting
             growth = real(1) / sqrt(remembered)
     total = remembered + spread
-    taken = shift(m, real(1) / total)
-    if taken:
+    status = shift(m, real(1) / total)
+    if status == Status.DONE:
         if m.centres and m.started[0] == 0:
             copy(x, m.origin, len(x))
         narrow(m, remembered, growth)
         # forgetting also affects directions without inputs, where P would grow without limit
         if m.forgets and trace > m.trace_limit:
             bring_back(m)
-    return taken
+    return status
 
 
 @kernel
 def learn(m: LinearModel, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  Returns DONE, or REFUSED_WEIGHT with nothing changed."""
+    """Learn that f(x) should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
     make_features(m, x)
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
@@ -307,14 +325,9 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
     if m.separates and empty_from(m.error, 0, len(m.y)):
         return Status.DONE
-    taken = False
     if m.gain == Gain.NLMS:
-        taken = learn_by_gradient(m)
-    else:
-        taken = learn_by_least_squares(m, x)
-    if not taken:
-        return LinearStatus.REFUSED_WEIGHT
-    return Status.DONE
+        return learn_by_gradient(m)
+    return learn_by_least_squares(m, x)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
@@ -324,7 +337,8 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 def valid_root(m: LinearModel) -> Bool:
     """Whether L and the origin are zero before the first sample.  O(F^2)."""
     if m.started[0] != 0:
-        return True
+        # rows become longer only where the trace is below its limit
+        return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
     if m.centres and not empty_from(m.origin, 0, len(m.origin)):
         return False
     return empty_from(m.root, 0, len(m.root))

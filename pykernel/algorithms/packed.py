@@ -5,7 +5,7 @@ row, from the diagonal on.  The first row of an upper triangle has ``width`` pla
 """
 
 from pykernel.algorithms.elementary import bounded
-from pykernel.dialect import Index, Real, floor_shift, kernel, real, sqrt
+from pykernel.dialect import Bool, Index, Real, floor_shift, kernel, real, sqrt
 
 MOST = 65535
 """Rows of the largest triangle whose places an Index can count.  A GCC that knows that there are never more counts no turns beside its
@@ -663,6 +663,21 @@ def narrow_factor(
         row = after + i + 2
 
 
+@kernel
+def rows_within(l: Real[...], n: Index, most: Real) -> Bool:
+    """Whether no row of L has a squared length above ``most``.  Turns of rows keep lengths, so that no element ever leaves its range.
+    O(n^2 / 2)."""
+    row = 0
+    for i in range(n):
+        square = real(0)
+        for j in range(i + 1):
+            square += l[row + j] * l[row + j]
+        if not (square <= most):
+            return False
+        row = row + i + 1
+    return True
+
+
 # -------------------------------------------------------------------------------------------------- upper triangles
 
 
@@ -670,6 +685,20 @@ def narrow_factor(
 def upper_row_of(i: Index, width: Index) -> Index:
     """The place where row i starts: width + (width - 1) + ...  O(1)."""
     return i * width - floor_shift(i * (i - 1), 1)
+
+
+@kernel
+def columns_within(r: Real[...], n: Index, most: Real) -> Bool:
+    """Whether no column of R, of n places in its first row, has a squared length above ``most``.  O(n^2 / 2)."""
+    for j in range(n):
+        square = real(0)
+        at = j
+        for i in range(j + 1):
+            square += r[at] * r[at]
+            at = at + n - i - 1
+        if not (square <= most):
+            return False
+    return True
 
 
 @kernel

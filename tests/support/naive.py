@@ -189,7 +189,9 @@ class Twin:
         empty = np.zeros((0, self.outputs))
         self.nearest_one = 0  # which vector is taken for the nearest
         nobody = np.zeros(0)
-        self.model = Model(np.zeros((0, spec.dim)), empty, np.zeros(0, int), nobody, empty, np.zeros((0, 0)))
+        self.empty = self.model = Model(
+            np.zeros((0, spec.dim)), empty, np.zeros(0, int), nobody, empty, np.zeros((0, 0))
+        )
 
     # ---- what a model answers
 
@@ -316,19 +318,21 @@ class Twin:
 
             chosen, model = min(same, key=difference)
         learns = not self.is_nothing(x) and not self._sure(x, label)
-        if self.rule == "krls-t" and chosen is not Status.REFUSED_MULTIPLIER and learns:
+        if self.rule == "krls-t" and chosen is not Status.RESTARTED and learns:
             self._learn_power(x, label)
+        if chosen is Status.RESTARTED:
+            self.power, self.weight = 0.0, 0.0
         self.model = model
         return chosen
 
     def _within_limits(self, outcome: Outcome) -> Iterator[Outcome]:
-        """A multiplier beyond its limit is refused, and the model stays as it was."""
+        """A model with a multiplier beyond its limit begins anew."""
         status, model = outcome
         largest = np.abs(self.normalised(model).alpha).max(initial=0.0) / self.alpha_limit
-        if status is Status.REFUSED_MULTIPLIER or largest <= 1 + 1e-6:
+        if status is Status.RESTARTED or largest <= 1 + 1e-6:
             yield status, model
         if largest > 1 - 1e-6:
-            yield Status.REFUSED_MULTIPLIER, self.model
+            yield Status.RESTARTED, self.empty
 
     @staticmethod
     def _order(model: Model, v: np.ndarray, age: np.ndarray | None) -> list[int] | None:
@@ -355,12 +359,12 @@ class Twin:
             full = True
         for start in starts:
             if np.abs(self.normalised(start).alpha).max(initial=0.0) > self.alpha_limit:
-                yield Status.REFUSED_MULTIPLIER, self.model
+                yield Status.RESTARTED, self.empty
                 continue
             for outcome in self._learned(start, x, label):
                 for status, model in self._within_limits(outcome):
-                    if status is Status.REFUSED_MULTIPLIER:
-                        yield status, self.model
+                    if status is Status.RESTARTED:
+                        yield status, self.empty
                     else:
                         for trimmed in self._trimmed(self._faded(model, x), self.removals):
                             yield (Status.REPLACED if full and status is Status.ADDED else status), trimmed
@@ -459,7 +463,7 @@ class Twin:
         own = self.power_of(x)
         step = step / own
         if np.abs(step).max() * np.sqrt(own) > self.alpha_limit:
-            yield Status.REFUSED_MULTIPLIER, self.model
+            yield Status.RESTARTED, self.empty
             return
         model = replace(model, alpha=settled((1 - self.eta * self.rho) * model.alpha))
         if near:
@@ -495,7 +499,7 @@ class Twin:
         noise = self.noise_at(x)
         gain = error / (noise + variance)
         if np.abs(gain).max() * np.sqrt(self.power_of(x)) > self.alpha_limit:
-            yield Status.REFUSED_MULTIPLIER, self.model
+            yield Status.RESTARTED, self.empty
         elif near or spanned:
             spread = sigma - np.outer(h, h) / (noise + variance)
             yield Status.ABSORBED, self._solved(replace(model, values=mu + np.outer(h, gain), spread=spread))
@@ -543,7 +547,7 @@ class Twin:
         grown = model.plus(x, np.zeros(self.outputs))
         grown = self._solved(replace(grown, values=np.vstack([model.values, label])))
         if np.abs(self.normalised(grown).alpha).max() > self.alpha_limit:
-            yield Status.REFUSED_MULTIPLIER, self.model
+            yield Status.RESTARTED, self.empty
         yield from self._inserted(grown)
 
     def _engel(self, model: Model, x: np.ndarray, error: np.ndarray, near: bool, spanned: bool) -> Iterator[Outcome]:

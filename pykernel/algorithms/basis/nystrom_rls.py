@@ -40,9 +40,9 @@ from pykernel.algorithms.basis.reservoir import (
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
 from pykernel.algorithms.kernel_choice import KernelConfig
-from pykernel.algorithms.packed import row_of
+from pykernel.algorithms.packed import columns_within, row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
-from pykernel.algorithms.vectors import copy, empty_from
+from pykernel.algorithms.vectors import copy, empty_from, plus_product
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -326,6 +326,12 @@ def valid_rows(m: NystromModel) -> Bool:
         if m.method != Method.STREAM and t >= count and not empty_from(m.labels[t], 0, len(m.labels[0])):
             return False
         if m.caches:
+            # basis changes turn rows
+            if not (
+                plus_product(real(0), m.coordinates[t], m.coordinates[t], len(m.v))
+                <= real(0.75) * m.turned_limit * m.turned_limit
+            ):
+                return False
             for i in range(len(m.v)):
                 if (t >= count or i >= m.n[0]) and m.coordinates[t, i] != real(0):
                     return False
@@ -339,6 +345,10 @@ def keeps(m: NystromModel) -> Bool:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
         return valid_regression(m, len(m.coefficients))
+    # what R knows is of the samples that were seen
+    known = m.coordinate_limit * m.coordinate_limit * real(m.seen[0]) + real(2) * m.root_ridge * m.root_ridge
+    if m.seen[0] < MOST_SEEN and not columns_within(m.r, len(m.coefficients), known):
+        return False
     return valid_basis(m) and valid_regression(m, m.n[0]) and valid_rows(m)
 
 

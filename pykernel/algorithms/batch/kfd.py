@@ -18,7 +18,7 @@ from pykernel.algorithms.extents import P_MAX, PACKED
 from pykernel.algorithms.frame import Answering, Status, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
-from pykernel.algorithms.packed import solve_lower, solve_upper
+from pykernel.algorithms.packed import columns_within, solve_lower, solve_upper
 from pykernel.algorithms.vectors import copy, empty_from, minus_product, plus_product
 from pykernel.dialect import (
     CLASSES,
@@ -385,7 +385,9 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
         row = row + len(m.mean) - j
-    return n > 0 or empty_from(m.r, 0, len(m.r))
+    # the length of what a sample takes off the mean is 2 z_limit at most
+    known = real(4) * m.z_limit * m.z_limit * real(n) + real(2) * m.root_ridge * m.root_ridge
+    return columns_within(m.r, len(m.mean), known) and (n > 0 or empty_from(m.r, 0, len(m.r)))
 
 
 @kernel

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
+from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see, strays
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
-from pykernel.algorithms.online.complex_inverse import border_complex, express_complex
+from pykernel.algorithms.online.complex_inverse import ASTRAY, border_complex, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
     absorbed,
@@ -15,12 +15,21 @@ from pykernel.algorithms.online.hooks import (
     assimilate,
     combines,
     fills,
+    forget_own,
     outcome,
     propose,
     solves,
+    sound,
     spreads,
 )
-from pykernel.algorithms.online.inverse_gram import border, border_inverse, border_squared, combination, express
+from pykernel.algorithms.online.inverse_gram import (
+    belongs,
+    border,
+    border_inverse,
+    border_squared,
+    combination,
+    express,
+)
 from pykernel.algorithms.online.neighbours import renew_overlap
 from pykernel.algorithms.online.projections import bearable, locate, project
 from pykernel.algorithms.online.reduction import (
@@ -32,7 +41,6 @@ from pykernel.algorithms.online.reduction import (
     negligible,
     put_in,
     take_out,
-    unsearch,
 )
 from pykernel.algorithms.online.state import (
     Expansion,
@@ -50,6 +58,7 @@ from pykernel.algorithms.online.state import (
 )
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
+from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
@@ -108,7 +117,7 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
     """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
     fits = adapt(m, close)
     if not fits or not bearable(m, m.n[0]):
-        return OnlineStatus.REFUSED_MULTIPLIER
+        return OnlineStatus.RESTARTED
     commit(m)
     if not m.drafts:
         for o in range(len(m.error)):
@@ -124,12 +133,10 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
 def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
     n = m.n[0]
-    if m.keeps_neighbours:
-        m.searches[0] = 0
     full = not fills(m) and n == len(m.v)
     propose(m)
     if not step_bearable(m):
-        return OnlineStatus.REFUSED_MULTIPLIER
+        return OnlineStatus.RESTARTED
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
     fits = True
@@ -156,8 +163,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     if spreads(m):
         fits = bearable(m, r)
     if not fits:
-        unsearch(m)
-        return OnlineStatus.REFUSED_MULTIPLIER
+        return OnlineStatus.RESTARTED
     commit(m)
     assimilate(m, True)
     grow_older(m)
@@ -184,14 +190,11 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     Mitchinson et al. 2003, section 3.
     """
     n = m.n[0]
-    if m.keeps_neighbours:
-        m.searches[0] = 0
     stand_alone(m)
     r = choose(m)
     project(m, r)
     if not bearable(m, r):
-        unsearch(m)
-        return OnlineStatus.REFUSED_MULTIPLIER
+        return OnlineStatus.RESTARTED
     present(m, x)
     m.nearest_distance[0] = m.distance[r]
     m.nearest[0] = r
@@ -212,13 +215,14 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
             m.error[o] = m.error[o] / m.norm[0]
         m.step[o] = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
         if not (absolute(m.step[o]) <= m.alpha_limit):
-            unsearch(m)
-            return OnlineStatus.REFUSED_MULTIPLIER
+            return OnlineStatus.RESTARTED
     close = n > 1 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
         # express the sample by the vectors that stay
         express(m, n)
+        if not belongs(m):
+            return OnlineStatus.RESTARTED
         combination(m, n)
         share = m.u[r] * (real(1) / m.p[r])
         spanned = m.kappa[0] + m.u[r] * share <= m.ald_threshold
@@ -234,8 +238,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
         shared = give_to_nearest(m)
         fits = shared
     if not fits or not bearable(m, r):
-        unsearch(m)
-        return OnlineStatus.REFUSED_MULTIPLIER
+        return OnlineStatus.RESTARTED
     commit(m)
     grow_older(m)
     if m.keeps_ages and close:
@@ -258,8 +261,48 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
+def begin_anew(m: OnlineModel) -> None:
+    """Forget all samples.  O(N D), with matrices O(N^2)."""
+    m.n[0] = 0
+    m.probe[0] = 0
+    for i in range(len(m.v)):
+        zero(m.v[i], len(m.v[0]))
+        zero(m.alpha[i], len(m.alpha[0]))
+        m.age[i] = 0
+        m.diagonal[i] = real(0)
+        m.claim[i] = real(0)
+        m.neighbour[i] = real(0)
+        m.overlap[i] = real(0)
+    for i in range(len(m.t)):
+        m.t[i] = real(0)
+        m.inverse[i] = real(0)
+        m.squared[i] = real(0)
+        m.z_re[i] = real(0)
+        m.z_im[i] = real(0)
+    forget_own(m)
+    for o in range(len(m.value)):
+        m.value[o] = real(0)
+
+
+@kernel
 def learn(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule."""
+    """Learn the sample x with label m.y.  A model that diverges, or cannot have learned what it holds, begins anew: it would go on so."""
+    status = attempt(m, x)
+    if m.keeps_complex:
+        if m.probe[0] == ASTRAY:
+            status = OnlineStatus.RESTARTED
+    if status == OnlineStatus.RESTARTED or (status > 0 and not sound(m)):
+        begin_anew(m)
+        return OnlineStatus.RESTARTED
+    return status
+
+
+@kernel
+def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
+    """Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+
+    Returns RESTARTED, and may have changed some of the model, where the model cannot have learned what it holds.
+    """
     if m.keeps_diagonal:
         measure(m, x)
         # f(x) is always zero for such an x
@@ -267,11 +310,17 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
             for o in range(len(m.value)):
                 m.value[o] = real(0)
             return OnlineStatus.DISCARDED
+        # from its label alone, a sample that is nearly zero could need too large a multiplier
+        if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
+            return OnlineStatus.REFUSED_MULTIPLIER
     if m.before:
         if m.n[0] == len(m.v):
             return renew(m, x)
     present(m, x)
     hear(m)
+    if m.unit:
+        if strays(m, real(0)):
+            return OnlineStatus.RESTARTED
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
@@ -287,6 +336,8 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     spanned = False
     if m.keeps_factor:
         express(m, m.n[0])
+        if not belongs(m):
+            return OnlineStatus.RESTARTED
         if not combines(m):
             combination(m, m.n[0])
         m.inverse_kappa[0] = real(1) / m.kappa[0]
@@ -344,13 +395,10 @@ def remove_one(m: OnlineModel) -> Index:
 
     Needs rounds and drafts, without newest_only.  The PC calls it, for a state that moves into a smaller budget.
     """
-    if m.keeps_neighbours:
-        m.searches[0] = 0
     stand_alone(m)
     r = choose(m)
     project(m, r)
     if not bearable(m, r):
-        unsearch(m)
         return OnlineStatus.REFUSED_MULTIPLIER
     commit(m)
     take_out(m, r, m.n[0])

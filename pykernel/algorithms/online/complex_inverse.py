@@ -12,7 +12,9 @@ from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, s
 from pykernel.dialect import Constant, Index, absolute, kernel, real
 
 MOST_WRONG = Constant(0.5)
-"""A column that is farther off is none of an inverse any more: then nothing is corrected."""
+"""A column that is farther off is none of an inverse: then the model begins anew."""
+ASTRAY = -1
+"""In place of the next column: Z is not that of the vectors."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
 """What is nearer is right but for its last digits, and stays: a vector far from all others ties with a newest sample that is."""
@@ -197,7 +199,9 @@ def correct_complex(m: OnlineModel) -> None:
             worst = absolute(m.t_re[j])
         if not (absolute(m.t_im[j]) <= worst):
             worst = absolute(m.t_im[j])
-    if worst > LEAST_WRONG and worst <= MOST_WRONG:
+    if not (worst <= MOST_WRONG):
+        m.probe[0] = ASTRAY
+    elif worst > LEAST_WRONG:
         # 1 / y_i, and y'd
         scale = real(1) / (m.ridge_diagonal * m.ridge_diagonal + m.root_mu * m.root_mu)
         re = m.ridge_diagonal * scale

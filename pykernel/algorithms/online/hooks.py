@@ -74,6 +74,17 @@ def vacant(m: OnlineModel, at: Index) -> Bool:
 
 
 @placeholder
+def sound(m: OnlineModel) -> Bool:
+    """Whether what the rule keeps of its own is still within its limits after a sample."""
+    return True
+
+
+@placeholder
+def forget_own(m: OnlineModel) -> None:
+    """Forget what the rule keeps of its own."""
+
+
+@placeholder
 def share_of_nearest(m: OnlineModel) -> Real:
     """What the nearest vector gets of the multiplier of a sample that is not stored."""
     return real(1)

@@ -18,6 +18,7 @@ from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import (
     LARGEST_FACTOR,
+    LOOSE,
     SMALLEST_DIAGONAL,
     OnlineModel,
     as_element,
@@ -33,7 +34,7 @@ from pykernel.algorithms.packed import (
     symmetric_close,
     symmetric_row,
 )
-from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
+from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
 """Shorter columns of T, far below any of an inverse, count as zero: their squares would leave the range of float32."""
@@ -59,6 +60,18 @@ def express(m: OnlineModel, n: Index) -> None:
     if not (kappa > m.kappa_least):
         kappa = m.kappa_least
     m.kappa[0] = kappa
+
+
+@kernel
+def belongs(m: OnlineModel) -> Bool:
+    """Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
+    known = real(0)
+    alone = real(0)
+    for i in range(m.n[0]):
+        known += m.l[i] * m.l[i]
+        if m.k[i] * m.k[i] > alone:
+            alone = m.k[i] * m.k[i]
+    return known <= real(1) + LOOSE and m.ridge_diagonal * known >= alone - LOOSE
 
 
 @kernel

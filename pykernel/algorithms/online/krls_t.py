@@ -16,7 +16,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Status, refusal
-from pykernel.algorithms.online import hooks
+from pykernel.algorithms.online import hooks, posterior
 from pykernel.algorithms.online.budget import budgeted, compare
 from pykernel.algorithms.online.candidates import step_bearable
 from pykernel.algorithms.online.inverse_gram import LEAST_LENGTH, limit_combination
@@ -27,12 +27,14 @@ from pykernel.algorithms.online.posterior import (
     draft_mean,
     enter_mean,
     foresee_by_factor,
+    forget_mean,
     keeps_mean,
     learn_factor,
     learn_mean,
     leave_mean,
 )
 from pykernel.algorithms.online.projections import project_klms
+from pykernel.algorithms.online.state import LOOSE
 from pykernel.algorithms.packed import (
     lower_transposed_times,
     lower_transposed_twice,
@@ -43,7 +45,8 @@ from pykernel.algorithms.packed import (
     symmetric_times,
 )
 from pykernel.algorithms.stages import noise, trust
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, between, kernel, real, sqrt
+from pykernel.algorithms.vectors import zero
+from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute, between, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
@@ -95,7 +98,7 @@ def foresee(m: KrlsTModel) -> None:
     else:
         known = foresee_by_factor(m)
         spread += known
-    # only rounding, or a forged state, exceeds the prior variance
+    # only rounding exceeds the prior variance
     m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
 
@@ -202,11 +205,51 @@ def leave(m: KrlsTModel, r: Index, count: Index) -> None:
 
 
 @kernel
+def largest_variance(m: KrlsTModel) -> Real:
+    """The prior's is 1."""
+    return real(1) + LOOSE
+
+
+@kernel
+def sound(m: KrlsTModel) -> Bool:
+    """Whether S can be a covariance: no variance is below zero, or above the prior's.  O(N^2)."""
+    if m.forgets:
+        row = 0
+        for i in range(len(m.v)):
+            for j in range(i + 1):
+                if not (absolute(m.covariance[row + j]) <= largest_variance(m)):
+                    return False
+            row = row + i + 1
+            if not (m.covariance[row - 1] >= real(0)):
+                return False
+    return True
+
+
+@kernel
+def keeps_posterior(m: KrlsTModel) -> Bool:
+    """Whether learning could have led to this state.  O(N^2 + N D)."""
+    return sound(m) and keeps_mean(m)
+
+
+@kernel
 def vacant(m: KrlsTModel, at: Index) -> Bool:
     """S, or L, is zero where a place is not in use."""
     if m.forgets:
         return m.covariance[at] == real(0)
     return m.root[at] == real(0)
+
+
+@kernel
+def forget_own(m: KrlsTModel) -> None:
+    """Nothing is known of the function.  O(N^2)."""
+    m.power[0] = real(0)
+    m.weight[0] = real(0)
+    if m.forgets:
+        zero(m.covariance, len(m.covariance))
+        for i in range(len(m.expected)):
+            zero(m.expected[i], len(m.expected[0]))
+    else:
+        forget_mean(m)
 
 
 @kernel
@@ -265,8 +308,11 @@ KRLS_T = budgeted(
         hooks.combines: hooks.always,
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
+        hooks.sound: sound,
+        posterior.largest_variance: largest_variance,
+        hooks.forget_own: forget_own,
         frame.remembered: remembered,
-        frame.keeps: keeps_mean,
+        frame.keeps: keeps_posterior,
         FactorModel: KrlsTModel,
     },
     KrlsTModel,

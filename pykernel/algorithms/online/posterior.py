@@ -13,11 +13,11 @@ computed from it: their roundings do not add up.
 
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineModel
+from pykernel.algorithms.online.state import ALPHA_FLOOR, LARGEST_FACTOR, LOOSE, OnlineModel
 from pykernel.algorithms.online.validity import keeps
-from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor
-from pykernel.algorithms.vectors import empty_from
-from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, between, kernel, real
+from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, row_of, rows_within
+from pykernel.algorithms.vectors import zero
+from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absolute, between, kernel, placeholder, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
 """What each sample's roundings of the mean add to a variance, in parts of the prior: 4,096 times the square of a rounding.
@@ -43,6 +43,12 @@ class Expectation(Struct):
 
 class FactorModel(OnlineModel):
     parts = CovarianceFactor, Expectation
+
+
+@placeholder
+def largest_variance(m: FactorModel) -> Real:
+    """Above every variance in S."""
+    return real(0.75) * LARGEST_FACTOR * LARGEST_FACTOR
 
 
 @kernel
@@ -112,10 +118,36 @@ def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
 
 
 @kernel
-def keeps_mean(m: FactorModel) -> Bool:
-    """Whether learning could have led to this state, as keeps(): the mean is zero in unused places, too."""
-    n = m.n[0]
+def forget_mean(m: FactorModel) -> None:
+    """Nothing is known of the function.  O(N^2)."""
+    zero(m.root, len(m.root))
     for i in range(len(m.expected)):
-        if i >= n and not empty_from(m.expected[i], 0, len(m.expected[0])):
+        zero(m.expected[i], len(m.expected[0]))
+
+
+@kernel
+def keeps_mean(m: FactorModel) -> Bool:
+    """Whether learning could have led to this state, as keeps(): alpha = T' expected, also in unused places.  O(N^2)."""
+    if not keeps(m):
+        return False
+    if not m.forgets:
+        if not rows_within(m.root, len(m.alpha), largest_variance(m)):
             return False
-    return keeps(m)
+    for o in range(len(m.expected[0])):
+        for i in range(len(m.expected)):
+            if i >= m.n[0]:
+                if m.expected[i, o] != real(0):
+                    return False
+            else:
+                at = row_of(i)
+                total = m.alpha[i, o]
+                size = ALPHA_FLOOR
+                for j in range(i, len(m.alpha)):
+                    at = at + j
+                    part = m.t[at - j + i] * m.expected[j, o]
+                    at = at + 1
+                    total = total - part
+                    size += LOOSE * absolute(part)
+                if not (absolute(total) <= size):
+                    return False
+    return True

@@ -6,7 +6,7 @@ f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored mu
 
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.online.candidates import age_of, candidates, magnitude, multiplier, only_grows
-from pykernel.algorithms.online.complex_inverse import border_complex, correct_complex, release_complex, shrink
+from pykernel.algorithms.online.complex_inverse import ASTRAY, border_complex, correct_complex, release_complex, shrink
 from pykernel.algorithms.online.hooks import enter, leave
 from pykernel.algorithms.online.inverse_gram import (
     border,
@@ -118,22 +118,8 @@ def resolve_neighbours(m: OnlineModel) -> None:
             lost = first_bound(m, count)
         if lost == count:
             break
-        if lost < m.n[0]:
-            m.searched[turn] = lost
-            m.lost[turn] = m.neighbour[lost]
-            m.searches[0] = turn + 1
         find_neighbour(m, lost)
         survey_one(m, lost)
-
-
-@kernel
-def unsearch(m: OnlineModel) -> None:
-    """Take back what the searches of an update wrote that is refused: it changes nothing."""
-    if m.keeps_neighbours:
-        for turn in range(m.searches[0]):
-            # always true; it shows the place to who sees no search
-            if m.searched[turn] >= 0 and m.searched[turn] < len(m.neighbour):
-                m.neighbour[m.searched[turn]] = m.lost[turn]
 
 
 @kernel
@@ -234,7 +220,8 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
         m.claim[r] = FRESH
     if m.keeps_complex:
         for turn in range(2):
-            correct_complex(m)
+            if m.probe[0] != ASTRAY:
+                correct_complex(m)
 
 
 @kernel

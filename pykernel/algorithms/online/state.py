@@ -32,7 +32,8 @@ class OnlineStatus(IntEnum):
     DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
-    REFUSED_MULTIPLIER = -3  # a multiplier would leave its range.  Call reset, or lower the learning rate
+    RESTARTED = 8  # the model held what learning cannot give, or diverged: it has forgotten all samples, also this one
+    REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample may need a multiplier beyond its range
 
 
 class Metric(IntEnum):
@@ -83,6 +84,9 @@ LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
 """Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
 """Far below any P_ii, which is 1 / (1 + ridge) or more."""
+LOOSE = Constant(2.0**-6)
+"""What inequalities between a sample and the stored matrices may be missed by.  Rounding takes less than 2^-18 in float32, with the
+least ridge."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
 LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
@@ -158,9 +162,6 @@ class Work(Struct):
     s_im: Real  # imaginary part of 1 / the Schur complement of Z
     label_noise: Real  # variance of a label's noise / variance of the function, where it is estimated
     spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
-    lost: Real[SEARCHES]  # entries of neighbour before searches replaced them, for an update that is refused
-    searched: between(Index[SEARCHES], 0, N_MAX - 1)  # ... of which vectors
-    searches: between(Index, 0, SEARCHES)  # ... and how many there are
     nearest: between(Index, 0, N_MAX)  # position of the nearest expansion vector
     newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 

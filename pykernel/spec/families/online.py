@@ -101,7 +101,7 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16: at most 1",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16, and with `relabel`: at most 1",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
@@ -392,6 +392,12 @@ class KernelModels:
                 )
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
+        if learning.relabel and learning.eta > 1:
+            refuse(
+                "[learning] eta",
+                f"is {learning.eta:g}; with relabel it must be at most 1: a larger one moves labels by more than the error, and diverges "
+                "with a small ridge",
+            )
         if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
             refuse(
                 "[reduction] ridge",
