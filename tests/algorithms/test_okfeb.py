@@ -20,6 +20,7 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
+from pykernel.spec.families import subspace as declared
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import sealed
 from tests.support.nystrom_twin import Kernel
@@ -39,9 +40,7 @@ from tests.support.okfeb_twin import (
 from tests.support.retraining import assert_finite, persistent
 
 PRECISIONS = ("float32", "float64")
-UPDATES = ("parametric", "nonparametric", "hybrid", "rls")
-STEPS = ("constant", "normalised", "decreasing", "averaged")
-BUDGETS = ("exact", "drop")
+UPDATES, STEPS, BUDGETS = (tuple(each) for each in (declared.UPDATES, declared.STEPS, declared.BUDGETS))
 QUESTIONS = ("novelty", "features", "predict", "classify", "probability")
 KERNELS: dict[str, dict[str, Any]] = {
     "gaussian": {"gamma": 0.5},

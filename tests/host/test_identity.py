@@ -42,6 +42,17 @@ ASIDE = {"": {}, " with a budget": {"reduction": {"n_max": 8}}, " in 700 bytes":
 """What makes another model the default."""
 
 
+VECTORS = [[-0.75, 0.5], [0.0, -0.5], [0.75, 0.25], [-0.25, -0.75]]
+TABLES = ({"expansion": {"vectors": VECTORS}},)
+PAIRS = {
+    "vectors": VECTORS,
+    "weights": [[0.5, 0.25], [0.25, -0.5], [-0.5, 0.75], [0.125, 0.25]],
+    "bias": [0.25] * 3,
+    "support_class": [0, 0, 1, 2],
+}
+"""What words of other models need."""
+
+
 def merged(content, section, key, value):
     return content | {section: content.get(section, {}) | {key: value}}
 
@@ -75,6 +86,18 @@ def turned(spec):
     return {(type(spec), *choice) for choice in choices_of(spec.config)}
 
 
+def with_word(rule, section, key, word):
+    """The first content that has the word: of some label, allowed by force, or of other sections."""
+    labels = [each for kind in LABELS if (each := content_of(rule, "float32", "plain", kind)) is not None]
+    made = [*labels, *(merged(each, "reduction", "force", True) for each in labels)]
+    made += [
+        {k: v for k, v in labels[0].items() if k != "reduction"} | {"learning": {"rule": rule}} | more
+        for more in TABLES
+    ]
+    made += [each | {"expansion": PAIRS} for each in labels]
+    return next((each for content in made if accepted(each := merged(content, section, key, word)) is not None), None)
+
+
 def contents():
     """Every rule in every precision, alone and staged; signals; every word that a key can have; every kernel; and what
     leaves all to the defaults."""
@@ -106,7 +129,7 @@ def contents():
                 for each in [word] if isinstance(word, str) else typing.get_args(word):
                     if isinstance(each, str) and (kind_of, section, key, each) not in seen:
                         seen.add((kind_of, section, key, each))
-                        add(f"{rule} float32 {section}.{key} = {each}", merged(base, section, key, each))
+                        add(f"{rule} float32 {section}.{key} = {each}", with_word(rule, section, key, each))
             if key is None and section_of(field) not in (None, *seen) and section not in base:
                 seen.add(section_of(field))
                 for stage in ("plain", "staged"):
