@@ -198,10 +198,9 @@ class Counts:
 
 
 def _at(spec: Any, name: str) -> Any:
-    """A key's value, or a property's; None where the spec has no such section."""
+    """A key's value, or a property's; None where the spec has no such section, or the section no such key."""
     section, _, key = name.rpartition(".")
-    owner = getattr(spec, section) if section else spec
-    return None if owner is None else getattr(owner, key)
+    return getattr(getattr(spec, section), key, None) if section else getattr(spec, key)
 
 
 @dataclass(frozen=True)

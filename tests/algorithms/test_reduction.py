@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import Reduction
+from pykernel.spec.families.online import PENALISED, Reduction
 from pykernel.spec.model import Spec
 from tests.support.following import (
     MATRICES,
@@ -43,19 +43,31 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
+def assert_defined(technique: str, projection: str | None) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (40, 2))
+    penalty = {"penalty": 0.01} if {technique, projection} & {*PENALISED} else {}
+    made = spec_of(technique, 6, 2, projection=projection, sigma=1.0, eta=0.5, ridge=1e-3, force=True, **penalty)
+    assert follow(made, x, np.sin(3 * x.sum(1))).memory.field("n")[0] == 6
+
+
 @pytest.mark.in_turn(48)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_metrics_and_projections_can_be_mixed_freely(technique: str, projection: str) -> None:
     """Mitchinson et al. 2003, section 5: they are independent, and so is what is kept for each."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-2, 2, (40, 2))
-    model = follow(
-        spec_of(technique, 6, 2, projection=projection, sigma=1.0, eta=0.5, ridge=1e-3, force=True),
-        x,
-        np.sin(3 * x.sum(1)),
-    )
-    assert model.memory.field("n")[0] == 6
+    assert_defined(technique, projection)
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_every_technique_is_its_definition(technique: str) -> None:
+    assert_defined(technique, None)
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_every_projection_is_its_definition(projection: str) -> None:
+    """The oldest goes, whatever it contributes."""
+    assert_defined("at", projection)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

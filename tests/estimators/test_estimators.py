@@ -37,6 +37,7 @@ from pykernel.spec.model import declared, make_spec
 from pykernel.training.calibration import fit_calibration
 from pykernel.workflows.models import spec_and_memory
 from tests.support import ROOT, custom_kernels
+from tests.support.following import persistent
 
 EXAMPLES = ROOT / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
@@ -91,7 +92,7 @@ def stream():
 
 
 def state(model):
-    return bytes(model.model_.memory.bytes)
+    return persistent(model.model_)
 
 
 @pytest.mark.in_turn(12)
@@ -220,7 +221,7 @@ def test_it_is_the_host_model(stream, case):
     taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
     host.update(x, taken)
     host.update(x, taken)
-    assert state(model) == bytes(host.memory.bytes)
+    assert state(model) == persistent(host)
     values = model.decision_function(x) if "classes" in case else model.predict(x)
     assert values.dtype == np.float64 and (values == host.predict(x)).all()
     if "classes" in case:
@@ -232,7 +233,7 @@ def test_it_is_the_host_model(stream, case):
         assert (means == values).all() and deviations.shape == y.shape
         assert (np.sqrt(host.variance(x).astype(float)) == deviations.reshape(300, -1).T).all()
     host.refresh()
-    assert state(model.refresh()) == bytes(host.memory.bytes)
+    assert state(model.refresh()) == persistent(host)
 
 
 def test_fit_forgets_and_partial_fit_does_not(stream):
@@ -758,7 +759,7 @@ def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
     assert spec == model.to_spec("flow") and spec.name == "flow"
     host = HostModel(spec)
     host.update(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
-    assert state(model) == bytes(host.memory.bytes)
+    assert state(model) == persistent(host)
     with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
         model.to_spec("int")
     with pytest.raises(NotFittedError):

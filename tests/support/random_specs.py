@@ -18,6 +18,7 @@ import numpy as np
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
+from pykernel.spec.families import nystrom
 from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.model import Spec, declared, make_spec, rules, whole_rules
 from pykernel.spec.sections import KernelFunctionName, fields_of
@@ -132,11 +133,11 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     label, functions, classes = _label(rng, rule)
     if label:
         content["label"] = label
-    if rule not in ("nlms", "rls", "quadratic-rls", "gmm"):
+    if rule in declared("kernel"):
         content["kernel"] = _kernel(rng, rule)
-    if rule in ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nystrom-rls", "okfeb"):
+    if rule in declared("reduction", "n_max"):
         content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
-    if rule in ("klms", "qklms", "krls-t", "fb-krls"):
+    if rule in declared("reduction", "technique"):
         content["reduction"] |= {"technique": str(rng.choice(list(TECHNIQUES))), "force": True}
         if rule in ("krls-t", "fb-krls"):
             content["reduction"]["projection"] = "klms"
@@ -147,7 +148,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
         content["novelty"] = {"warmup": int(rng.integers(2, 40)), "relearn_after": int(rng.integers(2, 30))}
     if rule in ("krr", "ls-svm"):
         content["learning"]["samples"] = int(rng.integers(2, 2 * LARGEST))
-    method = str(rng.choice(["given", "stream", "efvs", "sgma"])) if rule == "nystrom-rls" else None
+    method = str(rng.choice(list(nystrom.METHODS))) if rule == "nystrom-rls" else None
     if method is not None:
         content["basis"] = {"method": method}
         content["learning"]["samples"] = int(rng.integers(2, 4) * content["reduction"]["n_max"] + 2)

@@ -193,7 +193,8 @@ class NystromRlsSpec(Spec):
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
-        return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}}
+        reservoir = {"samples": samples_of(self)}
+        return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}, "learning": reservoir}
 
 
 class _NystromModels(Models):
