@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -57,6 +57,7 @@ from sklearn.linear_model import (
     TweedieRegressor,
 )
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -2183,6 +2184,34 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
         assert f"`{estimator.__name__}`" in page
     for kernel in import_steps.KERNELS:
         assert f'`"{kernel}"`' in page
+
+
+WITH = {
+    MultiOutputRegressor: {"estimator": Ridge()},
+    OneVsRestClassifier: {"estimator": LogisticRegression()},
+    CalibratedClassifierCV: {"estimator": SVC(), "ensemble": False},
+}
+"""What some cannot be made or imported without."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", import_sklearn._readers(), ids=lambda kind: kind.__name__)
+def test_whatever_is_registered_predicts_what_scikit_learn_predicts(kind):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(120, 3))
+    y = x @ [1.0, -0.5, 0.25] + 0.3 * np.sin(3 * x[:, 0])
+    model = kind(**WITH.get(kind, {}))
+    model.fit(
+        x, (y > 0).astype(int) if is_classifier(model) else np.stack([y, -y], 1) if kind is MultiOutputRegressor else y
+    )
+    host = HostModel(from_sklearn(model, "m", precision="float64"))
+    if host.spec.label.classes is not None:
+        classes = np.array(host.spec.label.classes)[host.classify(x)]
+        assert (classes == model.predict(x).astype(str)).mean() > 0.98
+    elif is_regressor(model):
+        assert np.abs(host.predict(x) - model.predict(x)).max() < 1e-6 * np.abs(y).max()
+    else:
+        assert np.abs(host.predict(x) - model.decision_function(x)).max() < 1e-6
 
 
 def test_the_page_says_which_formats_cover_which_models(tmp_path):
