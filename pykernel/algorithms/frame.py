@@ -45,7 +45,9 @@ from pykernel.algorithms.interval import (
 )
 from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
+    LOUD,
     LOUD_PARTS,
+    PART,
     Sample,
     StageConfig,
     Stages,
@@ -309,7 +311,7 @@ def strays(m: Framed, spread: Real) -> Bool:
     """
     most = WILD * WILD if m.separates else WILD
     for o in range(len(m.y)):
-        size = bounded(m.error[o] * m.label_unit, LOUD * LOUD)
+        size = bounded(m.error[o] * m.label_unit * PART, LOUD * LOUD)
         if not (size * size <= most * most * (real(1) + spread)):
             return True
     return False

@@ -446,7 +446,9 @@ def a_column_of_nothing(case: Case) -> Iterator[str]:
     if spec.signal is not None or case.program.whole or "expansion" in case.content:
         return
     given = case.content["input"]
-    wide = {k: [*v, 1.0] if isinstance(v, list) and k in ("max_abs", "center", "scale") else v for k, v in given.items()}
+    wide = {
+        k: [*v, 1.0] if isinstance(v, list) and k in ("max_abs", "center", "scale") else v for k, v in given.items()
+    }
     wide |= {"columns": [*given["columns"], "zero"]} if "columns" in given else {"dim": spec.dim + 1}
     other = accepted(case.content | {"input": wide})
     if other is None:

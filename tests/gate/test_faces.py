@@ -1,7 +1,6 @@
 """One stream by every way into the product: the same limits, answers and state, to the byte."""
 
 import csv
-import itertools
 import subprocess
 import sys
 
@@ -44,8 +43,10 @@ def positions(spec, y):
 
 
 def learned(spec, memory):
-    """The state of a model in the C's layout, as hashed there."""
-    return snapshot.saved(spec, memory)
+    """The snapshot that the device writes."""
+    model = HostModel(spec)
+    model.memory.copy_from(memory)
+    return snapshot.save(model)
 
 
 def samples(x):
@@ -79,7 +80,9 @@ def write_csv(task, x, y, folder, name="data.csv"):
     with (folder / name).open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*COLUMNS, "y"])
-        writer.writerows([*row, label] for row, label in zip(x.tolist(), itertools.repeat("") if y is None else y.tolist()))
+        writer.writerows(
+            [*row, label] for row, label in zip(x.tolist(), ([""] * len(x) if y is None else y.tolist()), strict=True)
+        )
     return folder / name
 
 
@@ -135,7 +138,7 @@ def by_river(task, x, y, folder):
 
     model = {"a number": Regressor, "a monitor": AnomalyDetector}.get(task, Classifier)
     model = model(classes=["high", "low", "mid"]) if task == "classes" else model()
-    for row, label in zip(samples(x), itertools.repeat(None) if y is None else y.tolist()):
+    for row, label in zip(samples(x), [None] * len(x) if y is None else y.tolist(), strict=True):
         model.learn_one(*([row] if y is None else [row, label]))
     return model.to_spec("m"), model.model_.memory
 
