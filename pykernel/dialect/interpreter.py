@@ -88,7 +88,7 @@ def _bound(k: Kernel, precision: Precision) -> Callable:
             value = precision.real
         space[name] = value
     code = function.__code__
-    if k is not ratio:
+    if k is not ratio and not precision.is_integer:
         space[RATIO] = _bound(ratio, precision)
         code = _divided(k.source, str(k.file)).get((code.co_name, code.co_firstlineno), code)
     bound = types.FunctionType(code, space, function.__name__)
