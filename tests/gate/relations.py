@@ -320,7 +320,8 @@ def units_change_nothing(case: Case) -> Iterator[str]:
         content = _limits_by(full, fx, fy)
         changed = accepted(content)
         if changed is None or base is None:
-            yield f"a spec in units of 2**{by} is refused"
+            if abs(by) <= 20:
+                yield f"a spec in units of 2**{by} is refused"
             continue
         mine, other = HostModel(base), HostModel(changed)
         a, b = case.feed(mine, x, y), case.feed(other, x * fx, y * fy if labelled else y)
@@ -329,6 +330,10 @@ def units_change_nothing(case: Case) -> Iterator[str]:
         apart = np.nanmax(np.abs(a[0] - b[0] / fy)[settled:]) / (np.nanmax(np.abs(a[0])) or 1)
         if apart > (1e-3 if settled else 0):
             yield f"inputs times 2**{by}: answers differ by {apart:.1g} of the largest"
+
+
+FLOORED = ("gmm",)
+"""Rules whose factors have a floor in each row, which depends on the rows above: tests/gate/test_relations.py measures by how much."""
 
 
 def _permuted(case: Case, order: np.ndarray) -> tuple[Spec | None, HostModel | None]:
@@ -365,6 +370,8 @@ def columns_in_another_order(case: Case) -> Iterator[str]:
     Which frequencies are drawn for which column is another question: the order of columns is a seed there.
     """
     if case.spec.signal is not None or case.spec.precision != "float64" or case.spec.dim < 2:
+        return
+    if case.spec.learning.rule in FLOORED:
         return
     x, y = case.plain
     order = np.roll(np.arange(case.spec.dim), 1)
