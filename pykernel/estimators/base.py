@@ -29,9 +29,9 @@ from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
 from pykernel.report import sections
+from pykernel.spec.base import require_order
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec, make_spec, visible_name
-from pykernel.spec.names import require_order
 from pykernel.spec.sections import Input
 from pykernel.spec.summary import summary
 from pykernel.training.trained import class_names

@@ -15,8 +15,8 @@ from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
+from pykernel.spec.base import require_order
 from pykernel.spec.model import Spec, make_spec, shown_value
-from pykernel.spec.names import names_of, require_order
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def require_meaning(old: Spec, new: Spec, where: str, beside: Collection[str] = 
     The message names the responsible keys.  where: how the message names the state.  beside: facts that may differ, too.  Raises
     UserError.
     """
-    require_order(names_of(old), names_of(new), where, new.name)
+    require_order(old.names, new.names, where, new.name)
     budget = old.program.budget if new.program.budget is not None else None
     capacity = budget.capacity if budget is not None else ""
 

@@ -24,14 +24,14 @@ from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
 from pykernel.host.model import HostModel
+from pykernel.spec.base import Names, require_order
 from pykernel.spec.model import Spec, visible_name
-from pykernel.spec.names import Names, names_of, require_order
 
 MAGIC = b"PKSN"
 VERSION = 2
 HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
-NAMES, NAMES_MAGIC, NAMES_VERSION = struct.Struct("<4sI"), b"PKNM", 1
+NAMES_HEADER = struct.pack("<4sI", b"PKNM", 1)  # magic, version
 NAMES_LIMIT = 2**20
 """Most bytes of names: a spec has fewer."""
 
@@ -90,29 +90,24 @@ def _sealed(body: bytes) -> bytes:
 
 def _names(spec: Spec, data: bytes, where: str) -> Names:
     """The names that follow a snapshot; empty if there are none.  Raises UserError."""
-    if not data:
-        return {}
+    text = data[len(NAMES_HEADER) : -TRAILER.size]
     try:
-        _, version = NAMES.unpack_from(data)
-        if version == NAMES_VERSION and zlib.crc32(data[: -TRAILER.size]) == TRAILER.unpack(data[-TRAILER.size :])[0]:
-            found = json.loads(data[NAMES.size : -TRAILER.size])
-            return {
-                what: [None if name is None else visible_name(name) for name in names] for what, names in found.items()
-            }
-    except (struct.error, ValueError, TypeError, AttributeError, RecursionError):
-        pass
-    raise UserError(
-        f"{where}: the names behind its state are damaged, or of another version of pykernel; a snapshot of {spec.name} has "
-        f"{snapshot_bytes(spec)} bytes, which alone are a state without names"
-    )
+        if data and _sealed(NAMES_HEADER + text) != data:
+            raise ValueError(data)
+        found = json.loads(text) if data else {}
+        return {what: tuple(name and visible_name(name) for name in names) for what, names in found.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise UserError(
+            f"{where}: the names behind its state are damaged, or of another version of pykernel; a snapshot of {spec.name} has "
+            f"{snapshot_bytes(spec)} bytes, which alone are a state without names"
+        ) from None
 
 
 def as_file(model: HostModel, sequence: int = 0) -> bytes:
     """As ``save``, and behind it the spec's names if it has any, which a device does not read."""
-    names = names_of(model.spec)
-    text = json.dumps(names, ensure_ascii=False).encode()
-    behind = _sealed(NAMES.pack(NAMES_MAGIC, NAMES_VERSION) + text) if any(map(any, names.values())) else b""
-    return save(model, sequence) + behind
+    names = model.spec.names
+    behind = _sealed(NAMES_HEADER + json.dumps(names, ensure_ascii=False).encode())
+    return save(model, sequence) + (behind if any(map(any, names.values())) else b"")
 
 
 def saved(spec: Spec, memory: Memory) -> bytes:
@@ -148,7 +143,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
             "firmware was generated from; pykernel migrate makes a state of that spec one of another"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
-    if count != end or len(data) < snapshot_bytes(spec) or (behind and not behind.startswith(NAMES_MAGIC)):
+    if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):
         raise UserError(
             f"{where}: has {len(data) + len(behind)} bytes for a state of {count}; a snapshot of {spec.name} has "
             f"{snapshot_bytes(spec)} for {end}"
@@ -161,7 +156,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
             f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
         )
     names = _names(spec, behind, where)
-    require_order(names, names_of(spec), where, spec.name)
+    require_order(names, spec.names, where, spec.name)
     slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
     return Snapshot(
         state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}, names

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
@@ -67,6 +67,10 @@ class NotComputed(Exception):
         super().__init__(sentence)
 
 
+Names = Mapping[str, Sequence[str | None]]
+"""What is named -> the names in their order, as in ``Spec.names``."""
+
+
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
     """The first number that a type cannot hold, and words for the type's limit; None if it holds all.
 
@@ -83,6 +87,21 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
     if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
         return float(found), f"it holds nothing below {float(held.tiny):.2g} but 0"
     return None
+
+
+def require_order(known: Names, given: Names, where: str, whose: str) -> None:
+    """Refuse names of which one stands at another's place; new names are allowed, because columns may be renamed.
+
+    where: what has the known names; whose: what has the given ones.  Raises UserError with both orders.
+    """
+    for what, names in known.items():
+        for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
+            if name != other and None not in (name, other) and (name in given[what] or other in names):
+                mine, others = (", ".join(map(str, each[at : at + 8])) for each in (names, given[what]))
+                raise UserError(
+                    f"{where}: its {what}{f' from {at + 1} on' * (at > 0)} are {mine}, but {whose} has {others}; keep the first order: what was learned "
+                    "belongs to places, not to names"
+                )
 
 
 class Spec(Section):
@@ -350,6 +369,12 @@ class Spec(Section):
     def sample_columns(self) -> tuple[str, ...] | None:
         """Names of a sample's numbers, as in the header of the data; None if the spec has no names."""
         return self.input.columns if self.signal is None else self.signal.channels
+
+    @property
+    def names(self) -> dict[str, tuple[str | None, ...]]:
+        """Names whose order decides what numbers mean: of a sample's numbers and then the labels, None where there is none; of classes."""
+        inputs = self.sample_columns or (None,) * self.width
+        return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
 
     @property
     def formulas(self) -> dict[int, str]:

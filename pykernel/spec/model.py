@@ -45,7 +45,6 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
-    RANGE,
     Rate,
     Section,
     StandardisedInput,
@@ -224,7 +223,8 @@ def _judged(content: Any, written: bool) -> Spec:
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             _need_format(content)
-            content = named = _with_features(_with_names(content), written)
+            content = _with_names(content) if isinstance(content, Mapping) else content
+            content = named = _with_features(content, written)
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
             kind = family.spec
@@ -304,19 +304,16 @@ def _nearer(value: Any, octaves: float) -> Any:
     return type(value)(math.copysign(2.0**octaves, value)) if beyond else value
 
 
-def _with_names(content: Any) -> Any:
+def _with_names(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content with ranges of names replaced by their names, in every key that takes ranges."""
-    if not isinstance(content, Mapping):
-        return content
     made = dict(content)
-    given = ((s, key, names) for s, keys in content.items() if isinstance(keys, Mapping) for key, names in keys.items())
-    for section, key, names in given:
-        ranges = isinstance(names, (list, tuple)) and any(isinstance(n, str) and RANGE.fullmatch(n) for n in names)
-        if ranges and any(map(takes_ranges, declared(section, key).values())):
-            try:
-                made[section] = {**made[section], key: [each for name in names for each in in_range(name)]}
-            except ValueError as error:
-                raise _Refused(f"[{section}] {key} {error}") from None
+    for section, keys in content.items():
+        for key, names in keys.items() if isinstance(keys, Mapping) else ():
+            if isinstance(names, (list, tuple)) and any(map(takes_ranges, declared(section, key).values())):
+                try:
+                    made[section] = {**made[section], key: [each for name in names for each in in_range(name)]}
+                except ValueError as error:
+                    raise _Refused(f"[{section}] {key} {error}") from None
     return made
 
 

@@ -13,8 +13,8 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
+from pykernel.spec.base import require_order
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
-from pykernel.spec.names import require_order
 
 MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole

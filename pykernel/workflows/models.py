@@ -54,14 +54,13 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
 
 def need_ram(spec: Spec) -> None:
     """Raises UserError for a model that takes more bytes than the RAM of the spec's [target]."""
-    from pykernel.spec.summary import less_memory
-    from pykernel.tuning.costs import memory_bytes
+    if spec.target is not None:
+        from pykernel.spec.summary import less_memory
+        from pykernel.targets.check import exceeded
+        from pykernel.tuning.costs import memory_bytes
 
-    most = None if spec.target is None else spec.target.ram
-    if most is not None and (takes := memory_bytes(spec)["ram_bytes"]) > most:
-        raise UserError(
-            f"{spec.name} takes {takes:,} bytes of RAM; [target] ram is {most:,}: allow more, or {less_memory(spec)}"
-        )
+        for told in exceeded(spec, memory_bytes(spec)):
+            raise UserError(f"{told}: allow more, or {less_memory(spec)}")
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:

@@ -24,7 +24,6 @@ from pykernel.gen.project import build, state_hash
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.spec.names import names_of
 
 NUMBERS = '[label]\ncolumn = "y"\n'
 SPECS = {
@@ -266,26 +265,22 @@ def test_names_in_another_order_are_refused_wherever_a_state_is_taken(
         Path(name).write_text("\n".join(["a,b,u,v,c,status", *part, ""]))
     for rows, state in (("rows.csv", "state.bin"), ("more.csv", "other.bin")):
         assert run("simulate", "right.toml", rows, "--save", state)[0] == 0
-    device = Path("state.bin").read_bytes()[: snapshot.snapshot_bytes(spec)]
-    Path("bare.bin").write_bytes(device)
-    before, orders, others = sorted(Path().iterdir()), names_of(spec), names_of(other)
-    what = next(each for each in orders if orders[each] != others[each])
+    Path("bare.bin").write_bytes(Path("state.bin").read_bytes()[: snapshot.snapshot_bytes(spec)])
+    before = sorted(Path().iterdir())
+    pairs = [(a, b) for what in spec.names for a, b in zip(spec.names[what], other.names[what], strict=True) if a != b]
+    orders = [f"{which[0]}, {which[1]}" for which in zip(*pairs, strict=True)]
     for way, words in TAKEN.items():
         code, _, err = run(*words.format(spec="wrong.toml").split())
         assert code == 2 and err.count("error: ") == 1 and sorted(Path().iterdir()) == before, (way, err)
-        assert all(", ".join(map(str, names[what])) in err for names in (orders, others)), (way, err)
+        assert all(order in err for order in orders), (way, err)
     for way, words in TAKEN.items() if kind == "inputs" else ():
         for used, state in ((spec, "state.bin"), (other, "bare.bin")):
             toml = "right.toml" if used is spec else "wrong.toml"
             code, _, err = run(*words.replace("state.bin", state).format(spec=toml).split())
             named = used is other and way in {("migrate", "old"), ("merge", "into"), ("merge", "states")}
-            assert code == 2 if named else code in (0, 1), (
-                way,
-                state,
-                err,
-            )  # there another file or spec knows the order
+            assert code == 2 if named else code in (0, 1), (way, state, err)  # another file or spec knows the order
             for path in (*Path().glob("out.bin"), *Path().glob("out/*.bin")):
-                assert snapshot.read(used, path.read_bytes()).names == names_of(used)
+                assert snapshot.read(used, path.read_bytes()).names == used.names
             for path in Path().glob("out*"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -294,11 +289,10 @@ def test_names_behind_a_state_that_are_damaged_are_one_sentence(tmp_path: Path) 
     """Any flipped byte, and any shorter end but the device's own."""
     spec = make_spec({"name": "flow", "input": {"columns": ["a", "b"]}, "label": {"column": "u"}})
     data, bare = snapshot.as_file(HostModel(spec)), snapshot.snapshot_bytes(spec)
-    assert snapshot.read(spec, data[:bare]).names == {} and snapshot.read(spec, data).names == names_of(spec)
+    assert snapshot.read(spec, data[:bare]).names == {} and snapshot.read(spec, data).names == spec.names
     bad = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(bare, len(data))]
-    body = snapshot.NAMES.pack(snapshot.NAMES_MAGIC, snapshot.NAMES_VERSION)
     for text in (b"[", b"[" * 99_999, b"7", b'{"columns": 7}', b'{"columns": [7]}', b'{"columns": ["\\n"]}', b"\xff"):
-        bad.append(data[:bare] + snapshot._sealed(body + text))
+        bad.append(data[:bare] + snapshot._sealed(snapshot.NAMES_HEADER + text))
     for each in [*bad, *(data[:end] for end in range(bare + 1, len(data))), data + b"\0"]:
         with pytest.raises(UserError, match=r"names behind its state|a snapshot of flow has") as raised:
             snapshot.read(spec, each)

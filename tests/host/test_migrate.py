@@ -174,7 +174,7 @@ def test_every_rule_moves_to_itself(precision, stage):
         if stage == "windows" and rule not in ("klms", "nlms"):
             continue
         model, _ = learned(spec, 24 if stage != "windows" else 120)
-        data = snapshot.save(model, sequence=3)
+        data = snapshot.as_file(model, sequence=3)
         assert migrate(spec, data, spec, engine="python").data == data
         seen += 1
         if spec.program.budget is None or family_of(rule, precision) is None:
