@@ -378,7 +378,7 @@ class Streaming(KernelEstimator):
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
-            f"input_max_abs is {spec.input.max_abs:g}, which the scaler's center alone exceeds; learn with a larger one",
+            f"input_max_abs is {self._limits}, which the scaler's center alone exceeds; learn with a larger one",
         )
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
@@ -499,18 +499,22 @@ class Streaming(KernelEstimator):
             remedies.append(f"learning diverges: {self._remedy()}")
         if "REFUSED_INPUT" in names:
             missing = ", or leave out samples without any input" if spec.completes else ""
-            remedies.append(f"raise input_max_abs from {spec.input.max_abs:g}{missing}")
+            remedies.append(f"raise input_max_abs from {self._limits}{missing}")
         if "REFUSED_LABEL" in names:
             remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
         todo = "; ".join([*remedies, f"to start afresh {self._afresh}"])
         warn(f"{refused:,} of {sum(counts.values()):,} updates were refused: {todo}")
 
+    @property
+    def _limits(self) -> str:
+        """The limit of inputs, or the one of each."""
+        return ", ".join(f"{each:g}" for each in np.ravel(self.spec_.input.max_abs))
+
     def _finite(self, values: np.ndarray) -> np.ndarray:
         """The device's answers as float64; gives a warning for samples that the device would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
-            max_abs = self.spec_.input.max_abs
-            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {max_abs:g}: they give NaN")
+            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {self._limits}: they give NaN")
         return values.astype(np.float64)
 
     # ---- the kernel; some of its parameters are derived from the inputs
@@ -614,12 +618,8 @@ def product_limit(section: Mapping[str, Any], dim: int, largest: float) -> dict[
     """[input] max_abs for a [kernel] of dot products whose k(x, x) the spec's default would bring beyond ``largest``; else nothing."""
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
-    if (
-        function not in ("polynomial", "linear")
-        or type(degree) is not int
-        or degree < 1
-        or type(coef0) not in (int, float)
-    ):
+    known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses others
+    if function not in ("polynomial", "linear") or not known:
         return {}
     # k(x, x) is at most (gamma dim max_abs^2 + coef0)^degree
     found = math.sqrt(max(largest ** (1 / degree) - coef0, 1.0) / dim / section.get("gamma", 1.0))

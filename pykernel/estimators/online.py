@@ -507,7 +507,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         refused = np.count_nonzero(positions < 0)
         self._where.need(
             refused == 0,
-            f"{refused} of {len(X)} samples have an input beyond the limit of {self.spec_.input.max_abs:g} and cannot be "
+            f"{refused} of {len(X)} samples have an input beyond the limit of {self._limits} and cannot be "
             "classified; leave them out, or learn with a larger input_max_abs",
         )
         return self.classes_[positions]

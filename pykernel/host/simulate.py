@@ -395,9 +395,8 @@ class _Run:
         """How many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         # rows without an answer that were not to be learned, because they have no label, or it comes later
-        others = max(
-            0, self.inputs_refused - self.statuses.get(getattr(self.spec.program.status, "REFUSED_INPUT", None), 0)
-        )
+        counted = sum(count for status, count in self.statuses.items() if status.name == "REFUSED_INPUT")
+        others = max(0, self.inputs_refused - counted)
         return {
             "inputs_refused": self.inputs_refused,
             "missing": self._missing_told(),

@@ -453,9 +453,9 @@ class Classifier(Model, base.MiniBatchClassifier):  # type: ignore[misc]
         return names[position] if position < len(names) else None
 
     def _beyond(self) -> UserError:
-        limit = self._inner.spec_.input.max_abs
+        limit = self._inner._limits
         return self._where.error(
-            f"an input is beyond the limit of {limit:g}; give input_max_abs, or leave the sample out"
+            f"an input is beyond the limit of {limit}; give input_max_abs, or leave the sample out"
         )
 
     # ---- probabilities

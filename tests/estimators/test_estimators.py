@@ -108,7 +108,9 @@ def state(model):
         BudgetedKernelRegressor(rule="rls"),
         BudgetedKernelRegressor(rule="quadratic-rls"),
         BudgetedKernelRegressor(rule="rff-rls"),
+        BudgetedKernelRegressor(missing="hold"),
         BudgetedKernelClassifier(),
+        BudgetedKernelClassifier(missing="mean"),
         BudgetedKernelClassifier("nt", precision="float64", rule="klms"),
         BudgetedKernelClassifier("lsridge", rule="qklms"),
         BudgetedKernelClassifier(rule="krls-t"),
@@ -596,6 +598,14 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     assert np.isnan(predictions).tolist() == [True] * 4 + [False]
     with pytest.raises(ValueError, match="NaN"), pytest.warns(UserWarning):
         model.score(bad, np.zeros(4))
+
+
+def test_a_limit_of_each_input_is_told_too(stream):
+    x, y = stream
+    with pytest.warns(UserWarning, match=" of 300 updates were refused: raise input_max_abs from 9, 9, 1;"):
+        model = BudgetedKernelRegressor(input_max_abs=[9.0, 9.0, 1.0]).fit(x, y)
+    with pytest.warns(UserWarning, match="beyond the limit of 9, 9, 1: they give NaN"):
+        assert np.isnan(model.predict(x)).sum() == (abs(x[:, 2]) > 1).sum() == model.status_counts_["REFUSED_INPUT"]
 
 
 def test_a_model_that_keeps_refusing_says_so_ever_more_seldom(stream):

@@ -39,8 +39,9 @@ def written(kind, missing):
 CASES = [(kind, by) for kind in LABELS for by in (None, "mean", "hold") if accepted(written(kind, by)) is not None]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind, missing", CASES)
-def test_every_face_makes_the_same_spec_and_learns_the_same_bytes(kind, missing, tmp_path):
+def test_every_face_makes_the_same_spec_and_learns_the_same_bytes(kind, missing, tmp_path, one_compiler):
     pandas, river = pytest.importorskip("pandas"), pytest.importorskip("pykernel.river")
     estimator, face, classes, _ = LABELS[kind]
     given = {} if missing is None else {"missing": missing}
@@ -81,6 +82,7 @@ def test_every_face_makes_the_same_spec_and_learns_the_same_bytes(kind, missing,
     if hasattr(many, "learn_many"):
         many.learn_many(table, *map(pandas.Series, labels))
     models |= {"River": (one.spec_, one), "River, frames": (many.spec_, many)}
+    assert missing or pykernel.check(spec, data=str(tmp_path / "rows.csv")).ok  # and the C
     contents = {name: made.model_dump(exclude={"label": {"column"}}) for name, (made, _) in models.items()}
     assert [name for name in models if contents[name] != contents["csv"]] == []
     assert [name for name, (_, model) in models.items() if learned(model) != learned(models["csv"][1])] == []

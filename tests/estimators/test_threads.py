@@ -101,6 +101,7 @@ def test_every_question_of_an_estimator_also_in_threads_of_joblib(kind):
     assert found == dict.fromkeys(found, 0) and found
 
 
+@pytest.mark.exhaustive  # whose start takes seconds; test_estimators.py pickles every model
 def test_processes_of_joblib_ask_copies():
     model, parts = fitted(pykernel.BudgetedKernelRegressor), np.split(np.ones((8, 3)), 4)
     jobs = joblib.Parallel(n_jobs=2)(joblib.delayed(model.predict)(part) for part in parts)
