@@ -4,7 +4,7 @@ Each argument is a text file with one system's paths, one a line, as ``git ls-tr
 them.  Taken are headers that are included without a folder; in small letters, because some file systems do not tell capitals
 apart.  The names in ``pykernel/dialect/reserved.py`` came, in November 2026, from FreeRTOS-Kernel 4269c69a, ArduinoCore-avr 11b9130, esp-idf 10212290,
 the folder ``newlib`` of newlib 9dc06b7e; from Zephyr's folders ``kernel``, ``arch``, ``lib/libc`` and ``include/zephyr/posix`` over its history; and from Debian 12's packages
-libc6-dev, libgcc-12-dev, avr-libc and picolibc-arm-none-eabi:
+libc6-dev, libgcc-12-dev, avr-libc and picolibc-arm-none-eabi, and from ``lib/include`` of ziglang:
 
     python -m benchmarks.device.header_names LIST … >names
 """

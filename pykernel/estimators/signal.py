@@ -218,7 +218,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}
         signal = given | {"channels": channels}
         model = {"learning": {"rule": "nlms"}, "label": {"max_abs": 1.0}}
-        return self._made({"name": "features", **model, "signal": signal, **content}, None)
+        return self._made({"name": "windows", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """The status of each raw sample, and the newest features after it; NaN before the first features."""

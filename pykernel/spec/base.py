@@ -135,8 +135,8 @@ class Spec(Section):
             )
         if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
             raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
-        if name in SYSTEM_HEADERS or re.fullmatch(r"aux|con|nul|prn|(com|lpt)\d", name):
-            raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
+        if name in SYSTEM_HEADERS or re.fullmatch(r"check|aux|con|nul|prn|(com|lpt)\d", name):
+            raise ValueError(f"is {name!r}, and {name}.h would be taken for another file of that name; choose another")
         return name
 
     @model_validator(mode="after")

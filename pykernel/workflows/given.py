@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.progress import Show
-from pykernel.spec.model import meant
 from pykernel.telling import Watch, refuse
 
 Numbers = str | float | Sequence[float] | None
@@ -23,6 +22,8 @@ Numbers = str | float | Sequence[float] | None
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
     """Raises UserError for a word that an argument cannot be.  name: the argument's; where: in which command."""
     if word not in known:
+        from pykernel.spec.model import meant
+
         remedy = meant(word, known, f"there are: {', '.join(known)}")
         raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
 
