@@ -62,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """All modules and tests are there to stay: no collection of garbage goes through them again."""
+    # Hypothesis asks the collector who holds NumPy's random numbers, which it does not tell of what is frozen
+    hypothesis.find(hypothesis.strategies.none(), lambda _: True)
     gc.collect()
     gc.freeze()
 

@@ -15,7 +15,6 @@ measured: --only and --level go on where a run ended.
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,10 +61,6 @@ def signal(**keys: Any) -> dict[str, Any]:
     """A model with 4 vectors of a window's features."""
     given = SIGNAL | {"signal": SIGNAL["signal"] | keys}
     return given | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}}
-
-
-def read(name: str) -> dict[str, Any]:
-    return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -122,7 +117,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "int16 [signal]": signal(features=MEASURES) | {"precision": "int16"},
 }
 USUAL: dict[str, dict[str, Any]] = {
-    "flow: klms, mklms, 16 vectors, 3 inputs": read("runtime_c/golden/flow.toml"),
+    "flow: klms, mklms, 16 vectors, 3 inputs": {
+        "input": {"columns": ["temperature", "pressure", "valve"], "max_abs": 10.0},
+        "label": {"column": "flow", "max_abs": 100.0},
+        "kernel": {"sigma": 1.5},
+        "learning": {"rule": "klms", "eta": 0.4, "rho": 0.001},
+        "reduction": {"technique": "mklms", "n_max": 16},
+    },
     "default, 6 inputs": {"input": {"dim": 6}},
     "int16 default, 6 inputs": WHOLE | {"input": {"dim": 6, "max_abs": 4.0}},
     "[signal], 256 samples of 3 channels": {

@@ -337,7 +337,7 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
     if not shutil.which(command):
         pytest.skip(f"{command} is not here; it would show that no fused instruction is printed for {target}")
     golden = importlib.resources.files("pykernel.runtime_c").joinpath("golden")
-    sources = [Path(str(golden)) / name / "src" / f"{name}.c" for name in ("flow", "level", "monitor")]
+    sources = [Path(str(golden)) / name / "src" / f"{name}.c" for name in ("flow", "machine", "monitor", "level")]
 
     def instructions(source, text):
         copy = tmp_path / source.name

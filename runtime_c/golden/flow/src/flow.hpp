@@ -11,7 +11,10 @@
 namespace pykernel_flow {
 
 constexpr int32_t dim = FLOW_DIM;
-constexpr int32_t n_max = FLOW_N_MAX;
+constexpr int32_t features = FLOW_FEATURES;
+constexpr int32_t group_size = FLOW_GROUP_SIZE;
+constexpr int32_t groups = FLOW_GROUPS;
+constexpr int32_t packed = FLOW_PACKED;
 constexpr int32_t outputs = FLOW_OUTPUTS;
 constexpr uint32_t state_bytes = FLOW_STATE_BYTES;
 constexpr uint32_t ram_bytes = FLOW_RAM_BYTES;
@@ -40,11 +43,9 @@ public:
     }
     int32_t restore(flow_read_fn read, void *context) noexcept { return flow_restore(&memory_, read, context); }
     void wipe() noexcept { flow_wipe(&memory_); }
-    int32_t predict(const float (&x)[FLOW_DIM], float &y) const noexcept { return flow_predict(&memory_, x, &y); }
+    int32_t predict(const float (&x)[FLOW_DIM], float &y) noexcept { return flow_predict(&memory_, x, &y); }
     int32_t update(const float (&x)[FLOW_DIM], float y) noexcept { return flow_update(&memory_, x, y); }
-    int32_t novelty(const float (&x)[FLOW_DIM], float &y) noexcept { return flow_novelty(&memory_, x, &y); }
     int32_t freeze(int32_t frozen) noexcept { return flow_freeze(&memory_, frozen); }
-    int32_t refresh() noexcept { return flow_refresh(&memory_); }
 
 private:
     flow_t memory_;

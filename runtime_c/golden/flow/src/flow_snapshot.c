@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x9708C523u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x7DCB45B9u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,14 +56,36 @@
 #define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
 #define FLOW_SNAPSHOT_VERSION 2u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define FLOW_SNAPSHOT_END 896u /* bytes before the CRC */
+#define FLOW_SNAPSHOT_END 1168u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define FLOW_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define FLOW_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define FLOW_ALPHA_LIMIT 1.048576e+08f /* largest |alpha| that is stored */
-#define FLOW_SCALED_LIMIT 10.1f /* no number of a scaled input is beyond this */
-#define FLOW_ALPHA_FLOOR 7.888609e-31f
+#define FLOW_CENTER_HORIZON 2000 /* number of latest labels that their mean describes */
+#define FLOW_CLIP 3.0f /* largest standardised input, in standard deviations */
+#define FLOW_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
+#define FLOW_COVARIANCE_LIMIT 2500.0f /* largest |P_ij| */
+#define FLOW_EXPERT_LIMIT 1.024e+12f /* largest weight */
+#define FLOW_GAIN_HORIZON 300 /* number of latest samples that the gain and the noise describe */
+#define FLOW_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
+#define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
+#define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
+#define FLOW_LINEAR_LIMIT 1e+09f /* largest weight of the linear part */
+#define FLOW_POWER_HORIZON 2000 /* number of latest labels that their mean square describes */
+#define FLOW_RENEWAL 0.002f /* 1 - lambda */
+#define FLOW_POWER_LEAST 7.523164e-37f
+#define FLOW_PIVOT_LEAST 1e-12f
+#define FLOW_SCALE_MOST 2.1990233e+12f
+#define FLOW_VARIANCE_FLOOR 8.271806e-25f
+
+#ifndef FLOW_CONST
+#define FLOW_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
+#endif
+
+static const float flow_snapshot_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
+    1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f,
+    0.8f, 0.8f, 0.8f
+};
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float flow_snapshot_absolute(float x)
@@ -74,6 +96,72 @@ static float flow_snapshot_absolute(float x)
     union { float value; uint32_t bits; } both;
     both.value = x;
     both.bits &= 0x7FFFFFFFu;
+    return both.value;
+#endif
+}
+
+/* The square root of x >= 0, correctly rounded.  Uses the FPU's instruction.  Without an FPU, computes bit by bit.
+ * sqrtf() is not used: it sets errno, and for that compilers link a library. */
+static float flow_snapshot_sqrt(float x)
+{
+#if defined(__GNUC__) && defined(__SSE2__) && !defined(FLOW_NO_FPU)
+    float root;
+    __asm__ ("sqrtss %1, %0" : "=x" (root) : "x" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(FLOW_NO_FPU)
+    float root;
+    __asm__ ("fsqrt %s0, %s1" : "=w" (root) : "w" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && ((__ARM_FP & 4) != 0) && !defined(__SOFTFP__) \
+        && !defined(FLOW_NO_FPU)
+    float root;
+    __asm__ ("vsqrt.f32 %0, %1" : "=t" (root) : "t" (x));
+    return root;
+#elif defined(__GNUC__) && defined(__riscv_flen) && (__riscv_flen >= 32) && !defined(FLOW_NO_FPU)
+    float root;
+    __asm__ ("fsqrt.s %0, %1" : "=f" (root) : "f" (x));
+    return root;
+#else
+    union { float value; uint32_t bits; } both;
+    uint32_t fraction;
+    uint32_t root = 0u;
+    uint32_t rest = 0u;
+    int32_t exponent;
+    both.value = x;
+    fraction = both.bits;
+    if ((fraction == 0u) || (fraction >= 0x7F800000u)) {
+        return x; /* zero; infinite and negative values do not occur */
+    }
+    exponent = (int32_t)(fraction >> 23) - 127;
+    fraction &= 0x007FFFFFu;
+    if (exponent == -127) {
+        exponent = -126;
+        while ((fraction & 0x00800000u) == 0u) {
+            fraction <<= 1;
+            exponent--;
+        }
+    } else {
+        fraction |= 0x00800000u;
+    }
+    if ((exponent & 1) != 0) {
+        fraction <<= 1;
+        exponent--;
+    }
+    /* 25 bits of the root of fraction 2^25: one bit more than the result has */
+    for (int32_t i = 0; i < 25; i++) {
+        const uint32_t trial = (root << 2) | 1u;
+        rest = (rest << 2) | ((fraction >> 23) & 3u);
+        fraction = (fraction << 2) & 0x01FFFFFFu;
+        root <<= 1;
+        if (rest >= trial) {
+            rest -= trial;
+            root |= 1u;
+        }
+    }
+    /* round to nearest; a tie cannot occur, because the square of such a root has more bits than x */
+    root = (root >> 1) + (root & 1u);
+    exponent = (exponent / 2) + 126;
+    both.bits = ((uint32_t)exponent << 23) + root;
     return both.value;
 #endif
 }
@@ -158,106 +246,375 @@ static int32_t flow_stored_count(flow_stored_t *stored, uint32_t place, int32_t 
     return both.value;
 }
 
-/* A multiplier as it is stored.  Very small ones are stored as zero. */
-static inline float flow_snapshot_settle(float a)
+/* Where row i of a matrix begins; each row has width floating-point numbers. */
+static uint32_t flow_stored_row(uint32_t place, int32_t i, int32_t width)
 {
-    if (flow_snapshot_absolute(a) < FLOW_ALPHA_FLOOR) {
-        return 0.0f;
-    }
-    return a;
+    return place + ((uint32_t)i * (uint32_t)width * 4u);
 }
 
-/* Whether multipliers are not too small, and unused places zero.  O(N D). */
-static bool flow_snapshot_valid_vectors(flow_stored_t *stored)
+/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
+static bool flow_snapshot_empty_from(flow_stored_t *stored, uint32_t a, int32_t n)
 {
-    const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        for (int32_t j = 0; j < FLOW_DIM; j++) {
-            if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) != 0.0f)) {
-                return false;
-            }
-        }
-        for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            if ((i >= n) && (flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + o) != 0.0f)) {
-                return false;
-            }
-            if (flow_snapshot_settle(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS)
-                    + o)) != flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + o)) {
-                return false;
-            }
+    for (int32_t i = 0; i < n; i++) {
+        if ((i >= 0) && (flow_stored_real(stored, a, i) != 0.0f)) {
+            return false;
         }
     }
     return true;
 }
 
-/* Whether matrices are zero in unused places.  O(N^2).
- *
- * The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
- * refresh() computes T again. */
-static bool flow_snapshot_valid_matrices(flow_stored_t *stored)
-{
-    const int32_t n = flow_stored_count(stored, FLOW_PLACE(n), 0);
-    int32_t at = 0;
-    for (int32_t i = 0; i < (FLOW_N_MAX + 1); i++) {
-        /* not a loop from n on: a storage may answer otherwise the second time, and turns are bounded all the same */
-        for (int32_t j = 0; j < (i + 1); j++) {
-            if (i >= n) {
-                if (flow_stored_real(stored, FLOW_PLACE(t), at) != 0.0f) {
-                    return false;
-                }
-            }
-            at = at + 1;
-        }
-    }
-    return true;
-}
-
-/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
- *
- * The ranges that the fields declare hold already.  Unused places must be zero. */
+/* Whether learning could have led to this state.  O(N D), and O(N B^2) before the first sample. */
 static bool flow_snapshot_keeps(flow_stored_t *stored)
 {
-    if (!flow_snapshot_valid_vectors(stored)) {
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        /* a unit is none, or the root of a power that counts */
+        if ((flow_stored_real(stored, FLOW_PLACE(unit), o) != 0.0f)
+                && !((flow_stored_real(stored, FLOW_PLACE(unit), o)
+                        * flow_stored_real(stored, FLOW_PLACE(unit), o)) > (0.5f * FLOW_POWER_LEAST))) {
+            return false;
+        }
+        if ((flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0)
+                || (flow_stored_real(stored, FLOW_PLACE(unit), o) == 0.0f)) {
+            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(a), o, FLOW_FEATURES), FLOW_FEATURES)
+                    || !flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(b), o, FLOW_FEATURES),
+                            FLOW_FEATURES)) {
+                return false;
+            }
+        }
+        if ((flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0)
+                && ((flow_stored_real(stored, FLOW_PLACE(unit), o) != 0.0f)
+                        || (flow_stored_real(stored, FLOW_PLACE(power), o) != 0.0f))) {
+            return false;
+        }
+    }
+    if (flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0) {
+        for (int32_t i = 0; i < FLOW_FEATURES; i++) {
+            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(frequencies), i, FLOW_DIM), FLOW_DIM)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t block = 0; block < FLOW_GROUPS; block++) {
+        if (flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0) {
+            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(covariance), block, FLOW_PACKED),
+                    FLOW_PACKED)) {
+                return false;
+            }
+        } else {
+            int32_t at = 0;
+            for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
+                const float p = flow_stored_real(stored, FLOW_PLACE(covariance), (block * FLOW_PACKED)
+                        + (at + i));
+                if (!((p >= (0.25f * (FLOW_RENEWAL * flow_snapshot_prior[i])))
+                        && (p <= (2.0f * flow_snapshot_prior[i])))) {
+                    return false;
+                }
+                at += i + 1;
+            }
+        }
+    }
+    return true;
+}
+
+/* Whether the expert knows nothing.  O(D^2). */
+static bool flow_snapshot_ignorant(flow_stored_t *stored)
+{
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        if ((flow_stored_real(stored, FLOW_PLACE(expert_center), o) != 0.0f)
+                || (flow_stored_real(stored, FLOW_PLACE(model_power), o) != 0.0f)
+                        || (flow_stored_real(stored, FLOW_PLACE(expert_power), o) != 0.0f)) {
+            return false;
+        }
+        if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(expert_weights), o, (FLOW_DIM + 1)),
+                (FLOW_DIM + 1))) {
+            return false;
+        }
+    }
+    if (!flow_snapshot_empty_from(stored, FLOW_PLACE(expert_offset), FLOW_DIM)
+            || !flow_snapshot_empty_from(stored, FLOW_PLACE(expert_scale), FLOW_DIM)) {
         return false;
     }
-    return flow_snapshot_valid_matrices(stored);
+    return flow_snapshot_empty_from(stored, FLOW_PLACE(pivots), (FLOW_DIM + 1))
+            && flow_snapshot_empty_from(stored, FLOW_PLACE(factor), ((FLOW_DIM * (FLOW_DIM + 1)) / 2));
+}
+
+/* Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2). */
+static bool flow_snapshot_valid_expert(flow_stored_t *stored)
+{
+    if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {
+        return flow_snapshot_ignorant(stored);
+    }
+    for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(pivots), j) >= FLOW_PIVOT_LEAST)) {
+            return false;
+        }
+    }
+    for (int32_t j = 0; j < FLOW_DIM; j++) {
+        /* twice the limits, with room for rounding, as in the stages */
+        if (!((flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(expert_offset), j))
+                * 0.5f) <= FLOW_INPUT_MAX_ABS)) {
+            return false;
+        }
+        if (!((flow_stored_real(stored, FLOW_PLACE(expert_scale), j) > 0.0f)
+                && (flow_stored_real(stored, FLOW_PLACE(expert_scale), j) <= FLOW_SCALE_MOST))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the scales fit the variances, and nothing is known before the first sample.  O(D). */
+static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
+{
+    for (int32_t j = 0; j < FLOW_DIM; j++) {
+        if ((flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0)
+                && (flow_stored_real(stored, FLOW_PLACE(evidence), j) != 0.0f)) {
+            return false;
+        }
+        if ((flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0)
+                && (flow_stored_real(stored, FLOW_PLACE(held_input), j) != 0.0f)) {
+            return false;
+        }
+        if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {
+            if ((flow_stored_real(stored, FLOW_PLACE(mean), j) != 0.0f)
+                    || (flow_stored_real(stored, FLOW_PLACE(variance), j) != 0.0f)
+                            || (flow_stored_real(stored, FLOW_PLACE(scale), j) != 0.0f)) {
+                return false;
+            }
+        } else if (flow_stored_real(stored, FLOW_PLACE(scale), j) != (1.0f
+                / flow_snapshot_sqrt(flow_stored_real(stored, FLOW_PLACE(variance), j) + FLOW_VARIANCE_FLOOR))) {
+            return false;
+        } else {
+            /* nothing */
+        }
+    }
+    return true;
+}
+
+/* Whether nothing is known of labels before the first one.  O(1) for each output. */
+static bool flow_snapshot_valid_labels(flow_stored_t *stored)
+{
+    if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
+            && (flow_stored_real(stored, FLOW_PLACE(label_power), 0) != 0.0f)) {
+        return false;
+    }
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        if ((flow_stored_count(stored, FLOW_PLACE(averaged), 0) == 0)
+                && (flow_stored_real(stored, FLOW_PLACE(center), o) != 0.0f)) {
+            return false;
+        }
+        if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
+                && (flow_stored_real(stored, FLOW_PLACE(left_power), o) != 0.0f)) {
+            return false;
+        }
+        if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
+                && ((flow_stored_real(stored, FLOW_PLACE(agreement), o) != 0.0f)
+                        || (flow_stored_real(stored, FLOW_PLACE(strength), o) != 0.0f))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether samples within their limits can have led to these stages, and the rule waited for them.
+ *
+ * blank: whether the rule has learned nothing yet.  O(D) for each output. */
+static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
+{
+    if ((flow_stored_count(stored, FLOW_PLACE(observed), 0) < FLOW_INPUT_WARMUP) && !blank) {
+        return false;
+    }
+    if (!flow_snapshot_valid_inputs(stored)) {
+        return false;
+    }
+    return flow_snapshot_valid_labels(stored);
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
+    for (int32_t i = 0; i < FLOW_FEATURES; i++) {
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) >= -FLOW_SCALED_LIMIT)) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(frequencies), (i * FLOW_DIM) + j) >= -32.0f)) {
                 return false;
             }
-            if (!(flow_stored_real(stored, FLOW_PLACE(v), (i * FLOW_DIM) + j) <= FLOW_SCALED_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_N_MAX; i++) {
-        for (int32_t j = 0; j < FLOW_OUTPUTS; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + j) >= -FLOW_ALPHA_LIMIT)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(alpha), (i * FLOW_OUTPUTS) + j) <= FLOW_ALPHA_LIMIT)) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(frequencies), (i * FLOW_DIM) + j) <= 32.0f)) {
                 return false;
             }
         }
     }
-    for (int32_t i = 0; i < (((FLOW_N_MAX + 1) * (FLOW_N_MAX + 2)) / 2); i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(t), i) >= -4096.0f)) {
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(a), (i * FLOW_FEATURES) + j) >= -1024.0f)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(a), (i * FLOW_FEATURES) + j) <= 1024.0f)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(b), (i * FLOW_FEATURES) + j) >= -1024.0f)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(b), (i * FLOW_FEATURES) + j) <= 1024.0f)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < FLOW_GROUPS; i++) {
+        for (int32_t j = 0; j < FLOW_PACKED; j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(covariance), (i * FLOW_PACKED)
+                    + j) >= -FLOW_COVARIANCE_LIMIT)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(covariance), (i * FLOW_PACKED)
+                    + j) <= FLOW_COVARIANCE_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(t), i) <= 4096.0f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) <= 4.0f)) {
             return false;
         }
     }
-    if (!(flow_stored_count(stored, FLOW_PLACE(n), 0) >= 0)) {
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) <= 5.0f)) {
+            return false;
+        }
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(counted), 0) >= 0)) {
         return false;
     }
-    if (!(flow_stored_count(stored, FLOW_PLACE(n), 0) <= FLOW_N_MAX)) {
+    if (!(flow_stored_count(stored, FLOW_PLACE(counted), 0) <= FLOW_POWER_HORIZON)) {
+        return false;
+    }
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(mean), i) >= -2e+12f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(mean), i) <= 2e+12f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(variance), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(variance), i) <= 8e+24f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(shock), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(shock), 0) <= 1.048576e+06f)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(observed), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(observed), 0) <= FLOW_INPUT_HORIZON)) {
+        return false;
+    }
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(held_input), i) >= -FLOW_CLIP)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(held_input), i) <= FLOW_CLIP)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_DIM; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(evidence), i) >= -1.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(evidence), i) <= 1.0f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(center), i) >= -2e+09f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(center), i) <= 2e+09f)) {
+            return false;
+        }
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(averaged), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(averaged), 0) <= FLOW_CENTER_HORIZON)) {
+        return false;
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(slopes), (i * (FLOW_DIM + 1))
+                    + j) >= -FLOW_LINEAR_LIMIT)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(slopes), (i * (FLOW_DIM + 1))
+                    + j) <= FLOW_LINEAR_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) >= -2.1990233e+12f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) <= 2.1990233e+12f)) {
+        return false;
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(label_shock), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(flow_stored_real(stored, FLOW_PLACE(label_shock), 0) <= 1.048576e+06f)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(judged), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(judged), 0) <= FLOW_GAIN_HORIZON)) {
         return false;
     }
     if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) >= 0)) {
@@ -266,10 +623,71 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
     if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) <= 1)) {
         return false;
     }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(expert_center), i) >= -2e+09f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(expert_center), i) <= 2e+09f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+            if (!(flow_stored_real(stored, FLOW_PLACE(expert_weights), (i * (FLOW_DIM + 1))
+                    + j) >= -FLOW_EXPERT_LIMIT)) {
+                return false;
+            }
+            if (!(flow_stored_real(stored, FLOW_PLACE(expert_weights), (i * (FLOW_DIM + 1))
+                    + j) <= FLOW_EXPERT_LIMIT)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < (FLOW_DIM + 1); i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(pivots), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(pivots), i) <= 1e+06f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < ((FLOW_DIM * (FLOW_DIM + 1)) / 2); i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(factor), i) >= -10000.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(factor), i) <= 10000.0f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) <= 2.1990233e+12f)) {
+            return false;
+        }
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(compared), 0) >= 0)) {
+        return false;
+    }
+    if (!(flow_stored_count(stored, FLOW_PLACE(compared), 0) <= FLOW_COMPARED_MOST)) {
+        return false;
+    }
     if (!flow_snapshot_keeps(stored)) {
         return false;
     }
-    return true;
+    if (!flow_snapshot_valid_expert(stored)) {
+        return false;
+    }
+    return flow_snapshot_valid_stages(stored, flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0);
 }
 
 /* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.

@@ -11,8 +11,9 @@
 namespace pykernel_level {
 
 constexpr int32_t dim = LEVEL_DIM;
-constexpr int32_t n_max = LEVEL_N_MAX;
 constexpr int32_t outputs = LEVEL_OUTPUTS;
+constexpr int32_t features = LEVEL_FEATURES;
+constexpr int32_t scales = LEVEL_SCALES;
 constexpr uint32_t state_bytes = LEVEL_STATE_BYTES;
 constexpr uint32_t ram_bytes = LEVEL_RAM_BYTES;
 constexpr uint32_t const_bytes = LEVEL_CONST_BYTES;
@@ -40,9 +41,8 @@ public:
     }
     int32_t restore(level_read_fn read, void *context) noexcept { return level_restore(&memory_, read, context); }
     void wipe() noexcept { level_wipe(&memory_); }
-    int32_t predict(const float (&x)[LEVEL_DIM], float &y) const noexcept { return level_predict(&memory_, x, &y); }
-    int32_t update(const float (&x)[LEVEL_DIM], float y) noexcept { return level_update(&memory_, x, y); }
-    int32_t novelty(const float (&x)[LEVEL_DIM], float &y) noexcept { return level_novelty(&memory_, x, &y); }
+    int32_t predict(const int16_t (&x)[LEVEL_DIM], int32_t &y) noexcept { return level_predict(&memory_, x, &y); }
+    int32_t update(const int16_t (&x)[LEVEL_DIM], int32_t y) noexcept { return level_update(&memory_, x, y); }
     int32_t freeze(int32_t frozen) noexcept { return level_freeze(&memory_, frozen); }
 
 private:

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x55368C99u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xF8481170u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -24,59 +24,19 @@
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
 #error "the state's bytes are defined for little-endian targets"
 #endif
-/* The results must be equal bit for bit on every processor.  This needs IEEE-754 arithmetic: each operation is rounded
- * once, and the operations are done in the written order. */
-#if defined(__FAST_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) \
-    || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
-#error "compile this file without -ffast-math, -Ofast or /fp:fast: they change the results"
-#endif
-#if (FLT_EVAL_METHOD != 0) && (FLT_EVAL_METHOD != 16) /* for example, an x87 FPU */
-#error "this target computes with more digits than the type has; on x86 compile with -msse2 -mfpmath=sse"
-#endif
-#if (FLT_RADIX != 2) || (FLT_MANT_DIG != 24)
-#error "this target's floating point is not IEEE-754 in the size that the model needs"
-#endif
-/* Forbid fused multiply-add.  In its GNU dialects GCC fuses by default, and it ignores the standard pragma. */
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#elif defined(__GNUC__)
-#pragma GCC optimize ("fp-contract=off")
-/* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
-#if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
-    || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
-    || (defined(__ARM_FEATURE_MVE) && ((__ARM_FEATURE_MVE & 2) != 0)) /* Helium: vcmla */
-#pragma GCC optimize ("no-tree-loop-vectorize", "no-tree-slp-vectorize")
-#endif
-#elif defined(_MSC_VER)
-#pragma fp_contract (off)
-#else
-#pragma STDC FP_CONTRACT OFF
-#endif
 
 #define LEVEL_SNAPSHOT_MAGIC 0x4E534B50u
 #define LEVEL_SNAPSHOT_VERSION 2u
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define LEVEL_SNAPSHOT_END 412u /* bytes before the CRC */
+#define LEVEL_SNAPSHOT_END 160u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define LEVEL_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define LEVEL_ALPHA_LIMIT 1.048576e+12f /* largest |alpha| that is stored */
-#define LEVEL_SCALED_LIMIT 1.01e+06f /* no number of a scaled input is beyond this */
-#define LEVEL_ALPHA_FLOOR 7.888609e-31f
-
-/* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
-static float level_snapshot_absolute(float x)
-{
-#if defined(__GNUC__)
-    return __builtin_fabsf(x);
-#else
-    union { float value; uint32_t bits; } both;
-    both.value = x;
-    both.bits &= 0x7FFFFFFFu;
-    return both.value;
-#endif
-}
+#define LEVEL_LEVEL_MOST 335544320
+#define LEVEL_MEAN_MOST 335544320
+#define LEVEL_SLOPE_MOST 1073741823
+#define LEVEL_WEIGHT_MOST 67108864 /* largest |a| and |b| */
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
@@ -141,15 +101,6 @@ static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
     return word;
 }
 
-/* Element i of an array of floating-point numbers that begins at place. */
-static float level_stored_real(level_stored_t *stored, uint32_t place, int32_t i)
-{
-    union { float value; uint32_t words[1]; } both;
-    const uint32_t at = place + ((uint32_t)i * 4u);
-    both.words[0] = level_stored_word(stored, at);
-    return both.value;
-}
-
 /* Element i of an array of integers that begins at place. */
 static int32_t level_stored_count(level_stored_t *stored, uint32_t place, int32_t i)
 {
@@ -158,49 +109,40 @@ static int32_t level_stored_count(level_stored_t *stored, uint32_t place, int32_
     return both.value;
 }
 
-/* A multiplier as it is stored.  Very small ones are stored as zero. */
-static inline float level_snapshot_settle(float a)
+/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
+static int32_t level_stored_int16(level_stored_t *stored, uint32_t place, int32_t i)
 {
-    if (level_snapshot_absolute(a) < LEVEL_ALPHA_FLOOR) {
-        return 0.0f;
-    }
-    return a;
+    const uint32_t at = place + ((uint32_t)i * 2u);
+    const uint32_t word = level_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
+    return (int32_t)(word & 0x7FFFu) - (int32_t)(word & 0x8000u);
 }
 
-/* Whether multipliers are not too small, and unused places zero.  O(N D). */
-static bool level_snapshot_valid_vectors(level_stored_t *stored)
+/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
+static int32_t level_stored_uint8(level_stored_t *stored, uint32_t place, int32_t i)
 {
-    const int32_t n = level_stored_count(stored, LEVEL_PLACE(n), 0);
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) != 0.0f)) {
-                return false;
-            }
-        }
-        for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-            if ((i >= n)
-                    && (level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o) != 0.0f)) {
-                return false;
-            }
-            if (level_snapshot_settle(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
-                    + o)) != level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS) + o)) {
-                return false;
-            }
-        }
-        if ((i >= n) && (level_stored_real(stored, LEVEL_PLACE(neighbour), i) != 0.0f)) {
-            return false;
-        }
-    }
-    return true;
+    const uint32_t at = place + ((uint32_t)i * 1u);
+    const uint32_t word = level_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
+    return (int32_t)(word & 0xFFu);
 }
 
-/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
- *
- * The ranges that the fields declare hold already.  Unused places must be zero. */
+/* Whether learning could have led to this state: before the first sample all is zero.  O(N D). */
 static bool level_snapshot_keeps(level_stored_t *stored)
 {
-    if (!level_snapshot_valid_vectors(stored)) {
-        return false;
+    if (level_stored_count(stored, LEVEL_PLACE(counted), 0) == 0) {
+        for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
+            for (int32_t j = 0; j < LEVEL_DIM; j++) {
+                if ((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM) + j) != 0) {
+                    return false;
+                }
+            }
+            for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+                if ((level_stored_count(stored, LEVEL_PLACE(a), (o * LEVEL_FEATURES) + i) != 0)
+                        || (level_stored_count(stored, LEVEL_PLACE(b), (o * LEVEL_FEATURES) + i) != 0)
+                                || (level_stored_count(stored, LEVEL_PLACE(level), o) != 0)) {
+                    return false;
+                }
+            }
+        }
     }
     return true;
 }
@@ -208,46 +150,114 @@ static bool level_snapshot_keeps(level_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
+            if (!(level_stored_count(stored, LEVEL_PLACE(a), (i * LEVEL_FEATURES)
+                    + j) >= -LEVEL_WEIGHT_MOST)) {
+                return false;
+            }
+            if (!(level_stored_count(stored, LEVEL_PLACE(a), (i * LEVEL_FEATURES)
+                    + j) <= LEVEL_WEIGHT_MOST)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
+            if (!(level_stored_count(stored, LEVEL_PLACE(b), (i * LEVEL_FEATURES)
+                    + j) >= -LEVEL_WEIGHT_MOST)) {
+                return false;
+            }
+            if (!(level_stored_count(stored, LEVEL_PLACE(b), (i * LEVEL_FEATURES)
+                    + j) <= LEVEL_WEIGHT_MOST)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(level), i) >= 0)) {
+            return false;
+        }
+        if (!(level_stored_count(stored, LEVEL_PLACE(level), i) <= LEVEL_LEVEL_MOST)) {
+            return false;
+        }
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(counted), 0) >= 0)) {
+        return false;
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(counted), 0) <= 2048)) {
+        return false;
+    }
+    for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
         for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            if (!(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) >= -LEVEL_SCALED_LIMIT)) {
+            if (!((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM)
+                    + j) >= -32767)) {
                 return false;
             }
-            if (!(level_stored_real(stored, LEVEL_PLACE(v), (i * LEVEL_DIM) + j) <= LEVEL_SCALED_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        for (int32_t j = 0; j < LEVEL_OUTPUTS; j++) {
-            if (!(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
-                    + j) >= -LEVEL_ALPHA_LIMIT)) {
-                return false;
-            }
-            if (!(level_stored_real(stored, LEVEL_PLACE(alpha), (i * LEVEL_OUTPUTS)
-                    + j) <= LEVEL_ALPHA_LIMIT)) {
+            if (!((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM)
+                    + j) <= 32767)) {
                 return false;
             }
         }
     }
-    for (int32_t i = 0; i < LEVEL_N_MAX; i++) {
-        if (!(level_stored_real(stored, LEVEL_PLACE(neighbour), i) >= -1e+38f)) {
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(mean), i) >= -LEVEL_MEAN_MOST)) {
             return false;
         }
-        if (!(level_stored_real(stored, LEVEL_PLACE(neighbour), i) <= 1e+38f)) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(mean), i) <= LEVEL_MEAN_MOST)) {
             return false;
         }
     }
-    if (!(level_stored_count(stored, LEVEL_PLACE(n), 0) >= 0)) {
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        for (int32_t j = 0; j < LEVEL_DIM; j++) {
+            if (!(level_stored_count(stored, LEVEL_PLACE(slope), (i * LEVEL_DIM) + j) >= -LEVEL_SLOPE_MOST)) {
+                return false;
+            }
+            if (!(level_stored_count(stored, LEVEL_PLACE(slope), (i * LEVEL_DIM) + j) <= LEVEL_SLOPE_MOST)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(agreement), i) >= -268402689)) {
+            return false;
+        }
+        if (!(level_stored_count(stored, LEVEL_PLACE(agreement), i) <= 268402689)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(square), i) >= 0)) {
+            return false;
+        }
+        if (!(level_stored_count(stored, LEVEL_PLACE(square), i) <= 268402689)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
+        if (!(level_stored_count(stored, LEVEL_PLACE(gain), i) >= 0)) {
+            return false;
+        }
+        if (!(level_stored_count(stored, LEVEL_PLACE(gain), i) <= 65535)) {
+            return false;
+        }
+    }
+    if (!(level_stored_count(stored, LEVEL_PLACE(count), 0) >= 0)) {
         return false;
     }
-    if (!(level_stored_count(stored, LEVEL_PLACE(n), 0) <= LEVEL_N_MAX)) {
+    if (!(level_stored_count(stored, LEVEL_PLACE(count), 0) <= 65536)) {
         return false;
     }
-    if (!(level_stored_count(stored, LEVEL_PLACE(frozen), 0) >= 0)) {
+    if (!(level_stored_count(stored, LEVEL_PLACE(pace), 0) >= 0)) {
         return false;
     }
-    if (!(level_stored_count(stored, LEVEL_PLACE(frozen), 0) <= 1)) {
+    if (!(level_stored_count(stored, LEVEL_PLACE(pace), 0) <= 16)) {
+        return false;
+    }
+    if (!((int32_t)level_stored_uint8(stored, LEVEL_PLACE(frozen), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)level_stored_uint8(stored, LEVEL_PLACE(frozen), 0) <= 1)) {
         return false;
     }
     if (!level_snapshot_keeps(stored)) {
@@ -268,6 +278,9 @@ static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slo
     stored.chunk = LEVEL_SNAPSHOT_BYTES;
     stored.failed = false;
     stored.seen = *seen;
+    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 0) == 0);
+    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 1) == 0);
+    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 2) == 0);
     sound = sound && level_snapshot_valid(&stored);
     *seen = stored.seen;
     if (stored.failed) {

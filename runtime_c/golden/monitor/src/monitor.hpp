@@ -11,9 +11,7 @@
 namespace pykernel_monitor {
 
 constexpr int32_t dim = MONITOR_DIM;
-constexpr int32_t n_max = MONITOR_N_MAX;
-constexpr int32_t rank = MONITOR_RANK;
-constexpr int32_t triangle = MONITOR_TRIANGLE;
+constexpr int32_t components = MONITOR_COMPONENTS;
 constexpr uint32_t state_bytes = MONITOR_STATE_BYTES;
 constexpr uint32_t ram_bytes = MONITOR_RAM_BYTES;
 constexpr uint32_t const_bytes = MONITOR_CONST_BYTES;
@@ -46,13 +44,12 @@ public:
     {
         return monitor_novelty(&memory_, x, &score);
     }
-    int32_t features(const float (&x)[MONITOR_DIM], float (&z)[MONITOR_RANK]) noexcept
-    {
-        return monitor_features(&memory_, x, z);
-    }
     int32_t freeze(int32_t frozen) noexcept { return monitor_freeze(&memory_, frozen); }
     int32_t alarm(float (&state)[3]) const noexcept { return monitor_alarm(&memory_, state); }
-    int32_t refresh() noexcept { return monitor_refresh(&memory_); }
+    int32_t blame(float (&parts)[MONITOR_DIM]) const noexcept { return monitor_blame(&memory_, parts); }
+    int32_t regimes(float (&shares)[MONITOR_COMPONENTS]) const noexcept { return monitor_regimes(&memory_, shares); }
+    int32_t acknowledge() noexcept { return monitor_acknowledge(&memory_); }
+    int32_t reject() noexcept { return monitor_reject(&memory_); }
     int32_t restart() noexcept { return monitor_restart(&memory_); }
 
 private:

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7AB2DFE3u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7CEC0A41u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,15 +56,20 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define MONITOR_SNAPSHOT_END 3884u /* bytes before the CRC */
+#define MONITOR_SNAPSHOT_END 480u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define MONITOR_ELEMENT_LIMIT 419430.4f /* limit above every element of G */
-#define MONITOR_INVERSE_ROOT_LIMIT 1e+06f /* limit above every element of T, and of P k */
-#define MONITOR_SCALED_LIMIT 10.1f /* limit above every scaled input */
+#define MONITOR_HORIZON 2000 /* number of latest rows that means and roots describe */
+#define MONITOR_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
+#define MONITOR_RELEARN_AFTER 80 /* rows that make a new regime, or a lasting alarm, normal */
+#define MONITOR_ROOT_MOST 8e+12f /* bound of the roots */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
+#define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
+#define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
+#define MONITOR_LEAST_WIDTH 2.2737368e-13f
+#define MONITOR_LEAST_WEIGHT 0.00024414062f
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
@@ -168,67 +173,20 @@ static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
     return place + ((uint32_t)i * (uint32_t)width * 4u);
 }
 
-/* Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory. */
+/* Whether the counts that lead to places are within their ranges. */
 static bool monitor_snapshot_intact(monitor_stored_t *stored)
 {
-    const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
-    const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
-    if ((n < 0) || (n > MONITOR_N_MAX) || (rank < 0) || (rank > n) || (rank > MONITOR_RANK)) {
+    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > MONITOR_COMPONENTS)
+            || ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) >= MONITOR_DIM)) {
         return false;
     }
-    /* each of the first vectors starts a column */
-    return (rank == MONITOR_RANK) || (rank == n);
-}
-
-/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
-static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t first, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++) {
-        if ((i >= first) && (monitor_stored_real(stored, a, i) != 0.0f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether the numbers of the subspace are within their limits, and zero in unused places. */
-static bool monitor_snapshot_valid_subspace(monitor_stored_t *stored)
-{
-    const int32_t n = monitor_stored_count(stored, MONITOR_PLACE(n), 0);
-    const int32_t rank = monitor_stored_count(stored, MONITOR_PLACE(rank), 0);
-    /* rank itself, too: a storage may give another number at the next reading */
-    if (!monitor_snapshot_intact(stored) || (monitor_stored_count(stored, MONITOR_PLACE(seen), 0) < n)
-            || (rank > MONITOR_RANK)) {
+    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) >= MONITOR_COMPONENTS)
+            || ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second),
+                    0) >= MONITOR_COMPONENTS)) {
         return false;
     }
-    int32_t pairs = 0;
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        if (i < n) {
-            pairs = pairs + i + 1;
-        }
-        if (i >= n) {
-            if (!monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(v), i, MONITOR_DIM), 0,
-                    MONITOR_DIM)) {
-                return false;
-            }
-        }
-        if (!monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(a), i, MONITOR_RANK),
-                (i < n) ? rank : 0, MONITOR_RANK)) {
-            return false;
-        }
-    }
-    int32_t columns = 0;
-    for (int32_t j = 0; j < rank; j++) {
-        columns = columns + j + 1;
-    }
-    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(g), columns, MONITOR_TRIANGLE)) {
-        return false;
-    }
-    if (!monitor_snapshot_empty_from(stored, MONITOR_PLACE(root), pairs,
-            (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2))) {
-        return false;
-    }
-    return true;
+    return ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > 0)
+            || (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0);
 }
 
 /* Whether levels could have led to this state. */
@@ -248,127 +206,91 @@ static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether scores could have led to this state of the alarms. */
-static bool monitor_snapshot_valid_monitor(monitor_stored_t *stored)
+/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
+static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t n)
 {
-    if ((monitor_stored_real(stored, MONITOR_PLACE(level), 0) < 0.0f)
-            || (monitor_stored_real(stored, MONITOR_PLACE(level), 0) > 1.0f)) {
-        return false;
+    for (int32_t i = 0; i < n; i++) {
+        if ((i >= 0) && (monitor_stored_real(stored, a, i) != 0.0f)) {
+            return false;
+        }
     }
-    return monitor_snapshot_valid_threshold(stored);
+    return true;
 }
 
-/* Whether learning could have led to these sums, thresholds and levels. */
-static bool monitor_snapshot_valid_rest(monitor_stored_t *stored)
+/* Whether a triangle can be divided by its diagonal.  O(n). */
+static bool monitor_snapshot_wide(monitor_stored_t *stored, uint32_t r, int32_t n)
 {
-    if (monitor_stored_real(stored, MONITOR_PLACE(use), 0) > (float)monitor_stored_count(stored,
-            MONITOR_PLACE(looks), 0)) {
+    int32_t row = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (!(monitor_stored_real(stored, r, row) > MONITOR_LEAST_WIDTH)) {
+            return false;
+        }
+        row = row + n - i;
+    }
+    return true;
+}
+
+/* Whether learning could have led to this state.  O(K D^2). */
+static bool monitor_snapshot_keeps(monitor_stored_t *stored)
+{
+    if (!monitor_snapshot_intact(stored) || !monitor_snapshot_valid_threshold(stored)) {
         return false;
     }
-    return monitor_snapshot_valid_monitor(stored);
+    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > 0)
+            && (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0)) {
+        return false;
+    }
+    const int32_t last = MONITOR_COMPONENTS;
+    int32_t normal = 0;
+    for (int32_t k = 0; k < (last + 1); k++) {
+        const bool used = (k == last) ? ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts),
+                last) > 0) : (k < (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0));
+        if (!used) {
+            if (((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), k) != 0)
+                    || !monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(means), k, MONITOR_DIM),
+                            MONITOR_DIM)) {
+                return false;
+            }
+            if (!monitor_snapshot_empty_from(stored,
+                    monitor_stored_row(MONITOR_PLACE(roots), k, ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
+                            ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2))) {
+                return false;
+            }
+        } else if (((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), k) == 0)
+                || !monitor_snapshot_wide(stored,
+                        monitor_stored_row(MONITOR_PLACE(roots), k, ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
+                                MONITOR_DIM)) {
+            return false;
+        } else {
+            /* nothing */
+        }
+        if (k < last) {
+            if (used && ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) == 0)) {
+                normal = normal + 1;
+            }
+            if (used && !(monitor_stored_real(stored, MONITOR_PLACE(weights), k) > MONITOR_LEAST_WEIGHT)) {
+                return false;
+            }
+            if (!used
+                    && ((monitor_stored_real(stored, MONITOR_PLACE(weights), k) != 0.0f)
+                            || ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) != 0))) {
+                return false;
+            }
+        }
+    }
+    if (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0) {
+        return ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
+                && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
+                        && monitor_snapshot_empty_from(stored, MONITOR_PLACE(joint),
+                                (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
+    }
+    return (normal > 0) && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) > 0)
+            && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(v), (i * MONITOR_DIM)
-                    + j) >= -MONITOR_SCALED_LIMIT)) {
-                return false;
-            }
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(v), (i * MONITOR_DIM)
-                    + j) <= MONITOR_SCALED_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_N_MAX; i++) {
-        for (int32_t j = 0; j < MONITOR_RANK; j++) {
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(a), (i * MONITOR_RANK) + j) >= -6.25e+13f)) {
-                return false;
-            }
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(a), (i * MONITOR_RANK) + j) <= 6.25e+13f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_TRIANGLE; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(g), i) >= -MONITOR_ELEMENT_LIMIT)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(g), i) <= MONITOR_ELEMENT_LIMIT)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < (((MONITOR_N_MAX + 1) * (MONITOR_N_MAX + 2)) / 2); i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(root), i) >= -MONITOR_INVERSE_ROOT_LIMIT)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(root), i) <= MONITOR_INVERSE_ROOT_LIMIT)) {
-            return false;
-        }
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(censor), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(censor), 0) <= 1.048576e+06f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(known), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(known), 0) <= 1.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(use), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(use), 0) <= 256.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(n), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(n), 0) <= MONITOR_N_MAX)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(rank), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(rank), 0) <= MONITOR_RANK)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(seen), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(seen), 0) <= 4194304)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(strange), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(strange), 0) <= 8)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(examined), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(examined), 0) <= (MONITOR_RANK - 1))) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(looks), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(looks), 0) <= 256)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) >= -16384.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(began), 0) <= 16384.0f)) {
-        return false;
-    }
     if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= -64.0f)) {
         return false;
     }
@@ -417,13 +339,225 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) <= 5)) {
         return false;
     }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(shares), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(shares), i) <= 1.0625f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(leaps), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(leaps), i) <= 1.048576e+06f)) {
+            return false;
+        }
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(abrupt), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(abrupt), 0) <= 1)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) <= (MONITOR_DIM - 1))) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(told), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(told), 0) <= MONITOR_HORIZON)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(calm), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(calm), 0) <= 1.0625f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(rough), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(rough), 0) <= 2.1990233e+12f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(others), 0) >= 0.0f)) {
+        return false;
+    }
+    if (!(monitor_stored_real(stored, MONITOR_PLACE(others), 0) <= 2.1990233e+12f)) {
+        return false;
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(usual), i) >= -1.6777216e+07f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(usual), i) <= 1.6777216e+07f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(spread), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(spread), i) <= 2.2517998e+15f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(middle), i) >= -MONITOR_INPUT_MAX_ABS)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(middle), i) <= MONITOR_INPUT_MAX_ABS)) {
+            return false;
+        }
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) <= MONITOR_HORIZON)) {
+        return false;
+    }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(before), i) >= -MONITOR_INPUT_MAX_ABS)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(before), i) <= MONITOR_INPUT_MAX_ABS)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(least_step), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(least_step), i) <= MONITOR_ROOT_MOST)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < MONITOR_DIM; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(repeats), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(repeats), i) <= 1.0f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)); i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(joint), i) >= -MONITOR_ROOT_MOST)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(joint), i) <= MONITOR_ROOT_MOST)) {
+            return false;
+        }
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(surprised), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(surprised), 0) <= MONITOR_HORIZON)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(settling), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(settling), 0) <= MONITOR_RELEARN_AFTER)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(watched), 0) >= 0)) {
+        return false;
+    }
+    if (!(monitor_stored_count(stored, MONITOR_PLACE(watched), 0) <= MONITOR_WATCHED_MOST)) {
+        return false;
+    }
+    for (int32_t i = 0; i < MONITOR_COMPONENTS; i++) {
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(weights), i) >= 0.0f)) {
+            return false;
+        }
+        if (!(monitor_stored_real(stored, MONITOR_PLACE(weights), i) <= 10000.0f)) {
+            return false;
+        }
+    }
+    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
+        for (int32_t j = 0; j < MONITOR_DIM; j++) {
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(means), (i * MONITOR_DIM)
+                    + j) >= -MONITOR_INPUT_MAX_ABS)) {
+                return false;
+            }
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(means), (i * MONITOR_DIM)
+                    + j) <= MONITOR_INPUT_MAX_ABS)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
+        for (int32_t j = 0; j < ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2); j++) {
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(roots),
+                    (i * ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)) + j) >= -MONITOR_ROOT_MOST)) {
+                return false;
+            }
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(roots),
+                    (i * ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)) + j) <= MONITOR_ROOT_MOST)) {
+                return false;
+            }
+        }
+    }
+    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
+        if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), i) >= 0)) {
+            return false;
+        }
+        if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), i) <= MONITOR_HORIZON)) {
+            return false;
+        }
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(unmet), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(unmet), 0) <= MONITOR_UNMET_MOST)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(sought), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(sought),
+            0) <= ((MONITOR_COMPONENTS * (MONITOR_COMPONENTS - 1)) / 2))) {
+        return false;
+    }
+    for (int32_t i = 0; i < MONITOR_COMPONENTS; i++) {
+        if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), i) >= 0)) {
+            return false;
+        }
+        if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), i) <= 1)) {
+            return false;
+        }
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) <= MONITOR_COMPONENTS)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) <= (MONITOR_COMPONENTS - 1))) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second), 0) >= 0)) {
+        return false;
+    }
+    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second), 0) <= (MONITOR_COMPONENTS
+            - 1))) {
+        return false;
+    }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
         return false;
     }
     if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
         return false;
     }
-    if (!(monitor_snapshot_valid_subspace(stored) && monitor_snapshot_valid_rest(stored))) {
+    if (!monitor_snapshot_keeps(stored)) {
         return false;
     }
     return true;
@@ -441,6 +575,12 @@ static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t
     stored.chunk = MONITOR_SNAPSHOT_BYTES;
     stored.failed = false;
     stored.seen = *seen;
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 0) == 0);
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 1) == 0);
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 2) == 0);
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 0) == 0);
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 1) == 0);
+    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 2) == 0);
     sound = sound && monitor_snapshot_valid(&stored);
     *seen = stored.seen;
     if (stored.failed) {

@@ -47,6 +47,7 @@ public:
     int32_t update(const double (&x)[PRESSURE_DIM], double y) noexcept { return pressure_update(&memory_, x, y); }
     int32_t novelty(const double (&x)[PRESSURE_DIM], double &y) noexcept { return pressure_novelty(&memory_, x, &y); }
     int32_t freeze(int32_t frozen) noexcept { return pressure_freeze(&memory_, frozen); }
+    int32_t refresh() noexcept { return pressure_refresh(&memory_); }
 
 private:
     pressure_t memory_;

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xE62F8B3Cu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x02DD5EC1u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,7 @@
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
 #define PRESSURE_SNAPSHOT_VERSION 2u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
-#define PRESSURE_SNAPSHOT_END 132u /* bytes before the CRC */
+#define PRESSURE_SNAPSHOT_END 356u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
 #define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
@@ -195,6 +195,28 @@ static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
     return true;
 }
 
+/* Whether matrices are zero in unused places.  O(N^2).
+ *
+ * The check does not compare T with the vectors, because that takes O(N^3).  Predictions do not depend on T, and
+ * refresh() computes T again. */
+static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
+{
+    const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
+    int32_t at = 0;
+    for (int32_t i = 0; i < (PRESSURE_N_MAX + 1); i++) {
+        /* not a loop from n on: a storage may answer otherwise the second time, and turns are bounded all the same */
+        for (int32_t j = 0; j < (i + 1); j++) {
+            if (i >= n) {
+                if (pressure_stored_real(stored, PRESSURE_PLACE(t), at) != 0.0) {
+                    return false;
+                }
+            }
+            at = at + 1;
+        }
+    }
+    return true;
+}
+
 /* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
  *
  * The ranges that the fields declare hold already.  Unused places must be zero. */
@@ -203,7 +225,7 @@ static bool pressure_snapshot_keeps(pressure_stored_t *stored)
     if (!pressure_snapshot_valid_vectors(stored)) {
         return false;
     }
-    return true;
+    return pressure_snapshot_valid_matrices(stored);
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -231,6 +253,14 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
                     + j) <= PRESSURE_ALPHA_LIMIT)) {
                 return false;
             }
+        }
+    }
+    for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
+        if (!(pressure_stored_real(stored, PRESSURE_PLACE(t), i) >= -4294967296.0)) {
+            return false;
+        }
+        if (!(pressure_stored_real(stored, PRESSURE_PLACE(t), i) <= 4294967296.0)) {
+            return false;
         }
     }
     if (!(pressure_stored_count(stored, PRESSURE_PLACE(n), 0) >= 0)) {

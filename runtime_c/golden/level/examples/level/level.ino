@@ -7,13 +7,13 @@ static level_t model;
 static int32_t t = 0;
 
 /* Makes up some inputs and returns their label.  Replace this function by one that reads your sensors. */
-static float sample(int32_t t, float x[LEVEL_DIM])
+static int32_t sample(int32_t t, int16_t x[LEVEL_DIM])
 {
-    const float phase = (float)(t % 20) / 20.0f;
+    const int32_t phase = t % 20;
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
-        x[j] = phase * 1.0f;
+        x[j] = (int16_t)((phase - 10) * 1000);
     }
-    return (phase < 0.5f) ? 1.0f : -1.0f;
+    return (phase < 10) ? 1000 : -1000;
 }
 
 void setup() {
@@ -28,16 +28,16 @@ void setup() {
 }
 
 void loop() {
-  float x[LEVEL_DIM];
-  const float y = sample(t, x);
-  float forecast = 0.0f;
+  int16_t x[LEVEL_DIM];
+  const int32_t y = sample(t, x);
+  int32_t forecast = 0;
   const int32_t asked = level_predict(&model, x, &forecast);  // below 0: an input is out of range
   const int32_t status = level_update(&model, x, y);
   if (asked >= 0) {
     Serial.print(F("forecast "));
-    Serial.print(forecast, 4);
+    Serial.print(forecast);
     Serial.print(F(", label "));
-    Serial.print(y, 4);
+    Serial.print(y);
     Serial.print(F(", status "));
     Serial.print(status);
     Serial.print(F(", hash "));
