@@ -194,11 +194,15 @@ def test_ties_do_not_depend_on_the_digits_of_the_ridge(technique: str) -> None:
     rng = np.random.default_rng(0)
     x = 5.0 * rng.permutation(40)[:, None]
     for precision, tie, y in itertools.product(
-        ("float32", "float64"), get_args(Reduction.model_fields["tie"].annotation), (np.full(40, 0.7), rng.normal(size=40))
+        ("float32", "float64"),
+        get_args(Reduction.model_fields["tie"].annotation),
+        (np.full(40, 0.7), rng.normal(size=40)),
     ):
         found = set()
         for ridge in (1e-3, 1.001e-3, 0.01, 0.01001, 0.03, 0.03003, 0.2, 0.2002):
-            model = HostModel(spec_of(technique, 6, 1, precision, sigma=0.1, tie=tie, ridge=ridge, max_abs=8, force=True))
+            model = HostModel(
+                spec_of(technique, 6, 1, precision, sigma=0.1, tie=tie, ridge=ridge, max_abs=8, force=True)
+            )
             found.add(model.update(x, y).tobytes())
         assert len(found) == 1, (precision, tie)
 

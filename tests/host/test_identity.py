@@ -73,7 +73,10 @@ def contents():
     for rule in declared("reduction", "technique"):
         # vectors far from all others tie
         apart = merged(content_of(rule, "float32", "plain"), "kernel", "sigma", 0.001)
-        add(f"{rule} float32 plain, apart", merged(merged(apart, "reduction", "technique", "klms"), "reduction", "ridge", 0.01))
+        add(
+            f"{rule} float32 plain, apart",
+            merged(merged(apart, "reduction", "technique", "klms"), "reduction", "ridge", 0.01),
+        )
     # kernel values below one unit of the answer
     add("frozen int16 narrow kernel", merged(content_of("frozen", "int16", "plain"), "kernel", "sigma", 0.25))
     for rule, precision, function in (
