@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x9708C523u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x0348260Du)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -418,6 +418,20 @@ static int32_t flow_odd(int32_t n)
     return n - (2 * flow_floor_shift(n, 1));
 }
 
+/* T_nn of the newest sample, 1 / sqrt(kappa), whether or not it is stored. */
+static float flow_newest_element(const flow_t *s)
+{
+    return 1.0f / flow_sqrt(s->kappa);
+}
+
+/* score_n = P_nn of the newest sample: the square that it would be as a stored vector, or their ties would depend on
+ * roundings. */
+static void flow_newest_diagonal(flow_t *s)
+{
+    const float element = flow_newest_element(s);
+    s->score[s->n] = element * element;
+}
+
 /* Write L z to out, which is not z.  O(n^2 / 2).
  *
  * Two rows in a turn, so that z is read half as often. */
@@ -549,7 +563,9 @@ static void flow_inverse_diagonal(flow_t *s)
         FLOW_TURN(10)
         s->score[j] += s->u[j] * s->u[j] * s->inverse_kappa;
     }
-    s->score[n] = s->inverse_kappa;
+    if (flow_candidates(s) > n) {
+        flow_newest_diagonal(s);
+    }
 }
 
 /* |alpha_i|: the largest of a candidate's multipliers. */
@@ -960,7 +976,7 @@ static int32_t flow_absorbed(const flow_t *s)
 /* Add the sample of the last combination() to T, as row n.  O(N). */
 static void flow_border(flow_t *s, int32_t n)
 {
-    const float scale = 1.0f / flow_sqrt(s->kappa);
+    const float scale = flow_newest_element(s);
     const int32_t row = flow_row_of(n);
     FLOW_LOOP(37)
     for (int32_t j = 0; j < n; j++) {
