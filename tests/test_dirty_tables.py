@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
+from pykernel.rows.text import _positions
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import QUIET, data_told
 from pykernel.tuning.combinations import input_limit
@@ -440,3 +441,59 @@ def test_words_for_missing_are_no_numbers_and_in_lower_case():
         with pytest.raises(ValueError):
             float(word)
         assert word == word.lower().strip()
+
+
+LEARNING = {
+    "fit": ["-o", "out.toml"],
+    "fit, krr": ["--model", "krr", "-o", "out.toml"],
+    "fit, classes": ["--classes", "p,q", "-o", "out.toml"],
+    "plan": ["-o", "planned"],
+    "basis": ["--learn", "-n", "3", "-o", "out.toml"],
+}
+"""Commands that learn a label of a table, and what else they need."""
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_label_without_one_cell_is_one_sentence(name, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for cells in ("", "  ", "nan", "n/a"):
+        Path("t.csv").write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{cells}\n" for i in range(30)))
+        code, _, told = run(name.split(",")[0], "t.csv", "--label", "y", *LEARNING[name])
+        assert code == 2 and told.endswith(
+            "error: t.csv: the label 'y' is empty in all rows; there is nothing to learn\n"
+        )
+        assert [each.name for each in Path().iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize("name", ["fit", "plan", "basis", "basis of numbers"])
+def test_more_columns_than_a_model_has_inputs_are_refused_before_the_work(name, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pykernel.workflows.basis_job.Job.run", None)
+    x = np.arange(6000).reshape(4, 1500)
+    np.save("t.npy", x.astype(float))
+    header = ",".join([*(f"x{j}" for j in range(1500)), "y"])
+    Path("t.csv").write_text("\n".join([header, *(",".join([*map(str, row), "pq"[i % 2]]) for i, row in enumerate(x))]))
+    if name == "basis of numbers":
+        code, _, told = run("basis", "t.npy", "-n", "3", "-o", "out.toml")
+        assert "error: t.npy: [input] dim is 1500; it must be less than or equal to 1024" in told
+    else:
+        code, _, told = run(name, "t.csv", "--label", "y", *LEARNING[name])
+        assert "error: t.csv: [input] columns holds 1500 names; it must hold from 1 to 1024" in told
+    assert code == 2 and not Path("out.toml").exists()
+
+
+def test_a_column_is_found_without_a_search_for_each():
+    """Else a table of 100,000 columns takes 10^10 comparisons of names."""
+    compared = 0
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str(self) == str(other)
+
+    names = [Name(f"x{j}") for j in range(1000)]
+    assert _positions(names, "t.csv, line 1", names[::-1]) == list(range(1000))[::-1]
+    assert compared < 10 * len(names)

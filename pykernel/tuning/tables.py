@@ -91,7 +91,7 @@ def read_table(
         _need_channels(name, read.numeric, inputs, column, model)
     chosen = chosen_inputs(read, inputs, "" if forecasts else column)
     assumed = [f"the label is {column}, the last column"] if label is None else []
-    cells = read.label_cells(column, classes)
+    cells = _labels(read, column, classes)
     found = None if forecasts else _classes_of(name, column, cells, classes, column in read.numeric, model)
     what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
     taken = model or ("ls-svm" if found is None else "kfd")
@@ -155,6 +155,14 @@ def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
     told = {"without a label": unlabelled, "with a missing input": missing}
     table.assumed += [f"left out {count:,} step{'s' * (count > 1)} {why}" for why, count in told.items() if count]
     return {}
+
+
+def _labels(read: TextTable, label: str, classes: Sequence[str] = ()) -> list[str]:
+    """The label's cells.  Raises UserError, also if all are empty."""
+    cells = read.label_cells(label, classes)
+    if not any(cells):
+        raise UserError(f"{read.name}: the label {label!r} is empty in all rows; there is nothing to learn")
+    return cells
 
 
 def _classes_of(
@@ -247,7 +255,7 @@ def infer(
 
 def _infer_label(table: LabelledTable, label: str, read: TextTable) -> None:
     """The label's numbers or classes, and a sentence about them."""
-    cells = read.label_cells(label)
+    cells = _labels(read, label)
     if label in read.numeric:
         table.y = read.numeric[label]
         values = finite_values(table.y)
@@ -399,7 +407,7 @@ class TextTable:
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
 
-        Raises UserError for a label of many numbers and some words, and for one that is empty.
+        Raises UserError for a label of many numbers and some words.
         """
         cells = [cell.strip() for cell in self.cells[label]]
         if label in self.numeric:
@@ -414,8 +422,6 @@ class TextTable:
             if cell.lower() in gone:
                 counted.count_other(cell, self.lines[at])
                 cells[at] = ""
-        if not any(cells):
-            raise UserError(f"{self.name}: the label {label!r} is empty in all rows; there is nothing to learn")
         return cells
 
     def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:

@@ -147,9 +147,8 @@ def prepare_table(
     if label is not None:
         columns[label] = read.label_cells(label)
     report = read.report(names, label, False)
-    report["left_out"] = [
-        read.left_out(each) for each in names if all(origin.column != each for origin in made.values())
-    ]
+    kept = {origin.column for origin in made.values()}
+    report["left_out"] = [read.left_out(each) for each in names if each not in kept]
     for each in report["sentinels"]:
         each["then"] = "emptied" if each["then"] == "missing" else each["then"]
     codes = [Code(**each) for each in report["sentinels"] if each["then"] == "emptied"]
