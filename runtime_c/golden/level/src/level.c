@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x55368C99u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x76EDE83Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

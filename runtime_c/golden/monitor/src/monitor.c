@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7AB2DFE3u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA3E7D4A1u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -29,7 +29,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 3888u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0xFCB8B87Bu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0x18AB8837u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x7AB2DFE3u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0xA3E7D4A1u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

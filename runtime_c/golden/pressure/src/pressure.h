@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 136u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x238BB534u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x6F268F1Cu /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0xE62F8B3Cu /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x06138E6Fu /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xE62F8B3Cu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x06138E6Fu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
