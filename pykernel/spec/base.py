@@ -54,6 +54,20 @@ def is_prefix(name: str) -> bool:
     return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
 
 
+def checked_name(name: str) -> str:
+    """The name of a model.  Raises ValueError with a sentence without its beginning."""
+    if not is_prefix(name):
+        raise ValueError(
+            f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
+            "because C symbols and files are named after it"
+        )
+    if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
+        raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
+    if name in SYSTEM_HEADERS or re.fullmatch(r"check|aux|con|nul|prn|(com|lpt)\d", name):
+        raise ValueError(f"is {name!r}, and {name}.h would be taken for another file of that name; choose another")
+    return name
+
+
 class Refusal(ValueError):
     """A sentence that says what is wrong in a spec, and what would be right."""
 
@@ -125,19 +139,7 @@ class Spec(Section):
     def _repr_html_(self) -> str:
         return sections.spec_keys(self.name, self.learning.rule, self.given_keys())._repr_html_()
 
-    @field_validator("name")
-    @classmethod
-    def _identifier(cls, name: str) -> str:
-        if not is_prefix(name):
-            raise ValueError(
-                f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
-                "because C symbols and files are named after it"
-            )
-        if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
-            raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
-        if name in SYSTEM_HEADERS or re.fullmatch(r"check|aux|con|nul|prn|(com|lpt)\d", name):
-            raise ValueError(f"is {name!r}, and {name}.h would be taken for another file of that name; choose another")
-        return name
+    _named = field_validator("name")(checked_name)
 
     @model_validator(mode="after")
     def _together(self) -> Spec:

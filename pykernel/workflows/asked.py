@@ -154,11 +154,9 @@ def asked(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
 
 def prefix(out: Path) -> str:
     """The prefix of the names in C, from the name of the spec's file."""
-    from pykernel.spec.base import is_prefix
+    from pykernel.spec.base import checked_name
 
-    if not is_prefix(out.stem):
-        raise UserError(
-            f"{out}: names in C would begin with {out.stem!r}, which they cannot; give {option('name')}, or call the file by 1 to 31 of "
-            "a-z, 0-9 and single '_', a letter first"
-        )
-    return out.stem
+    try:
+        return checked_name(out.stem)
+    except ValueError as error:
+        raise UserError(f"{out}: the model's name {error}, or give {option('name')}") from None

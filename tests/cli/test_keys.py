@@ -53,7 +53,7 @@ fit classes.csv --model kfd --n-max 4 --sigma 1 --ridge 0.1 --output kinds.toml
 fit data.csv --signal signal.toml --model krr --n-max 4 --sigma 1 --ridge 0.1 --output steps.toml
 fit many --label y --model krr --n-max 4 --sigma 1 --ridge 0.1 --output many.toml
 basis data.csv --label y --n-max 4 --sigma 1 --output basis.toml --save basis.npz
-basis data.csv --n-max 4 --sigma 1 --features 2 --output features.toml
+basis data.csv --n-max 4 --sigma 1 --features 2 --output few.toml
 convert data.csv -o data.npy
 convert data.csv --label y -o ready.csv
 basis data.npy --n-max 4 --sigma 1 --save array.npz
