@@ -41,7 +41,14 @@ def test_every_figure_is_shown():
         assert (DATA / "paper-003" / f"figure-{name}.png").is_file()
 
 
+@pytest.fixture
+def fresh():
+    if why := TREE.stale("paper-003"):
+        pytest.skip(f"the results are to be measured again, as `make stale` says: {why[0]}")
+
+
 @pytest.mark.exhaustive
+@pytest.mark.usefixtures("fresh")
 def test_the_results_are_complete():
     """One row for each that the command computes, of 100 realisations, with the same refusals as now."""
 
@@ -60,10 +67,9 @@ COLUMNS = (*FIELDS[:-1], "refused_unless_forced")
 
 
 @pytest.mark.exhaustive
+@pytest.mark.usefixtures("fresh")
 def test_the_results_are_what_the_product_computes():
-    """The first realisation of every method, rule and strategy, computed again; what is stale is to be measured again."""
-    if why := TREE.stale("paper-003"):
-        pytest.skip(f"the results are stale, as `make stale` says: {why[0]}")
+    """The first realisation of every method, rule and strategy, computed again."""
     plan = paper_003.plan_accuracy(1)
     chosen = {}
     for row, line in zip(plan.rows, ROWS, strict=True):
