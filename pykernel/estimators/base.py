@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from pykernel.algorithms.stages import VARIANCE_FLOOR
+from pykernel.algorithms.stages import VARIANCE_LEAST
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
@@ -401,7 +401,7 @@ class Streaming(KernelEstimator):
         if memory.field("observed")[0] > 0:
             mean[:] = mean / scale + center
             variance[:] = variance / scale**2
-            factor[:] = 1 / np.sqrt(variance + VARIANCE_FLOOR.value(spec.real))
+            factor[:] = 1 / np.sqrt(np.maximum(variance, VARIANCE_LEAST.value(spec.real)))
         return spec, memory
 
     # ---- learning: methods that a family, or a kind of labels, overrides

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from pykernel.algorithms.spectrum import SPECTRUM, UNIT_MOST, WEIGHT_MOST, Update
 from pykernel.algorithms.spectrum_softmax import SPECTRUM_SOFTMAX
+from pykernel.algorithms.stages import PARTS
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
@@ -195,7 +196,7 @@ class SpectrumModels:
             parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
             return float(WEIGHT_MOST.value(spec.real)) * parts
         unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
-        return spec.label_max_abs * unit * 2 * weight * count_of(spec)
+        return spec.label_max_abs * unit / PARTS * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
         """Numbers in a block: without a matrix, a cosine and a sine."""
