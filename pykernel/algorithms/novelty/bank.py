@@ -17,7 +17,7 @@ LEAST_OWN = Constant(0.03)
 """Least part of a sensor's deviation that the sensors before it do not explain."""
 GRAIN = Constant(2.0**-20)
 """Least deviation of a sensor, in parts of its mean: below, there is rounding."""
-DEVIATION_LEAST = Constant(2.0**-40)
+DEVIATION_LEAST = Constant(2.0**-62)
 STEP = Constant(0.28867513459481288)
 """Least deviation of a sensor, in parts of its smallest step: that of rounding to a whole number, 1 / sqrt(12)."""
 FIRST = Constant(2.0**-10)

@@ -7,6 +7,7 @@ that a sensor explains in part tells little.  The sensor's steps and the alarm's
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
+from pykernel.algorithms.novelty.bank import DEVIATION_LEAST
 from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
 from pykernel.algorithms.novelty.threshold import threshold_of
 from pykernel.algorithms.packed import solve_upper, whiten
@@ -81,7 +82,7 @@ def begin_story(m: GmmModel) -> None:
 def usual_step(m: GmmModel, j: Index) -> Real:
     """The variance of a sensor's step from row to row.  O(D)."""
     n = len(m.own)
-    total = SOME * SOME
+    total = DEVIATION_LEAST * DEVIATION_LEAST
     row = 0
     for i in range(n + j + 1):
         then = m.joint[row + j - i] if i <= j else real(0)
