@@ -88,9 +88,10 @@ def _bound(k: Kernel, precision: Precision) -> Callable:
             value = precision.real
         space[name] = value
     code = function.__code__
-    if k is not ratio and not precision.is_integer:
-        space[RATIO] = _bound(ratio, precision)
+    if k is not ratio:
         code = _divided(k.source, str(k.file)).get((code.co_name, code.co_firstlineno), code)
+        if RATIO in code.co_names:
+            space[RATIO] = _bound(ratio, precision)
     bound = types.FunctionType(code, space, function.__name__)
     bound.__qualname__ = f"{function.__qualname__}__{precision}"
     bound.__module__, bound.__doc__ = function.__module__, function.__doc__

@@ -169,7 +169,7 @@ def content_of(rule: str, precision: str, stage: str, kind: str | None = None) -
 def with_every_section(content: Content, rule: str, precision: str) -> Content:
     """The content with all stages that go together with it and need no key."""
     for section in dict.fromkeys(section for section, _, _ in fields_of(family_of(rule, precision).spec, rule)):
-        more = {section: {}} | content
+        more: Content = {section: {}} | content
         content = more if accepted(more) is not None else content
     return content
 

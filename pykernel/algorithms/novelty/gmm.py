@@ -64,7 +64,7 @@ from pykernel.dialect.program import Entry
 REPEATS_SHARE = Constant(0.5)
 """Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
 LEAST_WEIGHT = Constant(2.0**-12)
-LEAST_WIDTH = Constant(2.0**-42)
+LEAST_WIDTH = Constant(2.0**-64)
 """Bounds of a sound state, below what learning leaves."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20

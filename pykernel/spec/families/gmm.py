@@ -26,8 +26,8 @@ STRANGE = 4.0
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
-LEAST = 1e-9
-"""Deviations are at least 2^-40, about 1e-12: sensors must be able to move by many of them."""
+LEAST = 1e-15
+"""Deviations are at least 2^-62, about 2e-19: sensors must be able to move by many of them."""
 MOST = {"float32": 1e15, "float64": 1e100}
 
 
