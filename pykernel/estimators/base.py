@@ -485,7 +485,7 @@ class Streaming(KernelEstimator):
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
         first = self._met(X, y)
         met = self._counted(np.concatenate([first, *(self.model_.update(X, y) for _ in range(epochs - 1))]))
-        diverges = met & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
+        diverges = met & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
         self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
 
     def _counted(self, statuses: np.ndarray) -> set[str]:

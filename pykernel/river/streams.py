@@ -212,12 +212,9 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         """Count the status of a sample, and warn if the model keeps refusing samples."""
         self._status = status
         self._counts[status] = self._counts.get(status, 0) + 1
-        if status >= 0:
-            self._refused_in_a_row = 0
-            return
-        self._refused_in_a_row += 1
         inner, kinds = self._inner, self._inner.spec_.program.status
-        if kinds(status).name in ("REFUSED_MULTIPLIER", "REFUSED_WEIGHT"):
+        self._refused_in_a_row = 0 if status >= 0 else self._refused_in_a_row + 1
+        if kinds(status).name in ("RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"):
             inner._told("learning diverges: " + inner._remedy())
         elif self._refused_in_a_row == WARN_AFTER:
             inner._last_statuses = np.full(WARN_AFTER, status)
