@@ -1,6 +1,7 @@
 """States that ``load`` accepts and no learning leads to: matrices of other vectors, multipliers at their limits.
 
-What is forged is read off the model: a field that no answer depends on is a matrix, or another memory of the rule's own.
+What is forged is read off the model: a field that no answer depends on is a matrix, or another memory of the rule's own; answers
+are linear in multipliers.
 """
 
 from __future__ import annotations
@@ -17,34 +18,37 @@ LEAST = -0.6
 """Powers of ten from here on.  A covariance that is much smaller is that of a model that has learned for long."""
 
 
-def fields(model: HostModel) -> tuple[list[str], list[str]]:
-    """Real arrays of the rule's own: those that no answer depends on, and the others."""
+def fields(model: HostModel) -> tuple[list[str], list[str], list[str]]:
+    """Real arrays of the rule's own: those that no answer depends on, those in which answers are linear, and the others."""
     rng, memory = np.random.default_rng(0), model.memory
     x = rng.uniform(-2, 2, (8, model.spec.width)).astype(model.spec.real.dtype)
     kept = {slot.name for slot in memory.layout.slots}
-    hidden: list[str] = []
-    shown: list[str] = []
+    found: tuple[list[str], list[str], list[str]] = ([], [], [])
     for struct in model.spec.program.persistent:
         for name in (name for name in struct.fields if name in kept):
             field = memory.field(name)
             if field.dtype.kind == "f" and field.size > 1 and field.any():
-                before, value = model.predict(x).tobytes(), field.copy()
-                field *= field.dtype.type(1.5)
-                (hidden if model.predict(x).tobytes() == before else shown).append(name)
+                value, answers = field.copy(), []
+                for factor in (1.0, 1.5, 2.0):
+                    field[...] = value * field.dtype.type(factor)
+                    answers.append(model.predict(x))
                 field[...] = value
-    return hidden, shown
+                first, second = np.diff(answers, axis=0)
+                found[0 if not first.any() else 1 if np.allclose(first, second, rtol=1e-3) else 2].append(name)
+    return found
 
 
 def forged(model: HostModel, rng: np.random.Generator) -> Iterator[str]:
     """Forge the model's memory again and again; what was done, each time that it is valid."""
-    hidden, shown = fields(model)
+    hidden, linear, others = fields(model)
     good = model.memory.buffer.copy()
     while True:
         model.memory.buffer[...] = good
         done = [_forge(model.memory, rng, model, name) for name in _some(rng, hidden)]
         # where a sample can be refused for its numbers
         if "RESTARTED" in model.spec.program.status.__members__:
-            done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, shown) if rng.random() < 0.3]
+            done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, linear) if rng.random() < 0.3]
+            done += [_permuted(model.memory, rng, name) for name in _some(rng, others) if rng.random() < 0.3]
         if done and is_valid(model):
             yield ", ".join(done)
 
@@ -79,6 +83,14 @@ def _at_limit(memory: Memory, rng: np.random.Generator, model: HostModel, name: 
     low, high = (np.broadcast_to(end, field.shape).reshape(-1) for end in _range(model, name))
     field.reshape(-1)[some] = np.where(rng.random(len(some)) < 0.5, low[some], high[some])
     return f"{name} at a limit"
+
+
+def _permuted(memory: Memory, rng: np.random.Generator, name: str) -> str:
+    """The numbers in use, in another order: of vectors, for example, to which matrices do not belong then."""
+    flat = memory.field(name).reshape(-1)
+    used = np.flatnonzero(flat)
+    flat[used] = rng.permutation(flat[used])
+    return f"{name} in another order"
 
 
 def _range(model: HostModel, name: str) -> tuple[np.ndarray, np.ndarray]:
