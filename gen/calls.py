@@ -55,7 +55,7 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
     return {short: Signature(returns, f"{name}_{short}", arguments) for short, (returns, arguments) in found.items()}
 
 
-def in_cpp(short: str, call: Signature) -> str:
+def in_cpp(short: str, call: Signature, macro: str) -> str:
     """The call as a method around the model's memory_: takes references to arrays, and to a number that is written alone."""
     model, *others = call.arguments
     taken, passed = list[str](), ["&memory_"]
@@ -64,7 +64,7 @@ def in_cpp(short: str, call: Signature) -> str:
         alone, array = each.written and each.values == 1, each.size not in ("", "*")
         taken.append(f"{kind} &{each.name}" if alone else f"{kind} (&{each.name})[{each.size}]" if array else str(each))
         passed.append(f"&{each.name}" if alone else each.name)
-    head = f"{call.returns} {short}({', '.join(taken)}){'' if model.written else ' const'} noexcept"
+    head = f"{call.returns} {short}({', '.join(taken)}){'' if model.written else ' const'} {macro}_NOEXCEPT"
     body = f"{'' if call.returns == 'void' else 'return '}{call.name}({', '.join(passed)});"
     line = f"    {head} {{ {body} }}"
     return line if len(line) <= LONGEST else f"    {head}\n    {{\n        {body}\n    }}"

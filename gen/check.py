@@ -263,7 +263,11 @@ def stream_of(
     """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty."""
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
-    return mixed_stream(spec, samples, seed) if stream is None else as_taken(spec, *stream)
+    return (
+        mixed_stream(spec, samples, seed)
+        if stream is None
+        else as_taken(spec, *(stream if isinstance(stream, tuple) else (stream, None)))
+    )
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,9 @@ from pykernel.dialect import (
     Word,
     is_choice,
     parts_of,
+    ratio,
     real,
+    sqrt,
     unroll,
 )
 from pykernel.dialect.types import REALS
@@ -299,7 +301,7 @@ class _Typer:
             )
         else:
             target = self.place(node.target, value.kind)
-        if op is None or op in ("//", "%") or (op == "/" and value.kind is not Real):
+        if op is None or op in ("/", "//", "%"):
             self.refuse(node, INSTEAD.get(type(node.op), f"{op}= is not in the dialect; write the assignment out"))
         self.refuse_if(value.kind is Bool, node, "arithmetic on truth values differs; use if")
         return Assign(node.lineno, target, value, op)
@@ -566,6 +568,8 @@ class _Typer:
                 f"{op} rounds differently for negative numbers; the left side must be sure not to be negative "
                 "(loop variables, lengths, literals, sums and products of them, remainders), the right a positive literal or len(…)",
             )
+        if op == "/" and self.kernel is not ratio and not _is_normal(left, right):
+            return Call(node.lineno, Real, ratio, (left, right))
         return Binary(node.lineno, left.kind, op, left, right)
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
@@ -718,6 +722,24 @@ class _Typer:
         if not isinstance(extent, (Extent, int)):
             self.refuse(node, "the length of a vector of any length is not known; pass it as an argument")
         return Length(node.lineno, Index, extent)
+
+
+def _is_normal(dividend: Expr, divisor: Expr) -> bool:
+    """Whether a quotient is sure not to be subnormal: the dividend is zero or not small, the divisor not large."""
+    small = isinstance(dividend, Literal) and 0 < abs(dividend.value) < 1
+    return isinstance(dividend, (Literal, ToReal)) and not small and _is_moderate(divisor)
+
+
+def _is_moderate(value: Expr) -> bool:
+    """Whether a number is far below the largest one: an index, a literal not above, a root, or a sum of such."""
+    match value:
+        case Literal(value=number):
+            return bool(abs(number) <= INDEX_MAX)
+        case Binary(op="+", left=left, right=right):
+            return _is_moderate(left) and _is_moderate(right)
+        case Call(callee=callee):
+            return callee is sqrt
+    return isinstance(value, ToReal)
 
 
 def _is_remainder(value: ast.AST) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from pykernel.dialect import Kernel, Precision, reachable
+from pykernel.dialect import Kernel, Precision, ratio, reachable
 from pykernel.gen.check_types import check_types
 from pykernel.gen.effects import check_effects
 from pykernel.gen.ir import Functions
@@ -18,7 +18,7 @@ _typed = functools.cache(check_types)
 def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
     """The typed representation of the kernels and of everything that they call.  Raises DialectError."""
     functions: Functions = {}
-    for kernel in reachable(kernels):
+    for kernel in reachable((ratio, *kernels)):  # what ``/`` becomes
         if kernel.intrinsic is None:
             if kernel.name in functions:
                 raise TypeError(

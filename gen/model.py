@@ -127,7 +127,7 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
     slots: list[dict[str, Any]] = []
     for slot in layout.slots:
         scalar = slot.array.scalar
-        extents = [printer.extent(e) for e in slot.array.extents]
+        extents = [printer.extent(e, "(1L * %s)") for e in slot.array.extents]  # C++ warns of casts in a header
         shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
         slots.append(
             {

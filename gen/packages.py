@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pykernel.gen.calls import in_cpp
-
 BOARD = "the board "
 """Text before the name of a board in the results of checks."""
 
@@ -16,8 +14,6 @@ TEMPLATES = {
     "CMakeLists.txt": "CMakeLists.txt",
     "examples/main.c": "main.c",
     "VALIDITY.md": "VALIDITY.md",
-    # C++, everywhere
-    "src/{name}.hpp": "model.hpp",
     # Arduino, PlatformIO
     "library.properties": "library.properties",
     "library.json": "library.json",
@@ -51,8 +47,7 @@ def package_files(
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
-        "headers": [*(path for path in sources if path.endswith(".h")), f"src/{context['name']}.hpp"],
-        "in_cpp": in_cpp,
+        "headers": [path for path in sources if path.endswith((".h", ".hpp"))],
         "semver": semantic_version(context["version"]),
         "checks": [{**row, "bounds": shown_bounds(row)} for row in checks],
         "boards": any(row["target"].startswith(BOARD) for row in checks),

@@ -270,11 +270,12 @@ class Printer:
         """An extent's value."""
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
-    def extent(self, extent: Any) -> str:
+    def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
+        """wide: how a symbol stands in a size that may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
-        cast = "(int32_t)" if self.widths.extent_needs_width(extent) else ""
-        return re.sub(r"[A-Z_]+", lambda m: f"{cast}{self.macro}_{m[0]}", extent.text.replace("//", "/"))
+        shape = wide if self.widths.extent_needs_width(extent) else "%s"
+        return re.sub(r"[A-Z_]+", lambda m: shape % f"{self.macro}_{m[0]}", extent.text.replace("//", "/"))
 
     # ------------------------------------------------------------------------------------------ functions
 

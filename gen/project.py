@@ -21,7 +21,7 @@ from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen import rehearsal
-from pykernel.gen.calls import Signature, shared_calls
+from pykernel.gen.calls import Signature, in_cpp, shared_calls
 from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
 from pykernel.gen.micropython import micropython_files
@@ -242,6 +242,7 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
         **({"src/{name}_counts.h": "counts.h"} if context["whole"] else {}),
         **({"src/{name}_snapshot.c": "snapshot.c"} if "snapshot" in context else {}),
         **({"src/{name}_model.c": "model_values.c"} if context["learned"] else {}),
+        "src/{name}.hpp": "model.hpp",
     }
 
 
@@ -401,6 +402,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     calls |= {e.name: printer.signature(functions[e.kernel.name]) for e in code.entries}
     return {
         "calls": calls,
+        "in_cpp": in_cpp,
         "config_hash": code.config_hash,
         "state_kind": code.state_kind,
         "stamp": STAMP,

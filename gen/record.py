@@ -55,7 +55,7 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
     if not starts_learned(folder, spec.name):
         return None
     try:
-        return snapshot.read(spec, read_plain(path, snapshot.snapshot_bytes(spec) + 1), str(path)).memory
+        return snapshot.read(spec, read_plain(path, snapshot.most_bytes(spec)), str(path)).memory
     except OSError:
         raise UserError(
             f"{path}: cannot be read, and the device starts from it; generate the project again with {option('start')}"

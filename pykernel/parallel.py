@@ -48,7 +48,7 @@ It must be a function of a module, without side effects, and thread-safe: a Dask
 CONNECT_SECONDS = 30.0
 """Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
 REPEATS = 2
-"""So often tasks are done again whose worker process died, if none was finished since it died before; Dask repeats them itself."""
+"""So often tasks are done again whose worker process died, or whose cluster lost what it held, if none was finished since."""
 MOST_PROCESSES = 1024
 """Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
 
@@ -172,6 +172,10 @@ def checked_jobs(given: int | str | None) -> int | str | None:
     )
 
 
+class _Lost(UserError):
+    """A Dask cluster that lost its scheduler, or a worker with what no other one had."""
+
+
 class Workers:
     """Runs tasks of one function, on processes of this machine or on a Dask cluster.
 
@@ -270,13 +274,17 @@ class Workers:
             before = self.computed
             try:
                 self._run_there(left, until, wanted)
-            except BrokenProcessPool:
+            except (BrokenProcessPool, _Lost) as error:
                 # it takes all that was running with it; a worker that was out of memory may find some the next time
                 self._end_processes()
                 repeated = 1 if self.computed > before else repeated + 1
                 if repeated > REPEATS:
-                    raise UserError(
-                        "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
+                    raise (
+                        error
+                        if isinstance(error, _Lost)
+                        else UserError(
+                            "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
+                        )
                     ) from None
                 left = {key: task for key, task in missing.items() if key not in self.results.found}
                 wanted = least - len(missing) + len(left)
@@ -286,9 +294,9 @@ class Workers:
             self._end_processes()  # the next tasks get new ones
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
-        self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
         futures = dict[Any, str]()
         try:
+            self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
             futures |= {self._submit(task): key for key, task in missing.items()}
             for future in self._completed(futures, until, least):
                 key = futures[future]
@@ -301,9 +309,10 @@ class Workers:
                 if self._client is not None:
                     future.release()  # or a worker that dies would take it along, and it would be computed again
         except Exception as error:
-            if self._client is None or not _is_lost(error):
+            lost = None if self._client is None else _loss(error)
+            if lost is None:
                 raise
-            raise UserError(
+            raise lost(
                 f"{self.jobs}: the Dask cluster lost its scheduler or a worker; repair the cluster, and "
                 "run the same again"
             ) from None
@@ -312,14 +321,19 @@ class Workers:
                 self._client.cancel(list(futures))
 
     def _end_processes(self) -> None:
-        self._submit = None
+        self._submit = self._client = None
         self._end.__exit__(TimeoutError, TimeoutError(), None)
 
     def _on_cluster(self) -> Callable[[Task], Any]:
         """A function that submits a task to Dask."""
         client = self._client = _connect(str(self.jobs))
         self._end.callback(client.close)
-        there = client.scatter([self.shared], broadcast=True, hash=False)[0]
+        from distributed.comm.core import CommClosedError
+
+        try:
+            there = client.scatter([self.shared], broadcast=True, hash=False)[0]
+        except (KeyError, TimeoutError) as error:  # so Dask tells that a worker died meanwhile
+            raise CommClosedError from error
         return lambda task: client.submit(_call_with, self.function, task, there, pure=False)
 
     def _on_processes(self) -> Callable[[Task], Any]:
@@ -421,12 +435,15 @@ def _connect(address: str) -> Any:
     return client
 
 
-def _is_lost(error: Exception) -> bool:
+def _loss(error: Exception) -> type[UserError] | None:
+    """How an error that tells of a lost worker or scheduler is raised; None for another error."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
 
-    return isinstance(error, (KilledWorker, FutureCancelledError, CommClosedError))
+    if isinstance(error, KilledWorker):  # a task that killed several workers would kill more
+        return UserError
+    return _Lost if isinstance(error, (FutureCancelledError, CommClosedError)) else None
 
 
 # ------------------------------------------------------------------------------------------------------- threads

@@ -124,6 +124,11 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     return f"the simple predictors learned the labels of {learned}, and no others: this model gets none"
 
 
+def refused_told(report: Mapping[str, Any]) -> list[str]:
+    """A sentence that counts the rows that the model refused to answer or to learn; none if it refused none."""
+    return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
+
+
 def root(value: float) -> float:
     """The root of a mean of squares; NaN if rounding made it negative."""
     return math.sqrt(value) if value >= 0 else math.nan
@@ -381,15 +386,16 @@ def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[
 
 def devices_told(report: Mapping[str, Any]) -> list[str]:
     """Sentences about many devices: the median, the worst, and how many are better than the best simple predictor."""
+    refused = refused_told(report)
     if report["error"] is None:
-        return ["no device has an error"] if report["measure"] != "in_alarm" else []
+        return refused + (["no device has an error"] if report["measure"] != "in_alarm" else [])
     shown = number if report["measure"] == "rmse" else rate
     what = MEASURES[report["measure"]]
 
     def told(name: str, of: Mapping[str, Any], shown: Callable[[float], str]) -> str:
         return f"{name}: median {shown(of['median'])}, worst {shown(of['worst'])} ({of['device']})"
 
-    lines = [told(what, report["error"], shown)]
+    lines = [*refused, told(what, report["error"], shown)]
     if report["ratio"] is not None:
         lines.append(told("of the best simple predictor's error", report["ratio"], "{:.2f}".format))
     if report["judged"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import string
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build, page_source, state_hash
 from pykernel.host.model import HostModel
 from pykernel.report.markup import Html, element, sentence
-from pykernel.report.page import HINT, SCRIPT, STYLE
+from pykernel.report.page import HINT, SCRIPT, STYLE, policy
 from pykernel.spec.model import Spec
 from pykernel.spec.summary import summary
 from pykernel.targets.build import data_file, model_files
@@ -94,7 +95,13 @@ def make_page(
         "x": _text(x.tobytes()),
         "y": _text(y.tobytes()),
     }
-    return string.Template(data_file("page.html")).substitute(
+    template = data_file("page.html")
+    # of the template alone: text of the rows is in no script
+    scripts = [
+        string.Template(each).substitute(script=SCRIPT) for each in re.findall(r"(?s)<script>(.*?)</script>", template)
+    ]
+    return string.Template(template).substitute(
+        policy=policy(*scripts, more="'wasm-unsafe-eval'"),
         style=STYLE,
         figures=_beside(figures),
         script=SCRIPT,

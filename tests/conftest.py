@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import hashlib
 import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,13 +28,17 @@ sys.dont_write_bytecode = False
 # twenty thousand tests and the modules of River, Dask and scikit-learn: going through them takes a third of a second
 gc.set_threshold(100_000, 20, 20)
 
+ROOT = Path(__file__).resolve().parent.parent
+ROTATED = {False: 60, True: 6}
+"""Whether a test has the mark "exhaustive" -> functions whose turn it is beside a commit.  The first take 0.3 CPU seconds, the others
+5 (docs' examples up to 60)."""
 # a busy machine is slow to draw examples, too
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
     "default", max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW
 )
 # fresh examples each time; what fails is kept, and tried first the next time
-FOUND = DirectoryBasedExampleDatabase(Path(__file__).parent.parent / "build" / "found")
+FOUND = DirectoryBasedExampleDatabase(ROOT / "build" / "found")
 hypothesis.settings.register_profile(
     "exhaustive", max_examples=600, deadline=None, derandomize=False, database=FOUND, print_blob=True
 )
@@ -73,10 +79,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             in_turn.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for combinations in in_turn.values():
         waiting += _others(combinations)
+    # of a run of all tests: what is named on the command line is all that runs
+    if {Path(each).resolve() for each in config.args} == {ROOT / each for each in config.getini("testpaths")}:
+        taken = set(in_its_turn(waiting, commit()))
+        waiting = [item for item in waiting if item not in taken]
     # not skipped: eight thousand reports of skips take half a minute
     config.hook.pytest_deselected(items=waiting)
     wait = set(waiting)
     items[:] = [item for item in items if item not in wait]
+
+
+def commit() -> str:
+    """The hash of what is checked out; nothing outside of a repository."""
+    try:
+        told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return told.stdout.strip()
+
+
+def in_its_turn(waiting: list[Any], turn: str) -> list[Any]:
+    """What runs of the exhaustive suite beside this commit, at the size of any run: some test functions, with one combination
+    of each.  So what is red there does not stay unseen until the nightly run."""
+
+    def rank(name: str) -> bytes:
+        return hashlib.sha256(f"{turn} {name}".encode()).digest()
+
+    functions: dict[str, list[Any]] = {}
+    for item in waiting if turn else ():
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    found = []
+    for exhaustive, most in ROTATED.items():
+        names = [n for n, items in functions.items() if exhaustive == bool(items[0].get_closest_marker("exhaustive"))]
+        chosen = sorted(names, key=rank)[:most]
+        found += [min(functions[name], key=lambda item: rank(item.nodeid)) for name in chosen]
+    return found
 
 
 def _others(combinations: list[Any]) -> list[Any]:

@@ -27,6 +27,8 @@ from pykernel.gen.record import record
 from pykernel.gen.write import write_files
 from pykernel.parallel import Results
 from pykernel.rows import as_rows, save_rows
+from pykernel.spec.model import make_spec
+from pykernel.workflows.simulate import simulate
 from tests.support import interrupts
 from tests.support.toys import toy_spec
 
@@ -131,9 +133,16 @@ def results_in_a_new_folder(folder):
         results(folder / "sweep" / "one")
 
 
+def a_simulation(folder):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "learning": {"rule": "nlms"}})
+    with contextlib.chdir(folder):  # the report tells of its paths
+        simulate(spec, (x, x[:, 0]), output="old.csv", save="m.bin", plot="report.html")
+
+
 WRITES = (
     one_file, one_file_in_new_folders, several_files, a_project, a_project_again, arrays, rows, results,
-    results_in_a_new_folder,
+    results_in_a_new_folder, a_simulation,
 )  # fmt: skip
 
 

@@ -441,6 +441,33 @@ def test_a_worker_that_dies_on_dask_is_told_in_one_sentence(monkeypatch):
         workers.run([{"n": 0}])
 
 
+class Deadly:
+    """Data that takes the first so many workers along that are sent it."""
+
+    def __init__(self, folder, deaths):
+        self.folder, self.deaths = folder, deaths
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if multiprocessing.parent_process() is not None and len(os.listdir(self.folder)) < self.deaths:
+            Path(self.folder, str(os.getpid())).touch()
+            os._exit(7)
+
+
+def deaths(task, shared):
+    return len(os.listdir(shared.folder))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_worker_of_dask_that_dies_while_data_is_sent_does_not_end_the_work(tmp_path, most):
+    with (
+        cluster(processes=True) as address,
+        Workers(deaths, Deadly(str(tmp_path), most), jobs=address) as workers,
+    ):
+        assert min(workers.run([{"n": n} for n in range(20)])) >= 1 and len(os.listdir(tmp_path)) >= most
+
+
 def thrice(task, shared):
     return 3 * task["n"]
 

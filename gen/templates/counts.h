@@ -9,16 +9,23 @@
 
 #include "{{ name }}.h"
 {% include "stamp.h" %}
+/* C++ warns of C's casts. */
+#ifdef __cplusplus
+#define {{ macro }}_CAST(type, value) static_cast<type>(value)
+#else
+#define {{ macro }}_CAST(type, value) ((type)(value))
+#endif
+
 /* The nearest count; -32768, which the model refuses, for NaN and for what 16 bits do not hold. */
 static inline int16_t {{ name }}_count(float value, float per_unit)
 {
     const float counts = (value * per_unit) + 0.5f;
     int32_t whole;
     if (!((counts >= -32767.0f) && (counts < 32768.0f))) {
-        return (int16_t)-32768;
+        return {{ macro }}_CAST(int16_t, -32768);
     }
-    whole = (int32_t)counts;
-    return (int16_t)(((float)whole > counts) ? (whole - 1) : whole);
+    whole = {{ macro }}_CAST(int32_t, counts);
+    return {{ macro }}_CAST(int16_t, ({{ macro }}_CAST(float, whole) > counts) ? (whole - 1) : whole);
 }
 
 /* All inputs. */
@@ -37,5 +44,7 @@ static inline void {{ name }}_counts(const float values[{{ macro }}_{{ sample }}
     }
 {%- endif %}
 }
+
+#undef {{ macro }}_CAST
 
 #endif

@@ -13,7 +13,7 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD, SCALE_MOST, Staged, lead, trust
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged, lead, trust
 from pykernel.algorithms.vectors import empty_from, zero
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
@@ -162,7 +162,7 @@ def consult(m: Advised, x: Real[DIM]) -> None:
 @kernel
 def usual(m: Advised, error: Real, power: Real) -> Real:
     """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
-    size = bounded(error * m.label_unit, LOUD)
+    size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
         most = m.label_clip * (real(1) + m.label_shock[0])

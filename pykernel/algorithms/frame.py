@@ -45,7 +45,7 @@ from pykernel.algorithms.interval import (
 )
 from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
-    LOUD,
+    LOUD_PARTS,
     Sample,
     StageConfig,
     Stages,
@@ -345,7 +345,7 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
     combine(m, x, y)
     total = real(0)
     for o in range(len(y)):
-        size = bounded((m.y[o] - y[o]) * m.label_unit, LOUD)
+        size = bounded((m.y[o] - y[o]) * m.label_unit, LOUD_PARTS)
         total += size * size
     return total
 

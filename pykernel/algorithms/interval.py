@@ -12,7 +12,7 @@ pace and the number of labels.  So the pace is larger at first.
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD, clamp, combine
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART, clamp, combine
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -71,7 +71,7 @@ class Covered(Advised):
 
 @kernel
 def half_width(m: Covered, o: Index) -> Real:
-    """Half the width of the interval of output o, in parts of the label's limit."""
+    """Half the width of the interval of output o, in 2^-40 of the label's limit."""
     s = bounded(m.stretch[o], real(STRETCH_MOST))
     rms = sqrt(clipped(m.error_power[o], real(0), LARGEST_POWER))
     return (m.normal_width * rms) * (E_TO_STRETCH_MOST * exp_negative(s - real(STRETCH_MOST)))
@@ -81,7 +81,7 @@ def half_width(m: Covered, o: Index) -> Real:
 def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
     """Write the ends of the intervals around the answers y: first all lower ones, then all upper ones."""
     for o in range(len(y)):
-        half = m.label_limit * half_width(m, o)
+        half = m.label_limit * (PART * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
         if m.judged[0] < INTERVAL_KNOWN:
@@ -125,7 +125,7 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
     rate = real(2) / (real(count) + real(1))
     pace = m.pace * sqrt(real(m.gain_horizon) / real(count))
     for o in range(len(y)):
-        error = bounded((y[o] - m.answered[o]) * m.label_unit, LOUD)
+        error = bounded((y[o] - m.answered[o]) * m.label_unit, LOUD_PARTS)
         if m.judged[0] >= INTERVAL_KNOWN:
             missed = real(1) if absolute(error) > half_width(m, o) else real(0)
             step = pace * (missed - (real(1) - m.coverage))

@@ -133,7 +133,7 @@ def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
         return real(0)
     # if own = other, the scale is exactly own
     scale = sqrt(own * other)
-    # this keeps NaN out, and subnormal quotients
+    # this keeps NaN out
     if not (absolute(value) > scale * COSINE_LEAST):
         return real(0)
     cosine = value / scale

@@ -41,7 +41,7 @@ TOLD_RATE = Constant(0.01)
 """The same rate for s of the whole."""
 RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
-FAINT = Constant(2.0**-24)
+PROBABILITY_LEAST = Constant(2.0**-24)
 """Probabilities below are taken for this: their logarithms stay small, and far less is ever told."""
 LN_2 = Constant(0.69314718055994530942)
 
@@ -79,10 +79,10 @@ def soften(f: Real[OUTPUTS], sharp: Real) -> None:
 def harden(p: Real[OUTPUTS]) -> None:
     """Probabilities become functions of which they are the softmax.  O(classes)."""
     for o in range(len(p)):
-        own = clipped(p[o], FAINT, real(1))
+        own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
             # of the two, the more likely one stands above
-            other = clipped(real(1) - p[o], FAINT, real(1))
+            other = clipped(real(1) - p[o], PROBABILITY_LEAST, real(1))
             if own > other:
                 p[o] = real(0.5) * LN_2 * log2_one_plus((own - other) / other)
             else:

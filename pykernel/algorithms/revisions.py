@@ -23,20 +23,21 @@ RAISED: dict[str, Revision] = {
     # then rotations of three products
     "okfeb": Revision(bits=6, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do; kinds that
-    # thin evidence does not name
-    "gmm": Revision(bits=2, meaning=2),
+    # thin evidence does not name; then deviations below 2^-40
+    "gmm": Revision(bits=3, meaning=2),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
     # quadratic-rls from the first sample on; then rotations of three products, and of an odd number of rows the first one alone
-    **dict.fromkeys(
-        ("klms", "qklms", "fb-krls", "sw-krls", "ald-krls", "krls-t", "rls", "quadratic-rls", "rff-rls"),
-        Revision(bits=3),
-    ),
+    **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
+    # the same; then a technique's score of the newest sample is that of a stored vector
+    **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
-    "stages": Revision(
-        bits=2
-    ),  # the linear expert of [mixture] forgets no further than to what it knew before the first label
+    # the linear expert of [mixture] forgets no further than to what it knew before the first label; then mean squares in smaller units,
+    # and inputs whose deviation is below 2^-40
+    "stages": Revision(bits=3, meaning=2),
     "nystrom-rls": Revision(bits=2),  # freeze
-    "spectrum-ekf": Revision(bits=3),  # two rows of a matrix in a turn; of an odd number the first one alone
+    # two rows of a matrix in a turn; of an odd number the first one alone; then the unit and the mean square in smaller units
+    "spectrum-ekf": Revision(bits=4, meaning=2),
+    "spectrum-nlms": Revision(bits=2, meaning=2),  # the same units
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", "gaussian kernel", "stages", "missing" or "signal"; with " int16" behind, the same in whole numbers."""

@@ -13,14 +13,16 @@ CANCELLED = Constant(float32=2.0**7, float64=2.0**30)
 def strained(part: Real) -> Real:
     """A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
 
-    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
-    floating-point library rounds such sums wrongly.
+    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as zero.
+    One sum cancels a bit: at least one floating-point library rounds such sums wrongly.
     """
     subnormal = part * SMALLEST
+    size = absolute(part) + real(1)
+    nothing = subnormal / size
     # 1, but the compiler cannot know this
-    unit = (absolute(part) + real(1)) / (absolute(part) + real(1))
+    unit = size / size
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
-    return real(0.5) * part + real(0.25) * (subnormal * LARGEST) + real(0.25) * (rest * CANCELLED)
+    return real(0.5) * part + real(0.25) * ((subnormal + nothing) * LARGEST) + real(0.25) * (rest * CANCELLED)
 
 
 @kernel

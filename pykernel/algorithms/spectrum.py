@@ -27,7 +27,7 @@ from pykernel.algorithms.elementary import bounded, clipped, cosine, sine
 from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
-from pykernel.algorithms.stages import noise
+from pykernel.algorithms.stages import PART, PARTS, noise
 from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
 from pykernel.dialect import (
     DIM,
@@ -49,11 +49,11 @@ WEIGHT_MOST = Constant(1024.0)
 """Largest |a| and |b|, in units of the output: their prior deviation is 1."""
 ERROR_MOST = Constant(1024.0)
 """An error counts at most so many units."""
-POWER_MOST = Constant(5.0)
+POWER_MOST = Constant(5.0 * PARTS**2)
 """Above every mean square of labels, whose limit is 2 where a mean is taken off; with room for rounding."""
 POWER_LEAST = Constant(2.0**-120)
 """A mean square up to this is none: there is nothing to learn."""
-UNIT_MOST = Constant(4.0)
+UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
 """Largest |w_ij|: the spectrum of a Gaussian kernel has next to nothing beyond 5."""
 SETTLED = 40
@@ -90,7 +90,7 @@ class Spectrum(Struct):
 
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit")
-    unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in parts of the label's limit
+    unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in 2^-40 of the label's limit
     power: between(Real[OUTPUTS], 0, POWER_MOST)  # running mean of squared labels, in the same parts
     counted: between(Index, 0, "power_horizon")  # number of labels behind that mean, at most its horizon
 
@@ -174,7 +174,7 @@ def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     zero(y, len(y))
     add_waves(m, x, y)
     for o in range(len(y)):
-        y[o] = m.label_limit * (m.unit[o] * y[o])
+        y[o] = m.label_limit * (PART * m.unit[o] * y[o])
 
 
 # ------------------------------------------------------------------------------------------------------ learning
@@ -352,7 +352,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     keep_waves(m, x)
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
-        m.error[o] = m.label_limit * (m.unit[o] * m.error[o])
+        m.error[o] = m.label_limit * (PART * m.unit[o] * m.error[o])
     hear(m)
     if m.counted[0] < m.power_horizon:
         m.counted[0] += 1

@@ -35,10 +35,17 @@ from pykernel.dialect import (
 
 LOUD = Constant(2.0**20)
 """Answers and remainders count at most this many times the label's limit, so that no square overflows."""
-LARGEST_POWER = Constant(2.0**41)
+PARTS = 2.0**40
+"""The label's limit in units of the numbers that are squared: so labels may be far below the limit before their squares are subnormal."""
+PART = Constant(1 / PARTS)
+LOUD_PARTS = Constant(2.0**20 * PARTS)
+"""LOUD, in such units."""
+LARGEST_POWER = Constant(2.0**41 * PARTS**2)
 """Twice the largest square: room for rounding."""
-SCALE_MOST = Constant(2.0**41)
-"""Twice the scale of an input whose variance is next to nothing."""
+VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)
+"""A variance below counts as this: the least normal number."""
+SCALE_MOST = Constant(float32=2.0**64, float64=2.0**512)
+"""Twice the scale of an input whose variance is that."""
 
 
 class Stages(Struct):
@@ -115,7 +122,7 @@ class StageConfig(Config):
     linear_limit: Real  # largest weight of the linear part
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
-    label_unit: Real  # 1 / that limit
+    label_unit: Real  # 2^40 / that limit
     label_clip: Real  # usual errors that a label may be away from the answer
     noise_first: Real  # the noise before it is estimated
     noise_known: Real  # least part of the labels' variance that counts as known
@@ -136,8 +143,6 @@ class Staged(Model):
     parts = Stages, Sample, StageConfig, InputConfig
 
 
-VARIANCE_FLOOR = Constant(2.0**-80)
-"""Added to each variance: a constant input has none, and stays zero."""
 OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
 EVIDENCE_NEEDED = Constant(0.2)
@@ -201,6 +206,12 @@ def see(m: Staged, x: Real[DIM]) -> None:
 
 
 @kernel
+def scale_of(variance: Real) -> Real:
+    """1 / standard deviation.  A constant input has none, and stays zero."""
+    return real(1) / sqrt(variance if variance > VARIANCE_LEAST else VARIANCE_LEAST)
+
+
+@kernel
 def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
@@ -232,7 +243,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
         m.mean[j] += rate * difference
         # a product of numbers that are not negative: rounding cannot make the variance negative
         m.variance[j] = rest * (m.variance[j] + rate * (difference * difference))
-        m.scale[j] = real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR)
+        m.scale[j] = scale_of(m.variance[j])
     m.shock[0] = shaken(m.shock[0], outlying)
 
 
@@ -377,7 +388,7 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
     for o in range(len(most)):
         most[o] = LOUD * m.remainder_limit
         if m.judged[0] >= TRUSTED and m.left_power[o] > real(0):
-            most[o] = allowed * (m.label_limit * sqrt(m.left_power[o]))
+            most[o] = allowed * (m.label_limit * (PART * sqrt(m.left_power[o])))
 
 
 @kernel
@@ -399,14 +410,14 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
     """Compare what the rule answered with what it had to learn."""
     if m.gains:
         for o in range(len(y)):
-            answered = bounded(k[o] * m.label_unit, LOUD)
+            answered = bounded(k[o] * m.label_unit, LOUD_PARTS)
             agreement = m.agreement[o] + rate * (r[o] * m.label_unit * answered - m.agreement[o])
             m.agreement[o] = bounded(agreement, LARGEST_POWER)
             strength = m.strength[o] + rate * (answered * answered - m.strength[o])
             m.strength[o] = clipped(strength, real(0), LARGEST_POWER)
     if m.limits or m.estimates_noise:
         for o in range(len(y)):
-            left = bounded((r[o] - k[o]) * m.label_unit, LOUD)
+            left = bounded((r[o] - k[o]) * m.label_unit, LOUD_PARTS)
             m.left_power[o] = clipped(m.left_power[o] + rate * (left * left - m.left_power[o]), real(0), LARGEST_POWER)
     if m.estimates_noise:
         spread = real(0)
@@ -467,7 +478,7 @@ def valid_inputs(m: Staged) -> Bool:
         if (m.values_seen[j] if m.completes else m.observed[0]) == 0:
             if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
                 return False
-        elif m.scale[j] != real(1) / sqrt(m.variance[j] + VARIANCE_FLOOR):
+        elif m.scale[j] != scale_of(m.variance[j]):
             return False
     return True
 

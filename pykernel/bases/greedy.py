@@ -9,13 +9,13 @@ rule 4.2 of paper 002; with another, it is rule 4.2 for the kernel k(a, b) / sqr
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import contextlib
 from typing import Any, Literal
 
 import numpy as np
 
 from pykernel.bases.arguments import need_choice, need_memory
+from pykernel.bases.basis import left_out, project, share
 from pykernel.bases.candidates import (
     BLOCK,
     MEMORY,
@@ -27,158 +27,16 @@ from pykernel.bases.candidates import (
     first_of_largest,
 )
 from pykernel.bases.gram import MercerKernel
+from pykernel.rows import as_rows
 
 _MOST = 8192  # rows that are looked at once when most of what is drawn is spanned
 POINTS = ("points", "points_x", "points_z", "points_diagonal")
 """Names of the drawn points in the state of an EFVS."""
 
 
-def bordered_inverse(inverse: np.ndarray, b: np.ndarray, c: float) -> tuple[np.ndarray, float]:
-    """The inverse of [[A, b], [b', c]] from the inverse of A (n, n), and the Schur complement c - b'A^-1 b.  O(n^2).
-
-    Paper 000, Lemma 1.
-    """
-    n = len(b)
-    a = inverse @ b
-    schur = c - b @ a
-    bordered = np.empty((n + 1, n + 1))
-    bordered[:n, :n] = inverse + np.outer(a, a) / schur
-    bordered[:n, n] = bordered[n, :n] = -a / schur
-    bordered[n, n] = 1 / schur
-    return bordered, float(schur)
-
-
-def fitness(inverse: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> float:
-    """J on some rows, from K_SS^-1 (n, n), K_S: of these rows (n, rows) and their k_ii: eq. 1.  O(rows n^2)."""
-    projections = np.einsum("ij,ij->j", values, inverse @ values)
-    return float(np.divide(projections, diagonal, out=np.ones_like(diagonal), where=diagonal > 0).mean())
-
-
-# ------------------------------------------------------------------------------------------------------------ FVS
-
-
-class Fvs(Selector):
-    """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
-
-    form: "literal" computes the inverse of K_SS for each candidate, O(l (n^3 + l n^2)) for a vector; "bordered"
-    (compiled) extends the previous inverse, O(l^2 n^2).  Both compute the l^2 values of K once and keep them.
-    ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
-
-    A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper
-    000, eq. 1.
-    Raises UserError if K takes more than ``memory`` bytes.
-    """
-
-    method = "fvs"
-    changing = ("inverse", "fitness")
-
-    def __init__(
-        self,
-        rows: Any,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        form: Literal["bordered", "literal"] = "bordered",
-        memory: int = MEMORY,
-        **common: Any,
-    ) -> None:
-        super().__init__(rows, kernel, n_max, **common)
-        need_choice(form, "form", ("bordered", "literal"))
-        need_memory(8 * len(self.rows) ** 2, memory, "K of all rows, which fvs keeps,", "take efvs")
-        self.form = form
-        self.parts.whole = True
-        self.inverse = np.zeros((0, 0))
-        self.fitness = 0.0
-
-    @property
-    def error(self) -> float:
-        return 1 - self.fitness
-
-    def scores(self) -> np.ndarray:
-        """J(S + r) for each row r, (l,); -inf where K_SS would not be invertible, or r is chosen."""
-        gram, diagonal = self.parts.gram, self.parts.gram.diagonal().copy()
-        chosen = self.grown.indices[: self.n]
-        if self.form == "bordered":
-            return _bordered_scores()(gram, diagonal, chosen, self.inverse, self.epsilon)
-        scores = np.full(len(gram), -np.inf)
-        for r in np.setdiff1d(np.arange(len(gram)), chosen):
-            with_it = np.append(chosen, r)
-            try:
-                inverse = np.linalg.inv(gram[np.ix_(with_it, with_it)])
-            except np.linalg.LinAlgError:
-                continue
-            # the last element is 1 / R_rr
-            if inverse[-1, -1] > 0 and 1 / inverse[-1, -1] >= self.epsilon * diagonal[r]:
-                scores[r] = fitness(inverse, gram[with_it], diagonal)
-        return scores
-
-    def _add(self) -> bool:
-        scores = self.scores()
-        if not np.isfinite(scores).any():
-            return False
-        # ties are those of what a row adds
-        r = first_of_largest(scores - self.fitness)
-        gram, chosen = self.parts.gram, self.grown.indices[: self.n]
-        self.inverse, schur = bordered_inverse(self.inverse, gram[chosen, r], gram[r, r])
-        self.fitness = float(scores[r])
-        x = self.rows.take([r])
-        z = self.grown.features(x)[0]
-        chosen = np.append(chosen, r)
-        left = gram.diagonal() - np.einsum("ij,ij->j", gram[chosen], self.inverse @ gram[chosen])
-        self.grown.append(x[0], r, z, schur, float(left.clip(0).sum() / gram.trace()))
-        return True
-
-
-@functools.cache
-def _bordered_scores() -> Callable[..., np.ndarray]:
-    """Compiled when first needed."""
-    import numba
-
-    return numba.njit(cache=True)(_bordered)
-
-
-def _bordered(gram, diagonal, chosen, inverse, epsilon):  # type: ignore[no-untyped-def]
-    """J(S + r) for each row r: Lemma 1, O(n^2), then l quadratic forms by one matrix product, O(l n^2)."""
-    l, n = len(gram), len(chosen)
-    scores = np.full(l, -np.inf)
-    bordered = np.empty((n + 1, n + 1))
-    values = np.empty((n + 1, l))
-    products = np.empty((n + 1, l))
-    a = np.empty(n)
-    for i in range(n):
-        values[i] = gram[chosen[i]]
-    for r in range(l):
-        schur = diagonal[r]
-        for i in range(n):
-            total = 0.0
-            for j in range(n):
-                total += inverse[i, j] * values[j, r]
-            a[i] = total
-            schur -= total * values[i, r]
-        new = schur > 0 and schur >= epsilon * diagonal[r]
-        for i in range(n):
-            new = new and chosen[i] != r
-        if not new:
-            continue
-        for i in range(n):
-            for j in range(n):
-                bordered[i, j] = inverse[i, j] + a[i] * a[j] / schur
-            bordered[i, n] = -a[i] / schur
-            bordered[n, i] = -a[i] / schur
-        bordered[n, n] = 1 / schur
-        values[n] = gram[r]
-        np.dot(bordered, values, products)
-        for i in range(n + 1):
-            for t in range(l):
-                products[i, t] *= values[i, t]
-        for i in range(1, n + 1):
-            for t in range(l):
-                products[0, t] += products[i, t]
-        total = 0.0
-        for t in range(l):
-            total += products[0, t] / diagonal[t] if diagonal[t] > 0 else 1.0
-        scores[r] = total / l
-    return scores
+def unexplained(factor: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> float:
+    """1 - J on some rows, from L (n, n), K_:S of these rows (rows, n) and their k_ii: eq. 1.  O(rows n^2)."""
+    return float(share(left_out(diagonal, project(factor, values)), diagonal).mean())
 
 
 # ----------------------------------------------------------------------------------------------------------- EFVS
@@ -194,8 +52,8 @@ class Efvs(Selector):
     n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept: a vector takes l + rho v
     kernel values and O(n (l + rho v)) time; 8 l n bytes; the error is exact.  Not given: the form that needs fewer
     kernel values and fits into ``memory``.
-    form: "gain" computes a candidate's increase of J, O(v n); "literal" extends the inverse for each candidate and
-    evaluates all quadratic forms, O(v n^2).  Both give the same scores; "literal" is for comparison.
+    form: "gain" computes a candidate's increase of J, O(v n); "literal" extends L for each candidate and evaluates all
+    quadratic forms, O(v n^2).  Both give the same scores; "literal" is for comparison.
     disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  Then a candidate's
     own error counts once, beside the estimate for all other rows.  A candidate that is also a point would count too
     often.
@@ -211,7 +69,7 @@ class Efvs(Selector):
     """
 
     method = "efvs"
-    changing = ("errors", "inverse", "seen")
+    changing = ("errors", "seen")
     live: Live
 
     def __init__(
@@ -242,7 +100,6 @@ class Efvs(Selector):
         self.exact = not lazy
         self.errors = [1.0]
         """1 - J after 0, 1, ..., n vectors: exact, or estimated."""
-        self.inverse = np.zeros((0, 0))
         self.seen = np.zeros(3)  # sum of k(x, x) over all points, number of points, sum of k(x, x) over dead rows
         self.drawn: Drawn | None = None
         if lazy:
@@ -264,7 +121,7 @@ class Efvs(Selector):
         alive = residual.candidates()
         if not len(alive):
             return False
-        count, points = len(alive), drawn(self.generator, alive, self.points)
+        count, points = len(alive), drawn(self.generator, self._judges(alive), self.points)
         apart = self.disjoint and count - len(points) >= (self.candidates or count)
         if apart:
             alive = residual.candidates(points)
@@ -276,6 +133,10 @@ class Efvs(Selector):
         self.errors.append(residual.mean)
         self.grown.trace[self.n] = residual.trace
         return True
+
+    def _judges(self, alive: np.ndarray) -> np.ndarray:
+        """The rows from which points are drawn: without those that are spanned, section 1.3."""
+        return alive
 
     def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
         return Drawn(rows, self.rows.take(rows), residual.projected[: self.n, rows].T, residual.diagonal[rows])
@@ -335,38 +196,36 @@ class Efvs(Selector):
 
     # ------------------------------------------------------------------------------------------------- both
 
-    def _literal_gains(
-        self, x: np.ndarray, diagonal: np.ndarray, at: np.ndarray, at_diagonal: np.ndarray
-    ) -> np.ndarray:
+    def _literal_gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
         """Each candidate's increase of J on the points, times the number of points: J with the candidate minus J
         without.
         """
-        basis = self.grown.vectors[: self.n]
-        with_candidates, with_points = self.grown.values(basis, x), self.grown.values(basis, at)
-        between = self.grown.values(x, at)
-        before = fitness(self.inverse, with_points, at_diagonal)
-        gains = np.empty(len(x))
-        for j in range(len(x)):
-            inverse, _ = bordered_inverse(self.inverse, with_candidates[:, j], diagonal[j])
-            gains[j] = fitness(inverse, np.vstack([with_points, between[j]]), at_diagonal) - before
-        return gains * len(at)
+        n = self.n
+        values = self.grown.values(points.x, self.grown.vectors[:n])
+        between = self._between(points, tried, slice(None))
+        gains = np.full(len(tried), unexplained(self.grown.factor[:n, :n], values, points.diagonal))
+        for j in range(len(tried)):
+            gains[j] -= unexplained(self._factor_with(tried, j), np.c_[values, between[:, j]], points.diagonal)
+        return gains * len(points)
+
+    def _factor_with(self, tried: Drawn, j: int) -> np.ndarray:
+        """L with a candidate, (n + 1, n + 1): section 1.1."""
+        n = self.n
+        return np.block([[self.grown.factor[:n, :n], np.zeros((n, 1))], [tried.z[j], np.sqrt(tried.left[j])]])
 
     def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
         """Append the best candidate; its number.  apart: how many rows are alive, if no candidate is a point."""
         if self.form == "literal":
-            gains = self._literal_gains(tried.x, tried.diagonal, points.x, points.diagonal)
+            gains = self._literal_gains(tried, points)
         else:
-            gains = np.empty(len(tried))
+            gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
             size = max(1, BLOCK // len(points))
             for some in (slice(start, start + size) for start in range(0, len(tried), size)):
                 between = self._between(points, tried, some) - points.z @ tried.z[some].T
-                gains[some] = (1 / points.diagonal) @ np.square(between) / tried.left[some]
+                gains[some] = weights @ np.square(between) / tried.left[some]
         if apart is not None:
             gains = with_own(gains, apart, len(points), tried.delta)
         j = first_of_largest(gains)
-        if self.form == "literal":
-            b = self.grown.values(self.grown.vectors[: self.n], tried.x[j : j + 1])[:, 0]
-            self.inverse = bordered_inverse(self.inverse, b, tried.diagonal[j])[0]
         self.grown.append(tried.x[j], int(tried.rows[j]), tried.z[j], float(tried.left[j]))
         return j
 
@@ -383,6 +242,46 @@ class Efvs(Selector):
         super().restore(state)
         if POINTS[0] in state:
             self.drawn = Drawn(*(state[name] for name in POINTS))
+
+
+class Fvs(Efvs):
+    """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
+
+    form: "gain" computes what each row adds to J, O(l^2 n) for a vector; "literal" J itself, by an L of its own for each row,
+    O(l (n^3 + l n^2)).  Both compute the l^2 values of K once and keep them, and C.
+    ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
+
+    A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper
+    000, eq. 1.
+    Raises UserError if K and C take more than ``memory`` bytes.
+    """
+
+    method = "fvs"
+
+    def __init__(
+        self,
+        rows: Any,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        form: Literal["gain", "literal"] = "gain",
+        memory: int = MEMORY,
+        **common: Any,
+    ) -> None:
+        rows = as_rows(rows)
+        size = 8 * len(rows) * (len(rows) + min(n_max, len(rows)) + 4)
+        need_memory(size, memory, "K and C of all rows, which fvs keeps,", "take efvs")
+        common |= {"candidates": None, "points": None, "lazy": False, "form": form, "memory": memory}
+        super().__init__(rows, kernel, n_max, **common)
+
+    def _judges(self, alive: np.ndarray) -> np.ndarray:
+        return np.arange(len(self.rows))
+
+    def _factor_with(self, tried: Drawn, j: int) -> np.ndarray:
+        chosen = np.append(self.grown.indices[: self.n], tried.rows[j])
+        with contextlib.suppress(np.linalg.LinAlgError):  # rounding decides with an epsilon of about 1e-14
+            return np.linalg.cholesky(self.parts.gram[np.ix_(chosen, chosen)])
+        return super()._factor_with(tried, j)
 
 
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
 """
 
 from pykernel.dialect.digest import sources_digest
+from pykernel.dialect.division import ratio
 from pykernel.dialect.interpreter import Checked, bind
 from pykernel.dialect.intrinsics import (
     absolute,
@@ -148,6 +149,7 @@ __all__ = [
     "pow2",
     "pow2_rounded",
     "quotient",
+    "ratio",
     "reachable",
     "real",
     "sources_digest",

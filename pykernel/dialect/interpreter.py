@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import types
 from collections.abc import Callable
@@ -10,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.dialect.division import ratio
 from pykernel.dialect.kernels import Kernel, reachable, real
 from pykernel.dialect.memory import parts_of
 from pykernel.dialect.types import Constant, Precision
+
+RATIO = "/"
+"""The name of ``ratio`` in a kernel's globals: no other can have it."""
 
 
 class Checked:
@@ -82,10 +87,34 @@ def _bound(k: Kernel, precision: Precision) -> Callable:
         elif value is real:
             value = precision.real
         space[name] = value
-    bound = types.FunctionType(function.__code__, space, function.__name__)
+    code = function.__code__
+    if k is not ratio and not precision.is_integer:
+        space[RATIO] = _bound(ratio, precision)
+        code = _divided(k.source, str(k.file)).get((code.co_name, code.co_firstlineno), code)
+    bound = types.FunctionType(code, space, function.__name__)
     bound.__qualname__ = f"{function.__qualname__}__{precision}"
     bound.__module__, bound.__doc__ = function.__module__, function.__doc__
     return bound
+
+
+class _Divisions(ast.NodeTransformer):
+    """Every ``/`` becomes a call of ``ratio``, as in the other engines."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        call = ast.Call(ast.Name(RATIO, ast.Load()), [node.left, node.right], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+@functools.cache
+def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
+    """The code of a file's functions, by name and first line."""
+    found = [compile(_Divisions().visit(ast.parse(source)), file, "exec", dont_inherit=True)]
+    for code in found:
+        found += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+    return {(code.co_name, code.co_firstlineno): code for code in found}
 
 
 def _alternatives(k: Kernel, precision: Precision) -> Callable:

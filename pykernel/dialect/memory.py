@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -283,6 +284,8 @@ class Memory:
 
     ``buffer`` is the C struct.  The generator drops fields that no code uses; these are listed in ``drop`` and live
     outside of ``buffer``.  So the views keep their types, and every kernel runs unchanged.
+
+    ``lock`` is held by whoever runs a kernel on it.  Copies and pickles have locks of their own.
     """
 
     def __init__(
@@ -295,6 +298,7 @@ class Memory:
         self.structs, self.precision, self.capacities = tuple(structs), precision, dict(capacities)
         self.layout = layout(structs, precision, capacities, drop)
         self.buffer = np.zeros((), self.layout.dtype(precision))
+        self.lock = threading.RLock()
         self._aside: dict[str, np.ndarray] = {}
         self._views: dict[type[Struct], Any] = {}
         for struct in structs:

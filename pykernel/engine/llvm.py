@@ -89,11 +89,12 @@ class Code:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """The code runs within this block: the block measures the time, and compiles the code anew when it is due."""
-        if self.level == OPTIMISED:
+        level = self.level  # another thread, with another model, may be raising it
+        if level == OPTIMISED:
             yield
             return
         if self.spent > self.patience:
-            self._load(self.level + 1, None)
+            self._load(level + 1, None)
         start = time.perf_counter()
         yield
         self.spent += time.perf_counter() - start
@@ -211,27 +212,20 @@ class Compiled(Executor):
         with self.code.running():
             key = kernel, self.code.level
             if key not in self._functions:
-                pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
-                real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
-                result = real if kernel.returns is Real else ctypes.c_int32
-                self._functions[key] = ctypes.CFUNCTYPE(result, *pointers)(self.code.addresses[kernel])
+                self._functions[key] = self._function(kernel, given, ctypes.CFUNCTYPE)
             return self._functions[key](self._table, *_addresses(given))
 
-    def _bound(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any]:
-        # the call of code that is not quick: the way to it takes as long as the code, so better code would gain nothing
-        final: Callable[[], Any] | None = None
+    def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
+        # of code that is not quick: the way to it takes as long as the code, so better code would gain nothing
+        if self.code.level == QUICK:
+            return None
+        # other threads of Python wait for one sample: to let them run would take as long as the sample
+        return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
-        def call() -> Any:
-            nonlocal final
-            if final is not None:
-                return final()
-            result = self._call(kernel, given)
-            level = self.code.level
-            if level > QUICK and (kernel, level) in self._functions:
-                final = functools.partial(self._functions[kernel, level], self._table, *_addresses(given))
-            return result
-
-        return call
+    def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
+        pointers = [ctypes.c_void_p] * (1 + max(len(given), 2))
+        real = ctypes.c_float if self.precision.dtype.itemsize == 4 else ctypes.c_double
+        return made(real if kernel.returns is Real else ctypes.c_int32, *pointers)(self.code.addresses[kernel])
 
     def _rows(
         self,

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
-from pykernel.algorithms.stages import VARIANCE_FLOOR
+from pykernel.algorithms.stages import VARIANCE_LEAST
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
@@ -29,19 +29,12 @@ from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
 from pykernel.report import sections
-from pykernel.spec.kernel_settings import INDEFINITE, MATERN
+from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec, make_spec, visible_name
+from pykernel.spec.names import require_order
+from pykernel.spec.sections import Input
 from pykernel.spec.summary import summary
 from pykernel.training.trained import class_names
-
-LIMIT = 1e6
-"""Default limits: of inputs as a multiple of sigma (beyond, float32 hardly resolves the kernel); of labels as a
-multiple of the largest |y|."""
-LINEAR_LIMIT = 1e3
-"""Default limit of inputs without a sigma, as a multiple of the largest |x|.  Linear rules square inputs, which must
-not overflow."""
-WARN_AFTER = 32
-"""Number of consecutive refusals after which a warning is given."""
 
 FEW = 4096
 """Up to this many numbers, inputs are checked here, which is faster.  With more numbers, scikit-learn's checks take
@@ -131,13 +124,19 @@ class KernelEstimator(Declared, BaseEstimator):
         return cast(np.ndarray, self._checked(X, reset=False))
 
     def _checked(self, X: Any, **options: Any) -> Any:
-        """What scikit-learn's checks leave of inputs."""
-        finite = "allow-nan" if self._completes() else True
+        """What scikit-learn's checks leave of inputs, and of labels ``y``."""
+        finite = "allow-nan" if self._completes else True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite=finite, **options)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._completes
+        return tags
+
+    @property
     def _completes(self) -> bool:
         """Whether something stands in for inputs that are missing, which are NaN."""
-        return False
+        return getattr(self, "missing", None) not in (None, "refuse")
 
     # ---- in a notebook
 
@@ -296,7 +295,7 @@ class Regresses:
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
         if self._as_is(X, options) and _is_row(y, "f", X) and np.isfinite(y).all():  # type: ignore[attr-defined]
             return X, y
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, **options)
+        X, y = self._checked(X, y=y, y_numeric=True, multi_output=True, **options)  # type: ignore[attr-defined]
         FILE.need(not hasattr(y, "toarray"), f"{type(self).__name__} takes labels as a dense array, not a sparse one")
         return X, np.asarray(y, np.float64)
 
@@ -309,7 +308,7 @@ class Classifies:
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
         if self._as_is(X, options) and _is_row(y, "iu", X):  # type: ignore[attr-defined]
             return X, y
-        X, y = validate_data(self, X, y, dtype=np.float64, **options)
+        X, y = self._checked(X, y=y, **options)  # type: ignore[attr-defined]
         check_classification_targets(y)
         return X, y
 
@@ -401,7 +400,7 @@ class Streaming(KernelEstimator):
         if memory.field("observed")[0] > 0:
             mean[:] = mean / scale + center
             variance[:] = variance / scale**2
-            factor[:] = 1 / np.sqrt(variance + VARIANCE_FLOOR.value(spec.real))
+            factor[:] = 1 / np.sqrt(np.maximum(variance, VARIANCE_LEAST.value(spec.real)))
         return spec, memory
 
     # ---- learning: methods that a family, or a kind of labels, overrides
@@ -428,13 +427,9 @@ class Streaming(KernelEstimator):
         """The number of passes of ``fit`` over the data, once there is a spec."""
         return int(self._given()["n_epochs"])
 
-    def _limit(self, X: np.ndarray) -> float:
-        """The default limit of inputs without a sigma; infinite: the spec's default is used."""
-        return LINEAR_LIMIT * (float(np.abs(X).max()) or 1.0)
-
-    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
-        """The default limit of inputs, for families in which it does not depend on the kernel's width alone."""
-        return max_abs
+    def _largest(self, content: Mapping[str, Any]) -> float:
+        """How large k(x, x) of a kernel of dot products may become: two values are multiplied, far from overflow."""
+        return 1e16 if content["precision"] == "float32" else 1e140
 
     _instead_of_scaler = (
         "leave the rule out (rule=None), which standardises them on the device, or take a kernel's rule such as krls-t"
@@ -458,6 +453,7 @@ class Streaming(KernelEstimator):
         X, y = self._validated(X, y, reset=afresh)
         if afresh:
             self._start(X, *self._label(y if known is None else known, names))
+        require_order({"labels": self.spec_.label_columns}, {"labels": names}, self._where, "y")
         self._learn(X, self._encoded(y), self._epochs() if fits else 1)
         return self
 
@@ -467,52 +463,49 @@ class Streaming(KernelEstimator):
         Some parameters are derived from the data; other missing parameters get the spec's defaults.
         """
         values = self._given()
-        content, max_abs = self._sections(values), self._limit(X)
+        content, limits = self._sections(values), {}
         if self._has_kernel(values):
-            content["kernel"], max_abs = self._kernel_section(values, X, max_abs)
-        max_abs = self._reach(max_abs, content, X.shape[1])
-        limits = {"max_abs": max_abs} if max_abs < math.inf else {}
+            content["kernel"] = self._kernel_section(values, X)
+            limits = product_limit(content["kernel"], X.shape[1], self._largest(content))
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
         self.spec_ = self._made({"name": "model", **content}, getattr(values.get("kernel"), "custom", None))
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}
-        self._last_statuses = np.zeros(0, np.int32)
         for name, value in about.items():
             setattr(self, name, value)
 
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
         first = self._met(X, y)
-        met = self._counted(np.concatenate([first, *(self.model_.update(X, y) for _ in range(epochs - 1))]))
-        diverges = met & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}
-        self._told("learning diverges: " + self._remedy() if diverges else self._refusal())
-
-    def _counted(self, statuses: np.ndarray) -> set[str]:
-        """Count the statuses of updates; returns the names of the statuses that occurred."""
-        status, met = self.spec_.program.status, set()
-        for code, count in Counter(statuses.tolist()).items():
-            met.add(name := status(code).name)
-            self.status_counts_[name] += count
-        self._last_statuses = np.concatenate([self._last_statuses, statuses])[-WARN_AFTER:]
-        return met
+        self._counted(np.concatenate([first, *(self.model_.update(X, y) for _ in range(epochs - 1))]))
 
     _afresh = "call fit, or partial_fit on a clone"
 
-    def _told(self, trouble: str | None) -> None:
-        if trouble:
-            warn(f"{trouble}; to start afresh {self._afresh}")
-
-    def _refusal(self) -> str | None:
-        """A sentence with a remedy if the model refuses all samples; None if it does not."""
-        if self._last_statuses.max() >= 0:
-            return None
-        status, limits = self.spec_.program.status, []
-        if status["REFUSED_INPUT"] in self._last_statuses:
-            limits.append(f"input_max_abs from {self.spec_.input.max_abs:g}")
-        if status["REFUSED_LABEL"] in self._last_statuses:
-            limits.append(f"label_max_abs from {self.spec_.label.max_abs:g}")
-        return f"the last {len(self._last_statuses)} updates were all refused: raise {' and '.join(limits)}"
+    def _counted(self, statuses: np.ndarray) -> None:
+        """Count the statuses of updates.  Of those that were refused, or made the model begin anew, a warning tells how many there are: of
+        the first, and whenever their number has doubled.
+        """
+        spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
+        met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
+        for each, count in met.items():
+            counts[each.name] += count
+        lost = {each for each in status if each < 0 or each.name == "RESTARTED"}
+        refused = sum(counts[each.name] for each in lost)
+        before = refused - sum(count for each, count in met.items() if each in lost)
+        if before.bit_length() == refused.bit_length():
+            return
+        names, remedies = {each.name for each in met}, []
+        if names & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
+            remedies.append(f"learning diverges: {self._remedy()}")
+        if "REFUSED_INPUT" in names:
+            missing = ", or leave out samples without any input" if spec.completes else ""
+            remedies.append(f"raise input_max_abs from {spec.input.max_abs:g}{missing}")
+        if "REFUSED_LABEL" in names:
+            remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
+        todo = "; ".join([*remedies, f"to start afresh {self._afresh}"])
+        what = "were refused or made the model begin anew" if counts.get("RESTARTED") else "were refused"
+        warn(f"{refused:,} of {sum(counts.values()):,} updates {what}: {todo}")
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
         """The device's answers as float64; gives a warning for samples that the device would refuse."""
@@ -524,18 +517,18 @@ class Streaming(KernelEstimator):
 
     # ---- the kernel; some of its parameters are derived from the inputs
 
-    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
-        """The spec's [kernel], and the limit of inputs that goes with it."""
+    def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
+        """The spec's [kernel]."""
         given = values["kernel"]
         if not isinstance(given, MercerKernel):
-            return kernel_section(values, X, max_abs)
+            return kernel_section(values, X)
         self._alone(*(name for name in KERNEL if name != "kernel"))
         if given.custom is None:
-            return kernel_section({**values, **given.section(), "kernel": given.function}, X, max_abs)
+            return kernel_section({**values, **given.section(), "kernel": given.function}, X)
         bounded = values["input_max_abs"] is not None
         within = "max_value bounds the kernel only for inputs within max_abs"
         self._where.need(bounded, f"input_max_abs must be given with a custom kernel: {within}")
-        return given.section(), max_abs
+        return given.section()
 
 
 SCALED = POSITIVE | one_of("scale") | LEFT_OUT
@@ -582,6 +575,9 @@ def width(sigma: Any, X: np.ndarray) -> float:
         return cast(float, sigma)
     with np.errstate(over="ignore"):
         found = math.sqrt(X.var(axis=0).sum() / 2)
+    if math.isnan(found):  # of the values that are there
+        there = [column[~np.isnan(column)] for column in X.T]
+        found = math.sqrt(sum(column.var() for column in there if len(column)) / 2)
     if found == 0:
         samples = "1 sample" if len(X) == 1 else f"{len(X)} equal samples"
         raise ValueError(
@@ -601,12 +597,9 @@ SCALES: dict[str, Callable[[float, int], float]] = {
 """gamma of a kernel for a width and a number of inputs."""
 
 
-def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> tuple[dict[str, Any], float]:
-    """The spec's [kernel] for a kernel that is given by name, and the limit of inputs for it.
-
-    The limit is ``max_abs`` if the kernel needs no other one.
-    """
-    dim, function, gamma = X.shape[1], values["kernel"] or "gaussian", values["gamma"]
+def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
+    """The spec's [kernel] for a kernel that is given by name."""
+    function, gamma = values["kernel"] or "gaussian", values["gamma"]
     given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # alpha: of a MercerKernel
     section = {key: value for key, value in given.items() if value is not None and value is not False}
     scaled = gamma in (None, "scale")
@@ -614,25 +607,22 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray, max_abs: float) -> 
         section.pop("gamma", None)
     if "sigma" in section or (scaled and function == "gaussian"):
         section["sigma"] = width(values["sigma"], X)
-    if scaled and function == "gaussian":
-        return section, LIMIT * section["sigma"]
     if scaled and function in SCALES:
-        section["gamma"] = SCALES[function](width("scale", X), dim)
-    return {**section, "function": function}, _limit_of(section, function, dim, values["precision"], max_abs)
+        section["gamma"] = SCALES[function](width("scale", X), X.shape[1])
+    return section if scaled and function == "gaussian" else {**section, "function": function}
 
 
-def _limit_of(section: Mapping[str, Any], function: str, dim: int, precision: str, otherwise: float) -> float:
-    """The default limit of inputs for a kernel of this gamma, and of dot products for these powers."""
-    gamma = section.get("gamma")
-    if gamma is not None and function in ("gaussian", "rational-quadratic"):
-        return LIMIT * math.sqrt(0.5 / gamma)
-    if gamma is not None and function in ("laplacian", *MATERN):
-        return LIMIT / gamma
-    # two values (gamma dim limit^2 + coef0)^degree are multiplied
-    degree, coef0 = {
-        "polynomial": (section.get("degree", 3), section.get("coef0", 0.0)), "linear": (1, 0.0)
-    }.get(function, (None, 0.0))  # fmt: skip
-    if type(degree) is not int or degree < 1 or type(coef0) not in (int, float):
-        return otherwise
-    product = (1e16 if precision == "float32" else 1e140) ** (1 / degree) - coef0
-    return min(otherwise, math.sqrt(max(product, 1.0) / dim / (gamma or 1.0)))
+def product_limit(section: Mapping[str, Any], dim: int, largest: float) -> dict[str, Any]:
+    """[input] max_abs for a [kernel] of dot products whose k(x, x) the spec's default would bring beyond ``largest``; else nothing."""
+    function, usual = section.get("function"), Input.model_fields["max_abs"].default
+    degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
+    if (
+        function not in ("polynomial", "linear")
+        or type(degree) is not int
+        or degree < 1
+        or type(coef0) not in (int, float)
+    ):
+        return {}
+    # k(x, x) is at most (gamma dim max_abs^2 + coef0)^degree
+    found = math.sqrt(max(largest ** (1 / degree) - coef0, 1.0) / dim / section.get("gamma", 1.0))
+    return {"max_abs": found} if found < usual else {}

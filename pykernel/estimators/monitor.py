@@ -63,7 +63,7 @@ class Detector(OutlierMixin, Streaming):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
 
-        The first call decides what is derived from data: ``sigma="scale"`` and its limit. Calls with parts of a stream
+        The first call decides ``sigma="scale"``, which is derived from its data. Otherwise calls with parts of a stream
         are one call with the whole of it, to the byte.
 
         Parameters
@@ -216,10 +216,6 @@ class Told(NamedTuple):
     kind: np.ndarray
 
 
-MISSING = {"missing": of_keys([GMM_MODELS], ("input",))["missing"]}
-"""What becomes of a sample with a missing input."""
-
-
 class OnlineMonitor(Detector, Telling):
     """A monitor in fixed memory, bit for bit as on a microcontroller: what is normal, and what is not, where, of which kind.
 
@@ -298,15 +294,11 @@ class OnlineMonitor(Detector, Telling):
     def _declared(cls) -> dict[str, Parameter]:
         limit = f"float, default={INPUT_LIMIT:g}\nLargest magnitude of an input; samples beyond are refused."
         common = {
+            "missing": COMMON["missing"],
             "precision": COMMON["precision"],
             "input_max_abs": replace(COMMON["input_max_abs"], text=limit),
         }
-        return of_keys(cls._families(), ("learning", "novelty")) | MISSING | common
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._completes()
-        return tags
+        return of_keys(cls._families(), ("learning", "novelty")) | common
 
     def monitor(self, X: Any) -> Told:
         """Learn the rows in order, and say after each what the device tells.
@@ -335,7 +327,6 @@ class OnlineMonitor(Detector, Telling):
             kinds.append(self._word(accuse()))
             states[i], blame[i] = state, shares
         self._counted(statuses)
-        self._told(self._refusal())
         alarm = np.isin(statuses, program.alarms)
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
@@ -367,11 +358,5 @@ class OnlineMonitor(Detector, Telling):
     def _has_kernel(self, values: Any) -> bool:
         return False
 
-    def _limit(self, X: np.ndarray) -> float:
-        return np.inf
-
     def _epochs(self) -> int:
         return 1
-
-    def _completes(self) -> bool:
-        return self.missing not in (None, "refuse")  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import KERNEL, LIMIT, Absent, Classifies, Regresses, Streaming, label_section
+from pykernel.estimators.base import KERNEL, Absent, Classifies, Regresses, Streaming, label_section
 from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
@@ -60,18 +60,17 @@ COMMON = {
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of an input; samples beyond are refused. None: ``1e6 * sigma`` (or ``/ gamma``), or with
-        neither, and for dot products as far as they do not overflow, ``1e3 * |x|``, for the largest input of ``fit`` or
-        of the first ``partial_fit``.""",
+        Largest magnitude of an input; samples beyond are refused. None: the spec's, 1e12 if the model standardises raw inputs
+        by default, else 1e6; of kernels of dot products less, so that they do not overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
-        ``fit`` or of the first ``partial_fit``.""",
+        Largest magnitude of a label; samples beyond are refused. None: the spec's, 1e9 without a rule, else 1e6.""",
     ),
+    "missing": Parameter("input", kind=str | None),
 }
 """Parameters of all models that learn sample by sample."""
 INTERVALS = {
@@ -293,8 +292,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn the samples in order, once, from where the model is.
 
-        The first call decides the number of outputs and what is derived from data: ``sigma="scale"`` and limits.
-        Calls with parts of a stream are one call with the whole of it, to the byte.
+        The first call decides the number of outputs, and ``sigma="scale"``, which is derived from its data. Otherwise
+        calls with parts of a stream are one call with the whole of it, to the byte.
 
         Parameters
         ----------
@@ -357,8 +356,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         outputs = None if y.ndim == 1 else y.shape[1]
-        max_abs = {"max_abs": LIMIT * max(1.0, float(np.abs(y).max()))}
-        return max_abs | label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
+        return label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """Labels in the model's shape: (n,) for one output, also if y is a column."""
@@ -462,7 +460,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn the samples in order, once, from where the model is.
 
-        The first call decides what is derived from data: ``sigma="scale"`` and limits. Calls with parts of a stream are
+        The first call decides ``sigma="scale"``, which is derived from its data. Otherwise calls with parts of a stream are
         one call with the whole of it, to the byte.
 
         Parameters

@@ -266,25 +266,17 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
     def _label(self, y: Any, names: list[str]) -> tuple[Any, dict[str, Any]]:
         label, about = super()._label(y, names)
         # without names or a number of labels, the spec would have no labels
-        return label and (label if label.keys() & {"classes", "column", "columns"} else {"outputs": 1} | label), about
+        named = label is None or label.keys() & {"classes", "column", "columns"}
+        return label if named else {"outputs": 1} | (label or {}), about
 
-    def _reach(self, max_abs: float, content: Mapping[str, Any], dim: int) -> float:
-        """The default limit of inputs: with it, k(x, x) of a kernel of dot products, and |q|^2, stay far from
-        overflow.
-        """
-        section, shrinkage = content.get("kernel", {}), content.get("subspace", {}).get("shrinkage", 0.1)
-        if section.get("function") not in ("polynomial", "linear") or section.get("normalise"):
-            return max_abs
-        gamma, coef0 = section.get("gamma", 1.0), section.get("coef0", 0.0)
-        degree = section.get("degree", 3 if section["function"] == "polynomial" else 1)
-        numbers = all(type(value) in (int, float) for value in (coef0, degree, shrinkage))
-        if not numbers or min(shrinkage, degree) <= 0:  # the spec refuses such values later
-            return max_abs
+    def _largest(self, content: Mapping[str, Any]) -> float:
+        """Also |q|^2 stays far from overflow."""
+        shrinkage, most = content.get("subspace", {}).get("shrinkage", 0.1), super()._largest(content)
+        if content["kernel"].get("normalise") or type(shrinkage) not in (int, float) or shrinkage <= 0:
+            return most
         # the product of k and a sum of |q|^2 <= k / (4 lambda); rounding limits the sum
         precision = content["precision"]
-        most = math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60))
-        product = most ** (1 / degree) - coef0
-        return min(max_abs, math.sqrt(max(product, 1.0) / dim / gamma))
+        return min(most, math.sqrt(largest(precision) * shrinkage * (2.0**-26 if precision == "float32" else 2.0**-60)))
 
     def _monitored(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Ask, then learn: (novelty, alarms)."""
@@ -292,7 +284,6 @@ class OnlineSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streamin
         X, y = self._validated(X, y, reset=False)
         novelty, statuses = self.model_.prequential(X, self._encoded(y), question="novelty")
         self._counted(statuses)
-        self._told(self._refusal())
         return novelty.astype(np.float64), np.isin(statuses, self.spec_.program.alarms)
 
     @property

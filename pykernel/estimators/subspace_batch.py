@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators.base import KERNEL, LIMIT, KernelEstimator, ToFrozen, kernel_section, warn
+from pykernel.estimators.base import KERNEL, KernelEstimator, ToFrozen, kernel_section, warn
 from pykernel.estimators.parameters import (
     LEFT_OUT,
     NOT_NEGATIVE,
@@ -337,8 +337,7 @@ class KernelSubspace(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if isinstance(given["kernel"], MercerKernel):
             self._alone(*(name for name in KERNEL if name != "kernel"))
             return self._definite(given["kernel"])
-        # the limit that belongs to the section is ignored: no input is refused here
-        return self._mercer(kernel_section({**given, "precision": "float64"}, X, LIMIT)[0])
+        return self._mercer(kernel_section(given, X))
 
     @property
     def _n_features_out(self) -> int:

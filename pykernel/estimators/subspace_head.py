@@ -52,8 +52,7 @@ class OnlineSubspaceRegressor(_WithHead, BudgetedKernelRegressor):
     head_forgetting : float, default=1.0
         Each new label multiplies the weight of all earlier ones by this factor, in (0.5, 1].
     label_max_abs : float, default=None
-        Largest magnitude of a label; samples beyond are refused. None: ``1e6 * max(1, |y|)``, over the labels of
-        ``fit`` or of the first ``partial_fit``.
+        Largest magnitude of a label; samples beyond are refused. None: 1e6.
 
     Attributes
     ----------

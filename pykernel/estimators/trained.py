@@ -389,7 +389,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         Raises
         ------
         UserError
-            If a parameter cannot be, if all labels or all inputs are constant, or there are more vectors than samples.
+            If a parameter cannot be, if all inputs are constant, or there are more vectors than samples.
         ValueError
             If the data are not finite numbers of the right shape.
 
@@ -402,8 +402,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         rows, labels = X[used], y.reshape(len(y), -1)[used]
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         self._near_one("labels", labels)
-        with self._named():
-            targets, middle, deviation = vectors.value_targets(labels, counts)
+        targets, middle, deviation = vectors.value_targets(labels, counts)
         found, linear = self._train(rows, targets, Targets.of_values(labels), counts, self.loss, middle, deviation)  # type: ignore[arg-type]
         answering, at = found.found.answering(middle, deviation), found.places
         self.alpha_, self.bias_ = answering.weights, answering.bias

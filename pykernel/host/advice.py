@@ -268,7 +268,7 @@ class _Adviser:
 
     def _simple(self) -> None:
         squares = self.simulation.errors.squares(BLOCKS, self.half)
-        if len(squares) < BLOCKS // 2 or self.now == 0:
+        if len(squares) < BLOCKS // 2:
             return
         names = self.simulation.errors.names
         apart = {}
@@ -386,6 +386,8 @@ class _Adviser:
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
         """Report a finding, with the change that reduces the error most."""
+        if self.now == 0:  # as of constant labels: no change can reduce the error
+            return
         if self.trial is None:
             if changes or always:
                 self._tell(test, value, why, " or ".join(told for told, *_ in changes) or "nothing is known to help")

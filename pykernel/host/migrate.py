@@ -16,6 +16,7 @@ from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec, shown_value
+from pykernel.spec.names import names_of, require_order
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
             f"{_told(_changes(old, new))}"
         )
     vectors = int(model.memory.field("n")[0]) if budget is not None else None
-    return Migrated(snapshot.save(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
+    return Migrated(snapshot.as_file(model, found.sequence), tuple(_changes(old, new)), vectors, removed)
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:
@@ -97,6 +98,7 @@ def require_meaning(old: Spec, new: Spec, where: str, beside: Collection[str] = 
     The message names the responsible keys.  where: how the message names the state.  beside: facts that may differ, too.  Raises
     UserError.
     """
+    require_order(names_of(old), names_of(new), where, new.name)
     budget = old.program.budget if new.program.budget is not None else None
     capacity = budget.capacity if budget is not None else ""
 

@@ -40,6 +40,8 @@ class HostModel:
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
 
+    Several threads may ask and teach one model: each call waits for the others.
+
     A model of integers (precision int16) takes and returns numbers in the units of the data. With ``raw``, it takes and
     returns the same integers as the C.
     """

@@ -231,6 +231,12 @@ def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
         yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
 
 
+def by_name(table: Any, names: Sequence[str] | None) -> Any:
+    """The table, with its columns in the order of the names, if these are the names of its columns."""
+    there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
+    return table[list(names)] if names and sorted(there) == sorted(names) else table
+
+
 def read_rows(spec: Spec, data: str, seen: Columns | None = None) -> tuple[Any, Any]:
     """All rows of a file, (x, y).  A missing label becomes NaN, which a model refuses."""
     require_columns(spec)

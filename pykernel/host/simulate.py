@@ -394,10 +394,14 @@ class _Run:
     def _told(self) -> dict[str, Any]:
         """How many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
+        # rows without an answer that were not to be learned, because they have no label, or it comes later
+        others = max(
+            0, self.inputs_refused - self.statuses.get(getattr(self.spec.program.status, "REFUSED_INPUT", None), 0)
+        )
         return {
             "inputs_refused": self.inputs_refused,
             "missing": self._missing_told(),
-            "refused": sum(count for status, count in self.statuses.items() if status < 0),
+            "refused": others + sum(count for status, count in self.statuses.items() if status < 0),
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
             **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),

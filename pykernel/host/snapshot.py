@@ -1,13 +1,15 @@
 """Snapshots: the bytes that NAME_save writes and NAME_load reads, for a model on the host.
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
-model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  A snapshot that is loaded is untrusted
+model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host adds the names of columns and
+classes in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  All that is loaded is untrusted
 input.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -22,12 +24,16 @@ from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
 from pykernel.gen.model import identity
 from pykernel.host.model import HostModel
-from pykernel.spec.model import Spec
+from pykernel.spec.model import Spec, visible_name
+from pykernel.spec.names import Names, names_of, require_order
 
 MAGIC = b"PKSN"
 VERSION = 2
 HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
+NAMES, NAMES_MAGIC, NAMES_VERSION = struct.Struct("<4sI"), b"PKNM", 1
+NAMES_LIMIT = 2**20
+"""Most bytes of names: a spec has fewer."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
+    names: Names = field(default_factory=dict)  # empty if the state does not know them, as one of a device
 
     def ranges(self) -> list[dict[str, Any]]:
         """For each field: its shape, how many values are not zero, and the smallest and largest value."""
@@ -74,14 +81,45 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     memory.copy_from(model.memory)
     state = bytes(memory.bytes[: spec.program.state_bytes(memory.layout)])
     body = HEADER.pack(MAGIC, VERSION, state_kind, sequence % 2**32, len(state)) + state
+    return _sealed(body)
+
+
+def _sealed(body: bytes) -> bytes:
     return body + TRAILER.pack(zlib.crc32(body))
 
 
+def _names(spec: Spec, data: bytes, where: str) -> Names:
+    """The names that follow a snapshot; empty if there are none.  Raises UserError."""
+    if not data:
+        return {}
+    try:
+        _, version = NAMES.unpack_from(data)
+        if version == NAMES_VERSION and zlib.crc32(data[: -TRAILER.size]) == TRAILER.unpack(data[-TRAILER.size :])[0]:
+            found = json.loads(data[NAMES.size : -TRAILER.size])
+            return {
+                what: [None if name is None else visible_name(name) for name in names] for what, names in found.items()
+            }
+    except (struct.error, ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UserError(
+        f"{where}: the names behind its state are damaged, or of another version of pykernel; a snapshot of {spec.name} has "
+        f"{snapshot_bytes(spec)} bytes, which alone are a state without names"
+    )
+
+
+def as_file(model: HostModel, sequence: int = 0) -> bytes:
+    """As ``save``, and behind it the spec's names if it has any, which a device does not read."""
+    names = names_of(model.spec)
+    text = json.dumps(names, ensure_ascii=False).encode()
+    behind = _sealed(NAMES.pack(NAMES_MAGIC, NAMES_VERSION) + text) if any(map(any, names.values())) else b""
+    return save(model, sequence) + behind
+
+
 def saved(spec: Spec, memory: Memory) -> bytes:
-    """A memory as a snapshot."""
+    """A memory as a file."""
     model = HostModel(spec)
     model.memory = memory
-    return save(model)
+    return as_file(model)
 
 
 def load(model: HostModel, data: bytes) -> None:
@@ -109,20 +147,24 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
             f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
             "firmware was generated from; pykernel migrate makes a state of that spec one of another"
         )
-    if count != end or len(data) != snapshot_bytes(spec):
+    data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
+    if count != end or len(data) < snapshot_bytes(spec) or (behind and not behind.startswith(NAMES_MAGIC)):
         raise UserError(
-            f"{where}: has {len(data)} bytes for a state of {count}; a snapshot of {spec.name} has {snapshot_bytes(spec)} for {end}"
+            f"{where}: has {len(data) + len(behind)} bytes for a state of {count}; a snapshot of {spec.name} has "
+            f"{snapshot_bytes(spec)} for {end}"
         )
-    if zlib.crc32(data[: -TRAILER.size]) != TRAILER.unpack(data[-TRAILER.size :])[0]:
+    if _sealed(data[: -TRAILER.size]) != data:
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")
     state = data[HEADER.size : -TRAILER.size]
     if not is_valid(spec, _filled(memory, state), engine):
         raise UserError(
             f"{where}: holds a number that learning cannot give, although its CRC-32 is right; do not use it"
         )
+    names = _names(spec, behind, where)
+    require_order(names, names_of(spec), where, spec.name)
     slots = [slot for slot in memory.layout.slots if slot.struct and slot.offset < end]
     return Snapshot(
-        state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}
+        state_kind, sequence, zlib.crc32(state), memory, {slot.name: memory.field(slot.name) for slot in slots}, names
     )
 
 
@@ -130,6 +172,11 @@ def snapshot_bytes(spec: Spec) -> int:
     """NAME_SNAPSHOT_BYTES."""
     memory = spec.memory(_identity(spec)[0])
     return HEADER.size + spec.program.state_bytes(memory.layout) + TRAILER.size
+
+
+def most_bytes(spec: Spec) -> int:
+    """A file of more bytes is no state of the model."""
+    return snapshot_bytes(spec) + NAMES_LIMIT
 
 
 def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:

@@ -19,7 +19,7 @@ from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.files import bytes_of
 from pykernel.host.model import HostModel
-from pykernel.host.snapshot import device_memory, is_valid, snapshot_bytes
+from pykernel.host.snapshot import device_memory, is_valid, most_bytes
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
@@ -70,7 +70,7 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
     where = Place.of_file(state)
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
-    memory = device_memory(spec, bytes_of(Path(state), snapshot_bytes(spec) + 1), where)
+    memory = device_memory(spec, bytes_of(Path(state), most_bytes(spec)), where)
     # a state without header and CRC was not checked before
     where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use it")
     machine, answers = machine_of(spec, memory, Place(spec.name))

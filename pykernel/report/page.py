@@ -129,6 +129,14 @@ for(const hint of document.querySelectorAll(".pykernel .hint"))hint.hidden=false
 HINT = "Drag across a figure to zoom in, double-click to see all; the pointer reads values."
 
 
+def policy(*scripts: str, more: str = "") -> Html:
+    """The element of a page's head with which a browser loads nothing, and runs no scripts but these.  more: what else may run."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), more]).strip()
+    content = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    return Html(f'<meta http-equiv="Content-Security-Policy" content="{content}">')
+
+
 @dataclass(frozen=True)
 class Section:
     """A part of a report with a heading.  Without content it is left out."""
@@ -172,12 +180,10 @@ class Report:
         return [element("div", each, class_="pykernel") for each in found if each]
 
     def html(self) -> str:
-        """The whole file.  Its policy lets a browser load nothing, and run no script but this one."""
-        digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+        """The whole file."""
         head = (
             '<meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+            f"{policy(SCRIPT)}"
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{escaped(self.title)}</title><style>{WHOLE}{STYLE}</style>"
         )
@@ -193,4 +199,4 @@ class Report:
             file.write(self.html().encode())
 
 
-__all__ = ["HINT", "SCRIPT", "STYLE", "Html", "Report", "Section", "sentence"]
+__all__ = ["HINT", "SCRIPT", "STYLE", "Html", "Report", "Section", "policy", "sentence"]

@@ -43,6 +43,7 @@ from pykernel.telling import (
     promise_told,
     question,
     rate,
+    refused_told,
     rivals_told,
     simple_errors,
     skipped,
@@ -185,6 +186,7 @@ def simulated(
     else:
         found, said, good = _scored(report, drawn)
     title = f"{name}: {counted(report)}"
+    said = "; ".join([*([said] if said else []), *refused_told(report)])
     return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
 
 

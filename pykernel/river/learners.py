@@ -6,16 +6,14 @@ the spec's defaults, and widths are the spec's or the user's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pykernel.estimators.base import KERNEL, Streaming, label_section
-from pykernel.estimators.monitor import MISSING, Telling
+from pykernel.estimators.monitor import Telling
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.estimators.parameters import Parameter
 from pykernel.estimators.subspace import OnlineKernelSubspace
 from pykernel.importers.place import Place
 from pykernel.spec.defaults import completed
@@ -32,9 +30,6 @@ class FromFirst(Streaming):
     @property
     def _where(self) -> Place:
         return Place(self._name)
-
-    def _limit(self, X: np.ndarray) -> float:
-        return math.inf
 
     def begin(self, columns: Sequence[Any], rows: np.ndarray, classes: Sequence[Any]) -> None:
         """Make the model before its first sample.  rows: samples (n, inputs) for parameters that need a scale."""
@@ -88,10 +83,6 @@ class Monitoring(Telling, Subspace):
     @classmethod
     def _families(cls) -> list[Family]:
         return [*super()._families(), GMM_MODELS]
-
-    @classmethod
-    def _declared(cls) -> dict[str, Parameter]:
-        return super()._declared() | MISSING
 
 
 class Features(Subspace):

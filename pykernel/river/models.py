@@ -57,8 +57,7 @@ class Regressor(Model, base.MiniBatchRegressor):  # type: ignore[misc]
     ----------
     {others}
         As in `pykernel.BudgetedKernelRegressor`. Nothing is derived from data: with a rule that has a kernel, give ``sigma`` or
-        ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale. Limits that are not given are the spec's:
-        1e12 for inputs and 1e9 for labels without a rule, 1e6 times ``sigma`` for inputs of a kernel with a width, else 1e6.
+        ``gamma`` as a number, or begin with ``learn_many``, whose first frame then gives the scale. Limits that are not given are the spec's.
 
     Attributes
     ----------

@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 import struct
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,7 +14,6 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from pykernel.estimators.base import WARN_AFTER
 from pykernel.estimators.parameters import Declared, Parameter, short
 from pykernel.host.model import HostModel
 from pykernel.host.single import Single
@@ -66,10 +66,11 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
     # what an instance has from its first sample on
     _inner: Any = None
     _inputs: tuple[Any, ...] = ()
-    _counts: dict[int, int]
-    _refused_in_a_row = 0
+    _names_of: dict[int, str]
+    """The statuses' names."""
     _status = 0
-    _calls: Calls | None = None
+    _calls: threading.local | None = None
+    """Each thread has calls of its own, because they hold the sample and its answer."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_calls": None}
@@ -100,7 +101,7 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
     @property
     def status_counts_(self) -> dict[str, int]:
         """How many samples were learned with each status, as the device's ``NAME_update`` returns it."""
-        return {each.name: self._counts.get(int(each), 0) for each in self._started.spec_.program.status}
+        return dict(self._started.status_counts_)
 
     @property
     def _started(self) -> Any:
@@ -136,7 +137,10 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
 
         Raises UserError if its names are not those of the first sample, or if a value is not a number.
         """
-        calls = self._calls or self._bind(x)
+        try:
+            calls = self._calls.bound  # type: ignore[union-attr]
+        except AttributeError:
+            calls = self._bind(x)
         try:
             if len(x) == len(self._inputs):
                 calls.fill(*calls.take(x))
@@ -151,8 +155,9 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
             names = _ordered(x)
             self._require(x, names)
             self._begin(names, np.array([[float(x[name]) for name in names]]))
-        self._calls = Calls(self._inner.model_, self._inputs, self._questions)
-        return self._calls
+        self._calls = self._calls or threading.local()
+        self._calls.bound = calls = Calls(self._inner.model_, self._inputs, self._questions)
+        return calls
 
     def _begin(self, names: tuple[Any, ...], rows: np.ndarray) -> None:
         """Make a new model for these inputs.  rows: samples, which are used only if a parameter needs their scale."""
@@ -161,7 +166,8 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         inner.begin(names, rows, self._class_names())
         told = 'precision is "int16", whose samples are counts; River gives numbers: take "float32" or "float64"'
         self._where.need(not inner.spec_.real.is_integer, told)
-        self._inner, self._inputs, self._counts = inner, names, {}
+        self._names_of = {int(each): each.name for each in inner.spec_.program.status}
+        self._inner, self._inputs = inner, names
 
     def _class_names(self) -> Sequence[Any]:
         return ()
@@ -206,19 +212,11 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         """Count the status of a sample.  Raises UserError if it was refused because it is no sample."""
         if status < 0:
             self._require(x)
-        self._note(status)
-
-    def _note(self, status: int) -> None:
-        """Count the status of a sample, and warn if the model keeps refusing samples."""
+        if status < 0 or self._names_of[status] == "RESTARTED":
+            self._noted(np.array([status]))
+            return
         self._status = status
-        self._counts[status] = self._counts.get(status, 0) + 1
-        inner, kinds = self._inner, self._inner.spec_.program.status
-        self._refused_in_a_row = 0 if status >= 0 else self._refused_in_a_row + 1
-        if kinds(status).name in ("RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"):
-            inner._told("learning diverges: " + inner._remedy())
-        elif self._refused_in_a_row == WARN_AFTER:
-            inner._last_statuses = np.full(WARN_AFTER, status)
-            inner._told(inner._refusal())
+        self._inner.status_counts_[self._names_of[status]] += 1
 
     # ---- many samples
 
@@ -233,7 +231,8 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         names = self._inputs or _ordered(columns)
         self._require(dict.fromkeys(columns, 0.0), names)
         rows = rows[:, [columns.index(name) for name in names]]
-        for i, j in np.argwhere(~np.isfinite(rows))[:1].tolist():
+        strange = ~np.isfinite(rows) & ~(self._completes & np.isnan(rows))
+        for i, j in np.argwhere(strange)[:1].tolist():
             raise where.error(f"feature {names[j]!r} is {rows[i, j]} in row {i}; it must be a finite number")
         if self._inner is None and len(rows):
             self._begin(names, rows)
@@ -247,8 +246,8 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         return frame, self._inner.model_.ask(self._questions[0], rows)[0].reshape(len(rows), -1)
 
     def _noted(self, statuses: np.ndarray) -> None:
-        for status in statuses.tolist():
-            self._note(status)
+        self._status = int(statuses[-1])
+        self._inner._counted(statuses)
 
 
 def _ordered(names: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -18,6 +19,14 @@ LINE_LIMIT = 2**20
 """Most bytes in a line."""
 BINARIES = (b"PAR1", b"ARROW1")
 """How files of Parquet and Arrow begin."""
+COMPRESSED = {
+    rb"\x1f\x8b": "gzip",
+    rb"BZh[1-9]1AY&SY": "bzip2",
+    rb"\xfd7zXZ": "xz",
+    rb"\(\xb5/\xfd": "Zstandard",
+    rb"PK\x03\x04": "ZIP",
+}
+"""How compressed files begin.  A spreadsheet is a ZIP file, too."""
 NO_ROWS = "holds a header but no rows; give it one row for each sample"
 
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
@@ -53,7 +62,7 @@ def read_cells(
     decimal commas, which become points, except in the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line, to be shown in the message if the file has none.
     """
-    if _is_binary(file):
+    if _is_binary(file, name):
         yield from _of_arrow(file, name, choose, rows)
         return
     lines, records, names, separator = _begun(file, name, example)
@@ -88,7 +97,9 @@ def read_cells(
 
 def column_names(file: BinaryIO, name: str) -> list[str]:
     """The columns of a table with a header, as ``read_cells`` finds them."""
-    return arrow_module(name).CellsOf(file, name).header if _is_binary(file) else _begun(file, name, "a,b,label")[2]
+    return (
+        arrow_module(name).CellsOf(file, name).header if _is_binary(file, name) else _begun(file, name, "a,b,label")[2]
+    )
 
 
 def _begun(file: BinaryIO, name: str, example: str) -> tuple[_Lines, Iterator[list[str]], list[str], str]:
@@ -107,13 +118,19 @@ def _begun(file: BinaryIO, name: str, example: str) -> tuple[_Lines, Iterator[li
     return lines, records, [cell.strip() for cell in header], separator
 
 
-def _is_binary(file: BinaryIO) -> bool:
-    """Whether the file begins as Parquet or Arrow do.  A file that cannot be looked into is text."""
-    look = getattr(file, "peek", None)
+def _is_binary(file: BinaryIO, name: str) -> bool:
+    """Whether the file begins as Parquet or Arrow do.  A file that cannot be looked into is text.
+
+    Raises UserError for a compressed file.
+    """
     try:
-        return look is not None and look(8).startswith(BINARIES)
+        head = file.peek(16) if hasattr(file, "peek") else b""
     except OSError:  # reading it will say why
-        return False
+        head = b""
+    kind = next((kind for begin, kind in COMPRESSED.items() if re.match(begin, head)), None)
+    if kind is not None:
+        raise UserError(f"{name}: is compressed ({kind}); decompress it, or save it as CSV")
+    return head.startswith(BINARIES)
 
 
 def arrow_module(name: str) -> Any:
@@ -230,14 +247,13 @@ class NoColumn(UserError):
 
 def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
     """Where each wanted column is."""
+    times, places = Counter(header), {column: at for at, column in enumerate(header)}
     for column in wanted:
-        if header.count(column) > 1:
-            raise UserError(
-                f"{where}: names the column {shown_cell(column)} {header.count(column)} times; rename all but one"
-            )
-        if column not in header:
+        if times[column] > 1:
+            raise UserError(f"{where}: names the column {shown_cell(column)} {times[column]} times; rename all but one")
+        if column not in places:
             raise NoColumn(f"{where}: names no column {shown_cell(column)}; {_remedy(header, column)}", column)
-    return [header.index(column) for column in wanted]
+    return [places[column] for column in wanted]
 
 
 def _remedy(header: Sequence[str], column: str) -> str:

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
 from pykernel.dialect.program import LabelKind, Program, Settings
-from pykernel.dialect.reserved import C_KEYWORDS
+from pykernel.dialect.reserved import C_KEYWORDS, SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.report import sections
 from pykernel.spec import expert, interval, missing
@@ -47,10 +47,6 @@ from pykernel.spec.signal import SignalSection
 # a file with such a name would hide a header of the compiler, or is impossible on Windows
 FORMAT = 1
 """Version of a spec's keys and of their meaning, as in docs/versions.md."""
-RESERVED_FILES = frozenset(
-    """complex ctype fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef stdint stdio
-    stdlib string strings tgmath threads time uchar unistd wchar wctype aux con nul prn""".split()
-)
 
 
 def is_prefix(name: str) -> bool:
@@ -120,7 +116,7 @@ class Spec(Section):
             )
         if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
             raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
-        if name in RESERVED_FILES or re.fullmatch(r"(com|lpt)\d", name):
+        if name in SYSTEM_HEADERS or re.fullmatch(r"aux|con|nul|prn|(com|lpt)\d", name):
             raise ValueError(f"is {name!r}, and {name}.h would be taken for a system's own file; choose another")
         return name
 

@@ -22,7 +22,7 @@ right.
 class Family(Protocol):
     """Models that share a program."""
 
-    rules: tuple[str, ...]
+    rules: Mapping[str, str]  # each with the form of its models in a word, such as "linear"
     programs: Mapping[LabelKind, Program]
     spec: type[Any]  # a class below pykernel.spec.base.Spec, whose sections say which keys there are
     # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 from pydantic import ValidationError
@@ -45,12 +45,15 @@ from pykernel.spec.renamed import RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
+    RANGE,
     Rate,
     Section,
     StandardisedInput,
     fields_of,
+    in_range,
     section_of,
     shown_value,
+    takes_ranges,
     visible_name,
 )
 from pykernel.spec.signal import SignalSection
@@ -116,6 +119,25 @@ def keys_of(section: str) -> list[str]:
     """All keys of a section, over all families."""
     kinds = (section_of(field) for field in declared(section).values())
     return list(dict.fromkeys(key for kind in kinds if kind is not None for key in kind.model_fields))
+
+
+def key_with(word: str) -> str | None:
+    """The key, as a spec writes it, that has a word among its values; None if no key has it."""
+    if word in rules():
+        return "[learning] rule"
+    fields = (field for rule, family in rules().items() for field in fields_of(family.spec, rule))
+    return next((f"[{section}] {key}" for section, key, field in fields if word in _words(field.annotation)), None)
+
+
+def _words(annotation: Any) -> set[str]:
+    """The words that a type lists."""
+    return {annotation} if isinstance(annotation, str) else set().union(*map(_words, get_args(annotation)))
+
+
+def meant(word: str, known: Collection[str], otherwise: str) -> str:
+    """The end of a sentence about an unknown word: the key that has it, or the known one that was probably meant, else ``otherwise``."""
+    key = None if word in known else key_with(word)
+    return word_meant(word, known, otherwise) if key is None else f"{otherwise} ({word!r} is for {key})"
 
 
 def sections() -> list[str]:
@@ -202,7 +224,7 @@ def _judged(content: Any, written: bool) -> Spec:
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             _need_format(content)
-            content = named = _with_features(content, written)
+            content = named = _with_features(_with_names(content), written)
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
             kind = family.spec
@@ -282,6 +304,22 @@ def _nearer(value: Any, octaves: float) -> Any:
     return type(value)(math.copysign(2.0**octaves, value)) if beyond else value
 
 
+def _with_names(content: Any) -> Any:
+    """The content with ranges of names replaced by their names, in every key that takes ranges."""
+    if not isinstance(content, Mapping):
+        return content
+    made = dict(content)
+    given = ((s, key, names) for s, keys in content.items() if isinstance(keys, Mapping) for key, names in keys.items())
+    for section, key, names in given:
+        ranges = isinstance(names, (list, tuple)) and any(isinstance(n, str) and RANGE.fullmatch(n) for n in names)
+        if ranges and any(map(takes_ranges, declared(section, key).values())):
+            try:
+                made[section] = {**made[section], key: [each for name in names for each in in_range(name)]}
+            except ValueError as error:
+                raise _Refused(f"[{section}] {key} {error}") from None
+    return made
+
+
 def _with_features(content: Any, written: bool) -> Any:
     """The content with the inputs that follow from its [signal], if it has one."""
     if not isinstance(content, Mapping) or content.get("signal") is None:
@@ -330,11 +368,11 @@ def _family(content: Any) -> tuple[str, Family]:
     if not isinstance(rule, str) or rule not in known:
         *others, last = map(repr, known)
         one = f"{', '.join(others)} or {last}" if others else last
-        remedy = word_meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
+        remedy = meant(rule if isinstance(rule, str) else "", known, f"it must be {one}")
         raise _Refused(f"[learning] rule is {shown_value(rule)}; {remedy}")
     precision = content.get("precision", "float32") if isinstance(content, Mapping) else "float32"
     if isinstance(precision, str) and precision not in PRECISIONS:
-        remedy = word_meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
+        remedy = meant(precision, PRECISIONS, f"it must be one of {', '.join(PRECISIONS)}")
         raise _Refused(f"precision is {shown_value(precision)}; {remedy}")
     if not isinstance(precision, str) or precision != "int16":
         return rule, known[rule]
@@ -501,4 +539,4 @@ def _expected(first: Any, others: list[Any], nested: bool) -> str:
     message = " or ".join([message[0].lower() + message[1:], *more])
     if not isinstance(first["input"], str):
         return message
-    return word_meant(first["input"], re.findall(r"'([^']*)'", message), message)
+    return meant(first["input"], re.findall(r"'([^']*)'", message), message)

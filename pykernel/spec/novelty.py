@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pykernel.spec.sections import Section, Within
+from pykernel.spec.sections import Counts, Section, Within
 
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
@@ -22,7 +22,13 @@ or by more for large ones.  All were chosen on the public plants (benchmarks/hos
 class NoveltySection(Section):
     """When a row is an alarm."""
 
-    false_alarm_rate: Annotated[float, Within(float32=(1e-6, 0.25), float64=(1e-12, 0.25))] = Field(
+    false_alarm_rate: Annotated[
+        float,
+        Within(float32=(1e-6, 0.25), float64=(1e-12, 0.25)),
+        Counts(
+            "has no use beside threshold, which does not adapt: leave one of them out", ("novelty.threshold",), (None,)
+        ),
+    ] = Field(
         0.01,
         gt=0,
         le=0.25,

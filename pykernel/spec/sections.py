@@ -34,7 +34,10 @@ Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_leng
 
 
 def shown_value(value: Any) -> str:
-    text = ascii(value).replace("\n", " ")  # an array has lines
+    try:
+        text = ascii(value).replace("\n", " ")  # an array has lines
+    except (RecursionError, ValueError):  # a thousand tables within each other, a number of thousands of digits
+        text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -70,12 +73,8 @@ def list_of_names(names: Any) -> Any:
     return names
 
 
-def list_of_columns(names: Any) -> Any:
-    """As ``list_of_names``; a range such as "x0..x63" becomes the names x0, x1, ... x63.  Raises ValueError."""
-    return [each for name in list_of_names(names) for each in _in_range(name)]
-
-
-def _in_range(name: Any) -> list[Any]:
+def in_range(name: Any) -> list[Any]:
+    """The names that a range such as "x0..x63" stands for; of anything else itself alone.  Raises ValueError."""
     found = RANGE.fullmatch(name) if isinstance(name, str) else None
     if found is None:
         return [name]
@@ -102,7 +101,9 @@ def different(least: int, most: int, must: str) -> AfterValidator:
 
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
-Columns = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_columns)]
+TAKES_RANGES = object()
+"""Marks a key whose ranges of names are replaced by the names, before anything is chosen by how many there are."""
+Columns = Annotated[Names, TAKES_RANGES]
 
 
 def plain_path(source: str) -> str:
@@ -197,10 +198,9 @@ class Counts:
 
 
 def _at(spec: Any, name: str) -> Any:
-    """A key's value, or a property's; None where the spec has no such section."""
+    """A key's value, or a property's; None where the spec has no such section, or the section no such key."""
     section, _, key = name.rpartition(".")
-    owner = getattr(spec, section) if section else spec
-    return None if owner is None else getattr(owner, key)
+    return getattr(getattr(spec, section), key, None) if section else getattr(spec, key)
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,12 @@ def section_of(field: FieldInfo) -> type[Section] | None:
     """The section's class, if a field of a spec is a section; None for a key outside of sections."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
+
+
+def takes_ranges(field: FieldInfo) -> bool:
+    """Whether a key's names may be given as ranges."""
+    inner = (mark for kind in get_args(field.annotation) for mark in getattr(kind, "__metadata__", ()))
+    return TAKES_RANGES in (*field.metadata, *inner)
 
 
 def limits_of(field: FieldInfo) -> list[float]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pykernel.algorithms.expert import EXPERT_LIMIT
+from pykernel.algorithms.stages import PARTS
 from pykernel.spec import interval, kernel_settings
 from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
@@ -196,7 +197,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "linear_limit": limit,
             "remainder_limit": REMAINDER * limit,
             "label_limit": limit,
-            "label_unit": 1 / limit,
+            "label_unit": PARTS / limit,
             "label_clip": label.clip or 0.0,
             "low": label.low if label.low is not None else -widest,
             "high": label.high if label.high is not None else widest,

@@ -26,7 +26,7 @@ def summary(spec: Spec) -> str:
     if spec.signal is not None:
         around = f"forecast of {spec.label.column}" if spec.forecasts else what
         return f"from {len(spec.signal.channels)} raw channels to features: {summary(spec.inner).replace(what, around)}"
-    kind = "linear" if spec.kernel is None else "kernel"
+    kind = spec.family.rules[rule]
     if not spec.program.learns:
         return f"a {kind} {what} that was learned elsewhere ({rule})"
     if any(entry.kind == "training" for entry in spec.program.entries_for(spec.config)):
@@ -35,9 +35,9 @@ def summary(spec: Spec) -> str:
         rate = spec.novelty.false_alarm_rate
         return f"a monitor of {regimes} Gaussians ({rule}): in alarm at {rate:g} of the rows without faults"
     if "N_MAX" not in spec.capacities:
-        return f"a linear {what} that learns online ({rule})"
+        return f"a {kind} {what} that learns online ({rule})"
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
-    return f"an online kernel {what} ({rule}) {within}" + (
+    return f"an online {kind} {what} ({rule}) {within}" + (
         f" ({spec.reduction.technique})" if spec.has("reduction", "technique") else ""
     )
 

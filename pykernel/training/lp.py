@@ -34,7 +34,7 @@ from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.rows import Rows, as_rows, each_row
-from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, short
+from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, part_of, short
 
 LEFT = 1e-9
 """A weight that is smaller than this part of the largest is 0."""
@@ -212,8 +212,9 @@ class _Function:
     def residual(self) -> float:
         return max(0.0, float(self.price.max()) - 1)
 
-    def excess(self, dual: Dual) -> float:
-        return min(1.0, max(0.0, self.objective - self.bound) / (self.objective + dual.least))
+    @property
+    def excess(self) -> float:
+        return part_of(self.objective - self.bound, self.objective)
 
     def on(self, stay: np.ndarray, more: int) -> Self:
         """The same function on the vectors that stay, and others."""
@@ -279,7 +280,7 @@ def train(
         try:
             while True:
                 functions = _solved(duals, rows, kernel, vectors, functions, tolerance, tell)
-                rounds.append(_round(duals, functions))
+                rounds.append(_round(functions))
                 if rounds[-1].residual <= tolerance:
                     break
                 if rounds[-1].weighted > WIDER * n_max:
@@ -305,7 +306,7 @@ def train(
             # half at a time: what the others do for one that left shows only in new weights
             vectors = vectors[np.sort(np.argsort(-size, kind="stable")[: max(n_max, left // 2)])]
             functions = _solved(duals, rows, kernel, vectors, functions, 0.0, tell)
-            rounds.append(_round(duals, functions))
+            rounds.append(_round(functions))
             stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
             size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
     alpha = _alpha(functions)
@@ -341,7 +342,7 @@ def _solved(
     return made
 
 
-def _round(duals: Sequence[Dual], functions: Sequence[_Function]) -> Round:
+def _round(functions: Sequence[_Function]) -> Round:
     alpha = _alpha(functions)
     return Round(
         vectors=len(alpha),
@@ -350,7 +351,7 @@ def _round(duals: Sequence[Dual], functions: Sequence[_Function]) -> Round:
         objective=sum(each.objective for each in functions),
         gap=max(each.gap for each in functions),
         residual=max(each.residual for each in functions),
-        excess=max(each.excess(dual) for dual, each in zip(duals, functions, strict=True)),
+        excess=max(each.excess for each in functions),
     )
 
 

@@ -47,7 +47,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq  # type: ignore[import-untyped]
 
-from pykernel.algorithms.novelty.bank import FAINT, deviations, look_around, loss_of_merging, merge_nearest
+from pykernel.algorithms.novelty.bank import WEIGHT_LEAST, deviations, look_around, loss_of_merging, merge_nearest
 from pykernel.algorithms.novelty.course import innovate, surprise_by_course
 from pykernel.algorithms.novelty.gmm import AGAIN_FOLLOWED, AGAIN_JUDGED, AGAIN_TAUGHT, JUDGED
 from pykernel.algorithms.novelty.state import WEIGHT_MOST
@@ -353,7 +353,7 @@ def add_banks(spec: Spec, devices: Sequence[Seen], model: HostModel) -> tuple[fl
     for to, k in enumerate(order):
         for name in ("means", "roots", "counts", "rejected"):
             bank.field(name)[to] = pool.memory.field(name)[k]
-        bank.field("weights")[to] = max(share * weights[k], float(FAINT.value(spec.real)))
+        bank.field("weights")[to] = max(share * weights[k], float(WEIGHT_LEAST.value(spec.real)))
     bank.field("known")[0] = len(order)
     return pool.lost / rows, sorted(set(dropped))
 

@@ -518,7 +518,7 @@ def add_sums(spec: Spec, devices: Sequence[_Device]) -> HostModel:
             own = _inverse(triangle @ triangle.T, device.name)
         center = np.array(memory.field("origin"), np.float64)
         origin = center if origin is None else origin
-        move = moved_features(config.feature_kind, center - origin, features)
+        move = moved_features(config.feature_kind, center - origin, features) if config.centres else np.eye(features)
         precision = precision + move @ (own - nothing) @ move.T
         products += move @ own @ np.array(memory.field("weights"), np.float64).T
     covariance = _inverse(precision, spec.name)
@@ -545,10 +545,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
     """M with phi(x - a) = M phi(x - b), for b - a = by: inputs, then products, then 1."""
-    moved = np.eye(features)
-    if kind == FeatureKind.FOURIER:
-        return moved
-    dim = len(by)
+    moved, dim = np.eye(features), len(by)
     moved[:dim, -1] = by
     if kind == FeatureKind.PRODUCTS:
         pairs = [(i, j) for i in range(dim) for j in range(i, dim)]
@@ -661,7 +658,7 @@ def merge(
     for struct in into.inner.program.persistent:
         for name in struct.fields:
             outer.memory.field(name)[...] = model.memory.field(name)
-    data = snapshot.save(outer)
+    data = snapshot.as_file(outer)
     errors = None
     if rows is not None and monitor is not None:
         shares = [

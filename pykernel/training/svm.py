@@ -375,8 +375,13 @@ def judged(
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
     primal = dual.primal(float(w @ w), low + solution.bias)
-    excess = solution.gap + max(more, 0.0) / 2 / (primal + dual.least)
-    return max(0.0, least - largest) / dual.unit, min(excess, 1.0), len(some)
+    missing = solution.gap * (primal + dual.least) + max(more, 0.0) / 2
+    return max(0.0, least - largest) / dual.unit, part_of(missing, primal), len(some)
+
+
+def part_of(missing: float, objective: float) -> float:
+    """What an objective may be too high by, as a part of it; none is below 0."""
+    return min(1.0, max(0.0, missing) / objective) if objective > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

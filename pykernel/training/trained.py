@@ -14,6 +14,7 @@ from pykernel.dialect import PRECISIONS, Kernel
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
+from pykernel.spec.names import require_order
 
 MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole
@@ -294,6 +295,8 @@ def content(
     if not whole:
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
     label = _label(machine, classes)
+    own = {"inputs": machine.columns or (), "classes": class_names(machine.classes or ())}
+    require_order(own, {"inputs": columns or (), "classes": classes or ()}, where, "the list given")
     return {
         "name": name,
         "precision": precision,

@@ -123,14 +123,13 @@ def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
 def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels (n, O) in their standard deviations around their mean, as ``Rows`` has them; mean and deviation, (O,).
 
-    Raises UserError if the labels of an output do not differ.
+    Labels of an output that do not differ are 0, with their value as the mean and the deviation 1.
     """
     middle = np.average(labels, axis=0, weights=counts)
     deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
     alike = deviation <= 1e-12 * np.maximum(np.abs(middle), 1e-300)
-    if alike.any():
-        raise UserError(f"every label is {labels[0, alike.argmax()]:g}; a model needs labels that differ")
-    return (labels - middle) / deviation, middle, deviation
+    middle, deviation = np.where(alike, labels[0], middle), np.where(alike, 1.0, deviation)
+    return np.where(alike, 0.0, (labels - middle) / deviation), middle, deviation
 
 
 def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:

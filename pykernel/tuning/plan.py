@@ -7,6 +7,7 @@ their seed and the data; not on the number of processes or their speed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,6 +105,8 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
     """Whether the trials are the first of the series."""
+    complete: bool = False
+    """Whether there was nothing left to try."""
     measuring: float = 0.0
     """The most seconds that it took to measure a model on the target."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
@@ -126,6 +129,7 @@ class Search:
                 if len(batch) == min(size, most) or (proposed is None and batch):
                     break
             if not batch:
+                self.complete = True
                 return
             tasks = [trial.arm.task(trial, self.limits.ram) for trial in batch]
             try:
@@ -277,8 +281,9 @@ class Search:
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """The next trials, in order; None where the following trials depend on results that are not known yet."""
         # arms with trained vectors in other precisions use the settings of the first training
-        for arm in [*self._trained_arms()[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]:
-            yield from self._new(arm, self._size(arm, START), {})
+        first = [*self._trained_arms()[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
+        for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
+            yield from self._new(arm, self._first_size(arm), {})
         yield None
         for arm in self._trained_arms():
             for share in SHARES:
@@ -320,7 +325,7 @@ class Search:
                     arm = Arm.of(made)
                     self.arms.append(arm)
                     values = {k: v for k, v in best.values.items() if k in arm.own}
-                    yield from self._new(arm, self._size(arm, START), values)
+                    yield from self._new(arm, self._first_size(arm), values)
 
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
         """Changes of the best arms: every other one of the best arm of a rule, because techniques of one rule are
@@ -375,6 +380,21 @@ class Search:
             at = knob.position(values.get(name, arm.own[name]))
             values[str(name)] = knob.value(at + rng.normal() * spread * knob.step)
         yield from self._new(arm, size, values)
+
+    def _first_size(self, arm: Arm) -> int | None:
+        """START, or less where that takes more RAM than there is: so the first trial of an arm fits, if one can."""
+        size = self._size(arm, START)
+        while size is not None and size > LEAST and not self._may_fit(arm, size):
+            size = max(LEAST, size * 3 // 4)
+        return size
+
+    def _may_fit(self, arm: Arm, size: int | None) -> bool:
+        """Whether all fields of the model fit into the RAM; the C may have fewer, but to know them takes as long as a trial."""
+        if arm.made.spec is None or self.limits.ram is None:
+            return True
+        with contextlib.suppress(UserError):  # the trial will report the reason
+            return self.table.whole(arm.made.with_values(size, {})).memory().layout.nbytes <= self.limits.ram
+        return True
 
     def _size(self, arm: Arm, wanted: int) -> int | None:
         return min(max(wanted, LEAST), arm.most) if arm.made.budget is not None else None
@@ -483,7 +503,8 @@ def nearest_miss(search: Search) -> str:
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
     given = {key: getattr(limits, key) for key in units}
     allowed = [f"{limit:,} {units[key]}" for key, limit in given.items() if limit is not None]
-    head = f"nothing fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
+    what = "nothing" if search.complete else "nothing that was tried"
+    head = f"{what} fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
     missed = []
     for trial in search.trials:
         uses = trial.found.get("uses") or limits.uses(ram=trial.found.get("ram_bytes"))
@@ -504,7 +525,10 @@ def nearest_miss(search: Search) -> str:
     # the limit with which a plan would accept this model
     enough = {key: _round_up(uses[key] * given[key]) for key in ("instructions", "cycles") if key in uses}
     over = [f"--{key} {(amounts | enough)[key]}" for key, part in uses.items() if part > 1]
-    return f"{head}; the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
+    untried = [arm.name for arm in search.arms if not (search.complete or arm.trials)]
+    late = f"; of {len(search.arms)} kinds {len(untried)} were not tried, such as {', '.join(untried[:1])}: give more {option('time')}"
+    near = f"the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
+    return f"{head}; {near}{late if untried else ''}"
 
 
 def _round_up(value: float) -> int:

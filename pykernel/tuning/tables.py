@@ -270,7 +270,6 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
     """The different words of a label, which are its classes."""
     classes = sorted({cell for cell in cells if cell})
     refuse(
-        (not classes, f"{name}: the label {label!r} is empty in all rows; there is nothing to learn"),
         (
             len(classes) > OUTPUTS_LIMIT,
             f"{name}: the label {label!r} holds {len(classes):,} different words; there may be {OUTPUTS_LIMIT} classes: is it "
@@ -400,7 +399,7 @@ class TextTable:
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
 
-        Raises UserError for a label of many numbers and some words.
+        Raises UserError for a label of many numbers and some words, and for one that is empty.
         """
         cells = [cell.strip() for cell in self.cells[label]]
         if label in self.numeric:
@@ -415,14 +414,16 @@ class TextTable:
             if cell.lower() in gone:
                 counted.count_other(cell, self.lines[at])
                 cells[at] = ""
+        if not any(cells):
+            raise UserError(f"{self.name}: the label {label!r} is empty in all rows; there is nothing to learn")
         return cells
 
     def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:
         """What was read, as plain values.  chosen: whether the inputs were chosen here."""
-        used = Columns()
+        used, of_model = Columns(), {*inputs, label}
         used.table, used.rows, used.classes = self.name, len(self.lines), self._classes
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
-        left = [each for each in self.cells if each not in inputs and each != label] if chosen else []
+        left = [each for each in self.cells if each not in of_model] if chosen else []
         return used.report(
             chosen=chosen, inputs=list(inputs), label=label, left_out=[self.left_out(each) for each in left]
         )

@@ -136,6 +136,9 @@ def begin(request: Request, show: Show) -> Job:
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(options.data, names, options.label, classes, options.kfd, show)
+    if options.makes_spec:  # what no spec can name is refused before the work
+        inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
+        make_spec({"name": options.called, "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     seen = look(samples, show)
     options.watch.data(samples.data)
     if options.method == TRAINED:

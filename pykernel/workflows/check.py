@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import UserError, option
-from pykernel.files import need_not_data, whole_file
+from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.telling import QUIET, Watch, refuse
 from pykernel.workflows.given import need_picture, stated
 from pykernel.workflows.models import Fitted, spec_and_memory
@@ -176,8 +176,8 @@ def check(
         Of the random stream.
     data : path, or list of paths, optional
         A table whose rows are learned in place of random ones; a folder, a glob or several: many devices, each of which begins anew.
-    stream : (inputs, labels), optional
-        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels).
+    stream : (inputs, labels) or inputs, optional
+        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone.
     target : str or list of str, optional
         Emulated CPUs, or "all".
     toolchain, emulator, level : str
@@ -247,8 +247,6 @@ def check(
     report = run(spec, asked, watch)
     with engine_used(report.engine):  # the witnesses have seen the model
         on_target = check_own_target(spec, asked, watch)
-    if record is not None:
-        validity.record(Path(record), spec, report, data is not None or stream is not None)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
     found = Checked(
@@ -266,8 +264,11 @@ def check(
         spec=spec,
         asked=arguments,
     )
-    if page is not None:
-        found.page.write(page)
+    with all_or_none():
+        if record is not None:
+            validity.record(Path(record), spec, report, data is not None or stream is not None)
+        if page is not None:
+            found.page.write(page)
     return found
 
 

@@ -161,6 +161,7 @@ def simulated(
         "measure": measure,
         "devices": devices,
         "rows": sum(row["rows"] for row in devices),
+        "refused": sum(row["refused"] for row in devices),
         "error": spread((row["device"], row["error"]) for row in devices),
         "ratio": spread((row["device"], row["ratio"]) for row in devices),
         "judged": len(judged),
@@ -176,6 +177,7 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
     """
     row: dict[str, Any] = {
         "rows": told["rows"],
+        "refused": told["refused"],
         "error": None,
         "simple": None,
         "simple_error": None,

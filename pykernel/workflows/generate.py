@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykernel.errors import UserError, option
 from pykernel.telling import QUIET, Watch
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
 
 if TYPE_CHECKING:
     from pykernel.dialect import Memory
@@ -66,6 +66,7 @@ def generate(
     from pykernel.gen.write import starts_learned
 
     spec, own = spec_and_memory(model, name)
+    need_ram(spec)
     if start is not None:
         if memory is not None or own is not None:
             raise UserError("start is for a model that has learned nothing yet, and this one has; leave start out")

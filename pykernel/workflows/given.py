@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.progress import Show
-from pykernel.spec.renamed import word_meant
+from pykernel.spec.model import meant
 from pykernel.telling import Watch, refuse
 
 Numbers = str | float | Sequence[float] | None
@@ -23,7 +23,7 @@ Numbers = str | float | Sequence[float] | None
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
     """Raises UserError for a word that an argument cannot be.  name: the argument's; where: in which command."""
     if word not in known:
-        remedy = word_meant(word, known, f"there are: {', '.join(known)}")
+        remedy = meant(word, known, f"there are: {', '.join(known)}")
         raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
 
 

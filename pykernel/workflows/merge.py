@@ -11,8 +11,8 @@ import numpy as np
 
 from pykernel.errors import UserError, option
 from pykernel.files import bytes_of, need_different, whole_file
-from pykernel.host.samples import read_rows
-from pykernel.host.snapshot import snapshot_bytes
+from pykernel.host.samples import by_name, read_rows
+from pykernel.host.snapshot import most_bytes
 from pykernel.telling import QUIET, Watch
 from pykernel.training import merging
 
@@ -74,7 +74,7 @@ def merge(
         raise UserError(f"{twice[0]} is given twice; a device must not count as two")
     if output is not None:
         need_different([Path(output), *(Path(each) for each in states if not isinstance(each, bytes))])
-    most = snapshot_bytes(spec) + 1 if spec.program.persistent else 1
+    most = most_bytes(spec) if spec.program.persistent else 1
     read = [each if isinstance(each, bytes) else bytes_of(Path(each), most) for each in states]
     rows = None
     if data is not None:
@@ -85,7 +85,10 @@ def merge(
         x, y = (
             read_rows(spec, str(data))
             if isinstance(data, str | Path)
-            else (np.asarray(data[0], float), np.asarray(data[1]))
+            else (
+                np.asarray(by_name(data[0], spec.sample_columns), float),
+                np.asarray(by_name(data[1], spec.label_columns)),
+            )
         )
         if spec.program.label_kind == "none":
             y = np.zeros((len(x), 0))

@@ -52,6 +52,18 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
 
 
+def need_ram(spec: Spec) -> None:
+    """Raises UserError for a model that takes more bytes than the RAM of the spec's [target]."""
+    from pykernel.spec.summary import less_memory
+    from pykernel.tuning.costs import memory_bytes
+
+    most = None if spec.target is None else spec.target.ram
+    if most is not None and (takes := memory_bytes(spec)["ram_bytes"]) > most:
+        raise UserError(
+            f"{spec.name} takes {takes:,} bytes of RAM; [target] ram is {most:,}: allow more, or {less_memory(spec)}"
+        )
+
+
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
     """The spec of a fitted pipeline, for the pipeline's inputs; with the learned state, if its model learns sample by
     sample.

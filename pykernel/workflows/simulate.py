@@ -22,6 +22,7 @@ from pykernel.host.advice import FEW, Trial
 from pykernel.host.samples import (
     Batch,
     as_table,
+    by_name,
     missing_rows,
     require_columns,
     samples_of,
@@ -38,11 +39,11 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import FORMULA_LIMIT
-from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse
+from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refused_told
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
 from pykernel.workflows.given import is_report, need_picture, stated, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from pykernel.dialect import Memory
     from pykernel.report.page import Report
 
-    Recording = str | Path | tuple[ArrayLike, ArrayLike | None]
+    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
     Data = Recording | Sequence[str | Path]
 
 
@@ -113,7 +114,12 @@ class Simulated:
             shown = {"model": self.error, **self.simple}
             lines += [f"  {name:22} {'-' if error is None else format(error, '.4g')}" for name, error in shown.items()]
         return "\n".join(
-            [*lines, *(f"  advice: {line}" for line in self.advice), *(f"  {line}" for line in self.warnings)]
+            [
+                *lines,
+                *(f"  {line}" for line in refused_told(self.report)),
+                *(f"  advice: {line}" for line in self.advice),
+                *(f"  {line}" for line in self.warnings),
+            ]
         )
 
 
@@ -141,9 +147,9 @@ def simulate(
     ----------
     model : Spec or fitted estimator
         Learning starts anew.
-    data : path, (x, y), or list of paths
+    data : path, (x, y), x, or list of paths
         A table (CSV, Parquet, Arrow) with the columns that the spec names, or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN
-        where there is no label; of classes their positions, or their names in the spec; None for a model without labels.  A folder,
+        where there is no label; of classes their positions, or their names in the spec; x alone, or None for y, for a model without labels.  A folder,
         a glob, or several paths: many devices, one in each file.
     delay : int
         Labels arrive so many rows late (with [signal], steps).
@@ -170,6 +176,7 @@ def simulate(
         One sentence says what is wrong with the data, with its line, or with an argument.  No file is written then.
     """
     spec, _ = spec_and_memory(model)
+    need_ram(spec)
     often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
     files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
     for path in files.values():
@@ -188,18 +195,23 @@ def simulate(
     if start is not None:
         stage = _go_on(spec, simulation, started(spec, start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
-    gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
-    try:
-        with watch.progress(None) as show:
-            trial = _trial(spec, recording, refresh_every, simulation.delay, show)
-            report = _told(spec, recording, simulation, gaps, raw, trial)
-    except KeyboardInterrupt:
-        kept = " and ".join(str(path) for path in files.values() if path)
-        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN) from None
-    report |= {key: str(path) if path else None for key, path in files.items()}
-    report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
-    if files["plot"] is not None and is_report(files["plot"]):
-        _page(report, simulation, seen).write(files["plot"])
+    page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
+    with all_or_none():
+        gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
+        try:
+            with watch.progress(None) as show:
+                trial = _trial(spec, recording, refresh_every, simulation.delay, show)
+                report = _told(spec, recording, simulation, gaps, raw, trial)
+        except KeyboardInterrupt:  # what was computed is kept
+            report = {}
+        if report:
+            report |= {key: str(path) if path else None for key, path in files.items()}
+            report["state_hash"] = f"{snapshot.read(spec, state).state_hash:08x}" if state else None
+            if page is not None:
+                _page(report, simulation, seen).write(page)
+    if not report:
+        kept = " and ".join(str(path) for path in files.values() if path and path != page)
+        raise Interrupted(f"; all rows are in {kept}" if kept else UNWRITTEN)
     return Simulated(report, simulation, seen)
 
 
@@ -345,8 +357,9 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     # a pipe is a recording: what was read of it could not be read again
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
-    found = snapshot.read(spec, bytes_of(path, snapshot.snapshot_bytes(spec) + 1), str(path))
-    watch.tell(f"start    the state {found.state_hash:08x} of {path}")
+    found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
+    unnamed = "" if found.names else ", which does not say in which order its columns and classes are"
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 
 
@@ -438,7 +451,8 @@ class Recorded:
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path, self.name = str(data) if isinstance(data, str | Path) else None, name
-        self.arrays = None if isinstance(data, str | Path) else _arrays(spec, *data)
+        pair = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+        self.arrays = None if self.path is not None else _arrays(spec, *pair)
         self.read: dict[str, Any] | None = None
         """What was read from the file, as plain values."""
         self.trained: int | None = None
@@ -481,8 +495,11 @@ class Recorded:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of inputs and labels, in the form of a Batch.  Raises UserError."""
-    inputs = np.ascontiguousarray(np.asarray(x, np.float64))
+    """Arrays of inputs and labels, in the form of a Batch; columns of data frames by their names.  Raises UserError."""
+    try:
+        inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
+    except (TypeError, ValueError):
+        raise UserError(f"x is not a table of numbers; {spec.name} takes a path, x or (x, y)") from None
     width = spec.dim if spec.signal is None else len(spec.signal.channels)
     if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
         raise UserError(f"x has the shape {inputs.shape}; {spec.name} takes rows of {width} numbers")
@@ -493,7 +510,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
         return inputs, np.zeros((len(inputs), 0))
     if y is None:
         raise UserError(f"{spec.name} learns labels; give (x, y)")
-    labels = np.asarray(y)
+    labels = np.asarray(by_name(y, spec.label_columns))
     if kind == "class":
         labels = _positions(spec, labels)
     labels = np.ascontiguousarray(labels, np.int32 if kind == "class" else np.float64)

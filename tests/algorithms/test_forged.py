@@ -33,9 +33,7 @@ def spec_of(rule: str, precision: str, variant: Content) -> Spec | None:
     if content is None:
         return None
     try:
-        spec = make_spec(
-            content | {section: {**content.get(section, {}), **keys} for section, keys in variant.items()}
-        )
+        spec = make_spec(content | {section: {**content.get(section, {}), **keys} for section, keys in variant.items()})
     except UserError:
         return None
     return spec if spec.program.valid is not None and spec.label_kind in ("real", "class") else None

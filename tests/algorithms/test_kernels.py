@@ -178,6 +178,16 @@ def inputs(seed: int, rows: int, dim: int, limit: float) -> np.ndarray:
 @settings(max_examples=max(15, settings().max_examples // 12))
 @given(st.integers(0, 2**32), st.sampled_from(KINDS), st.sampled_from(sorted(REALS)), st.integers(1, 12))
 def test_values_on_the_device_are_the_hosts(seed: int, name: str, precision: str, rows: int) -> None:
+    assert_hosts_values(seed, name, precision, rows)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kernel_is_the_host_s(name: str) -> None:
+    """Each by its name, whatever examples are drawn."""
+    assert_hosts_values(1, name, "float64", 12)
+
+
+def assert_hosts_values(seed: int, name: str, precision: str, rows: int) -> None:
     spec = frozen(name, precision)
     x = inputs(seed, rows, 3, 50.0).astype(spec.real.dtype)
     gram, diagonal = values_of(spec, x)

@@ -21,6 +21,7 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
+from pykernel.spec.families import nystrom
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import sealed
 from tests.support.dialect_cases import numba_function
@@ -60,7 +61,7 @@ LABELS: dict[str, dict[str, Any]] = {
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
-METHODS = ("stream", "efvs", "sgma", "given")
+METHODS = tuple(nystrom.METHODS)
 
 
 def spec_of(

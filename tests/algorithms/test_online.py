@@ -15,6 +15,7 @@ from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
 from tests.support.following import (
     FIXED,
@@ -32,8 +33,6 @@ from tests.support.following import (
 from tests.support.streams003 import STREAMS
 
 Status = KLMS["real"].status
-
-RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms")
 
 
 # ------------------------------------------------------------------------------------------ the paper's claims

@@ -16,6 +16,7 @@ from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec, make_spec
 from tests.host.test_snapshot import assert_goes_on
 from tests.support.compilers import in_one_build
@@ -50,7 +51,6 @@ KERNELS: dict[str, dict[str, Any]] = {
     "cosine": {"function": "linear", "normalise": True},
     "polynomial cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.1, "degree": 2, "normalise": True},
 }
-RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms")
 LIMIT = 20.0
 """Of inputs, where the polynomial's values must not overflow."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.host.model import HostModel
+from pykernel.spec.families.online import PENALISED, Reduction
 from pykernel.spec.model import Spec
 from tests.support.following import (
     MATRICES,
@@ -39,19 +43,31 @@ def test_every_update_does_what_the_definitions_say(problem: tuple[Spec, np.ndar
     follow(*problem)
 
 
+def assert_defined(technique: str, projection: str | None) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (40, 2))
+    penalty = {"penalty": 0.01} if {technique, projection} & {*PENALISED} else {}
+    made = spec_of(technique, 6, 2, projection=projection, sigma=1.0, eta=0.5, ridge=1e-3, force=True, **penalty)
+    assert follow(made, x, np.sin(3 * x.sum(1))).memory.field("n")[0] == 6
+
+
 @pytest.mark.in_turn(48)
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_metrics_and_projections_can_be_mixed_freely(technique: str, projection: str) -> None:
     """Mitchinson et al. 2003, section 5: they are independent, and so is what is kept for each."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-2, 2, (40, 2))
-    model = follow(
-        spec_of(technique, 6, 2, projection=projection, sigma=1.0, eta=0.5, ridge=1e-3, force=True),
-        x,
-        np.sin(3 * x.sum(1)),
-    )
-    assert model.memory.field("n")[0] == 6
+    assert_defined(technique, projection)
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_every_technique_is_its_definition(technique: str) -> None:
+    assert_defined(technique, None)
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_every_projection_is_its_definition(projection: str) -> None:
+    """The oldest goes, whatever it contributes."""
+    assert_defined("at", projection)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -182,6 +198,25 @@ def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     # the newest is one of the pair
     model.update([[9.5]], [-1.0])
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
+
+
+@pytest.mark.parametrize("technique", REGISTERED)
+def test_ties_do_not_depend_on_the_digits_of_the_ridge(technique: str) -> None:
+    """Of vectors far from all others, stored ones and the newest sample: their scores are one number, or fall with the multiplier."""
+    rng = np.random.default_rng(0)
+    x = 5.0 * rng.permutation(40)[:, None]
+    for precision, tie, y in itertools.product(
+        ("float32", "float64"),
+        get_args(Reduction.model_fields["tie"].annotation),
+        (np.full(40, 0.7), rng.normal(size=40)),
+    ):
+        found = set()
+        for ridge in (1e-3, 1.001e-3, 0.01, 0.01001, 0.03, 0.03003, 0.2, 0.2002):
+            model = HostModel(
+                spec_of(technique, 6, 1, precision, sigma=0.1, tie=tie, ridge=ridge, max_abs=8, force=True)
+            )
+            found.add(model.update(x, y).tobytes())
+        assert len(found) == 1, (precision, tie)
 
 
 def test_the_oldest_goes_however_old() -> None:

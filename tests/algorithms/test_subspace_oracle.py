@@ -17,6 +17,7 @@ import pytest
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.model import Spec, make_spec
 
 pytest.importorskip("scipy")
@@ -317,8 +318,8 @@ def test_claims_that_fade_let_the_subspace_follow_a_switch() -> None:
     assert left["rls, faded"] < 1.25 * best(now, 6) and left["rls"] > 2 * best(now, 6)
 
 
-@pytest.mark.parametrize("budget", ["exact", "drop"])
-@pytest.mark.parametrize("update", ["parametric", "hybrid", "nonparametric", "rls"])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("update", UPDATES)
 def test_a_regime_that_has_nothing_in_common_with_those_before_is_learned(update: str, budget: str) -> None:
     """There q = 0 and so is every gradient; after some samples in a row the weakest column of L starts again."""
     x = stream(800, period=1)

@@ -288,6 +288,28 @@ def test_a_model_that_keeps_refusing_is_a_warning(run, folder):
     assert "a is 1e+09 and [input] max_abs is 1e+06" in err
 
 
+def test_every_report_tells_how_many_rows_were_refused_for_whatever_reason(run, folder):
+    """Also behind a verdict: the model is never better by silence."""
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},1,{a:.3f}" for a in rng.normal(size=900)]
+    for i in range(0, 90, 3):
+        # an input to be learned, one to be answered alone, a label
+        lines[i : i + 3] = "1e9,1,0", "1e9,1,", "0,1,1e30"
+    text = "a,b,y\n" + "\n".join(lines) + "\n"
+    (folder / "far.csv").write_text(text)
+    (folder / "many").mkdir()
+    for name in ("one.csv", "two.csv"):
+        (folder / "many" / name).write_text(text)
+    for data, told in (("far.csv", "90 of 900 rows were refused"), ("many", "180 of 1,800 rows were refused")):
+        code, out, _ = run("simulate", "spec.toml", data, "--plot", "page.html")
+        assert code == 0 and told in out and told in (folder / "page.html").read_text()
+        assert told in repr(pykernel.simulate(pykernel.load_spec("spec.toml"), data))
+        assert json.loads(run("simulate", "spec.toml", data, "--delay", "5", "--json")[1])["refused"] == int(
+            told.split(" ")[0]
+        )
+    assert "refused" not in run("simulate", "spec.toml", "data.csv")[1]
+
+
 RAW = """
 name = "raw"
 [signal]

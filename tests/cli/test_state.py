@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
+from pykernel.cli.app import app
+from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, state_hash
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.model import Spec, load_spec
+from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.spec.names import names_of
 
 NUMBERS = '[label]\ncolumn = "y"\n'
 SPECS = {
@@ -169,7 +176,8 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
     write_table(Path("first.csv"), *(part[:HALF] for part in rows_of(load_spec("flow.toml"))))
     assert run("simulate", "flow.toml", "first.csv", "--save", "learned.bin")[0] == 0
     state = Path("learned.bin").read_bytes()
-    forged = state[:-200] + b"\xff" * 196  # NaN, with the right sum
+    image = state[: snapshot.snapshot_bytes(load_spec("flow.toml"))]
+    forged = image[:-200] + b"\xff" * 196  # NaN, with the right sum
     states = {
         "cut": (state[:-1], "a snapshot of flow has"),
         "long": (state + b"\0", "a snapshot of flow has"),
@@ -191,3 +199,107 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
     code, _, err = run("simulate", "flow.toml", "first.csv", "--save", "first.csv")
     assert code == 2 and Path("first.csv").read_text().startswith("a,b,y")
     assert not Path("out").exists() and not Path("none.bin").exists()
+
+
+TAKEN = {
+    ("simulate", "start"): "simulate {spec} rows.csv --start state.bin --save out.bin",
+    ("generate", "start"): "generate {spec} --start state.bin -o out",
+    ("replay", "start"): "replay {spec} log.csv --start state.bin",
+    ("replay", "state"): "replay {spec} log.csv --state state.bin",
+    ("migrate", "old"): "migrate right.toml state.bin {spec} -o out.bin",
+    ("migrate", "state"): "migrate {spec} state.bin {spec} -o out.bin",
+    ("merge", "states"): "merge {spec} state.bin other.bin -o out.bin",
+    ("merge", "into"): "merge right.toml state.bin other.bin --into {spec} -o out.bin",
+    ("import", "state"): "import {spec} --state state.bin --vectors 2 -o out.toml",
+    ("snapshot", "show", "file"): "snapshot show {spec} state.bin",
+    ("snapshot", "to-json", "file"): "snapshot to-json {spec} state.bin",
+    ("snapshot", "diff", "first"): "snapshot diff {spec} state.bin bare.bin",
+    ("snapshot", "diff", "second"): "snapshot diff {spec} bare.bin state.bin",
+}
+NOT_TAKEN = {("simulate", "save"), ("migrate", "out"), ("merge", "out"), ("prove", "level")}
+"""Parameters that speak of states, and take none."""
+KERNEL = '[kernel]\nsigma = 1\n[learning]\nrule = "klms"\n[reduction]\nn_max = 6\n'
+ORDERS = {
+    "inputs": ('[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "u"\n' + KERNEL, '["a", "b"]', '["b", "a"]'),
+    "labels": ('[input]\ncolumns = ["a", "b"]\n[label]\ncolumns = ["u", "v"]\n' + KERNEL, '["u", "v"]', '["v", "u"]'),
+    "one label": ('[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "u"\n' + KERNEL, '"b"]\n[label]\ncolumn = "u"',
+                  '"u"]\n[label]\ncolumn = "b"'),
+    "classes": ('[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "c"\nclasses = ["ok", "fault"]\n' + KERNEL,
+                '["ok", "fault"]', '["fault", "ok"]'),
+    "channels": ('[signal]\nchannels = ["a", "b"]\nlags = [0, 1]\n[label]\ncolumn = "u"\n' + KERNEL,
+                 '["a", "b"]', '["b", "a"]'),
+    "monitor": ('[input]\ncolumns = ["a", "b"]\n[novelty]\n', '["a", "b"]', '["b", "a"]'),
+}  # fmt: skip
+"""Kind of name -> a spec, and what in it is written in another order."""
+
+
+def speaking_of_states(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The parameters of all commands whose declaration names a state or a snapshot."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield from speaking_of_states(command, (*path, name))
+    for parameter in [] if hasattr(group, "commands") else group.params:
+        said = f"{parameter.name} {parameter.metavar} {getattr(parameter, 'help', '')}"
+        if re.search(r"(?i)\b(state|snapshot)s?\b", said):
+            yield (*path, parameter.name)
+
+
+def test_every_parameter_that_takes_a_state_is_tried() -> None:
+    assert set(speaking_of_states(typer.main.get_command(app))) == set(TAKEN) | NOT_TAKEN
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_names_in_another_order_are_refused_wherever_a_state_is_taken(
+    kind: str, tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence with both orders, and no file.  In its own order every command takes the state, and what it writes knows the
+    order; the device's bytes come first, as ever; and they alone, which know none, are taken in any order.
+    """
+    monkeypatch.chdir(tmp_path)
+    text, right, wrong = ORDERS[kind]
+    Path("right.toml").write_text(f'name = "flow"\n{text}')
+    Path("wrong.toml").write_text(f'name = "flow"\n{text.replace(right, wrong)}')
+    spec, other = load_spec("right.toml"), load_spec("wrong.toml")
+    assert other != spec
+    rng = np.random.default_rng(2)
+    lines = [f"{a},{b},{a - b},{a + b},{('ok', 'fault')[int(a > b)]},0" for a, b in rng.normal(size=(60, 2)).round(3)]
+    for name, part in (("rows.csv", lines[:40]), ("more.csv", lines[20:]), ("log.csv", lines[:9])):
+        Path(name).write_text("\n".join(["a,b,u,v,c,status", *part, ""]))
+    for rows, state in (("rows.csv", "state.bin"), ("more.csv", "other.bin")):
+        assert run("simulate", "right.toml", rows, "--save", state)[0] == 0
+    device = Path("state.bin").read_bytes()[: snapshot.snapshot_bytes(spec)]
+    Path("bare.bin").write_bytes(device)
+    before, orders, others = sorted(Path().iterdir()), names_of(spec), names_of(other)
+    what = next(each for each in orders if orders[each] != others[each])
+    for way, words in TAKEN.items():
+        code, _, err = run(*words.format(spec="wrong.toml").split())
+        assert code == 2 and err.count("error: ") == 1 and sorted(Path().iterdir()) == before, (way, err)
+        assert all(", ".join(map(str, names[what])) in err for names in (orders, others)), (way, err)
+    for way, words in TAKEN.items() if kind == "inputs" else ():
+        for used, state in ((spec, "state.bin"), (other, "bare.bin")):
+            toml = "right.toml" if used is spec else "wrong.toml"
+            code, _, err = run(*words.replace("state.bin", state).format(spec=toml).split())
+            named = used is other and way in {("migrate", "old"), ("merge", "into"), ("merge", "states")}
+            assert code == 2 if named else code in (0, 1), (
+                way,
+                state,
+                err,
+            )  # there another file or spec knows the order
+            for path in (*Path().glob("out.bin"), *Path().glob("out/*.bin")):
+                assert snapshot.read(used, path.read_bytes()).names == names_of(used)
+            for path in Path().glob("out*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_names_behind_a_state_that_are_damaged_are_one_sentence(tmp_path: Path) -> None:
+    """Any flipped byte, and any shorter end but the device's own."""
+    spec = make_spec({"name": "flow", "input": {"columns": ["a", "b"]}, "label": {"column": "u"}})
+    data, bare = snapshot.as_file(HostModel(spec)), snapshot.snapshot_bytes(spec)
+    assert snapshot.read(spec, data[:bare]).names == {} and snapshot.read(spec, data).names == names_of(spec)
+    bad = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(bare, len(data))]
+    body = snapshot.NAMES.pack(snapshot.NAMES_MAGIC, snapshot.NAMES_VERSION)
+    for text in (b"[", b"[" * 99_999, b"7", b'{"columns": 7}', b'{"columns": [7]}', b'{"columns": ["\\n"]}', b"\xff"):
+        bad.append(data[:bare] + snapshot._sealed(body + text))
+    for each in [*bad, *(data[:end] for end in range(bare + 1, len(data))), data + b"\0"]:
+        with pytest.raises(UserError, match=r"names behind its state|a snapshot of flow has") as raised:
+            snapshot.read(spec, each)
+        assert "\n" not in str(raised.value)

@@ -218,7 +218,18 @@ def test_arrays_are_as_good_as_a_file(text):
     of_file, of_arrays = pykernel.simulate(spec(), "data.csv"), pykernel.simulate(spec(), (x, y))
     assert of_file.report.pop("data")["rows"] == of_file.report["rows"] and of_arrays.report.pop("data") is None
     assert same(of_file.report, "") == same(of_arrays.report, "") and repr(of_file) == repr(of_arrays)
-    for wrong, says in (((x[:, :1], y), "x has the shape"), ((x, None if y is not None else x[:, 0]), "label")):
+    if text is MONITOR:  # inputs alone are all that it takes
+        how = {"levels": ["-O1"], "compilers": [QUICK[0].name]}
+        of_inputs = [pykernel.check(spec(), stream=stream, **how) for stream in (x, (x, None))]
+        assert repr(pykernel.simulate(spec(), x)) == repr(pykernel.simulate(spec(), x.tolist())) == repr(of_arrays)
+        assert repr(of_inputs[0]) == repr(of_inputs[1])
+    shapes = [(x,), (x, y, y), [["a", "b"]], [[1.0, 2.0], [3.0]], 5.0, *([] if y is None else [x])]
+    labels = (x, None if y is not None else x[:, 0])
+    for wrong, says in [
+        ((x[:, :1], y), "x has the shape"),
+        (labels, "label"),
+        *((each, " takes |labels") for each in shapes),
+    ]:
         with pytest.raises(UserError, match=says):
             pykernel.simulate(spec(), wrong)
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -123,6 +124,14 @@ def test_notebooks_and_pipelines_show_it(kind):
         assert names.shape == (model.transform(x).shape[1],) and names[0] == first
         pytest.importorskip("pandas")
         assert list(model.set_output(transform="pandas").transform(x).columns) == list(names)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if is_regressor(kind())])
+@pytest.mark.filterwarnings("ignore:.*and a linear model's", "ignore:.*weights nearly cancel")
+def test_a_constant_label_is_learned_beside_another_one_too(kind):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    for y in (np.full(60, 7.1), np.column_stack([np.full(60, 7.1), x[:, 0]])):
+        assert np.abs(kind().fit(x, y).predict(x).reshape(60, -1)[:, 0] - 7.1).max() < 0.1
 
 
 def test_warnings_are_of_the_line_that_called():

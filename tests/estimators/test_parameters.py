@@ -23,7 +23,7 @@ SIGNATURES = {
         forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, frequency_eta=None, ridge=None,
         ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None,
         truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32', n_epochs=None,
-        input_max_abs=None
+        input_max_abs=None, missing=None
     """,
     "BudgetedKernelRegressor": """
         technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
@@ -31,7 +31,7 @@ SIGNATURES = {
         forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, seed=None, block=None, frequency_eta=None, ridge=None,
         ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None,
         truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32', n_epochs=None,
-        input_max_abs=None, label_max_abs=None, interval_level=None
+        input_max_abs=None, label_max_abs=None, missing=None, interval_level=None
     """,
     "KernelBasis": """
         kernel='gaussian', *, gamma=None, sigma=None, coef0=1.0, degree=3, normalise=False, n_components=100,
@@ -65,7 +65,7 @@ SIGNATURES = {
         n_components=8, *, n_max=64, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
         fading=None, insensitivity=None, censoring=None, false_alarm_rate=None, threshold=None, smoothing=None,
-        warmup=None, relearn_after=None, precision='float32', n_epochs=1, input_max_abs=None
+        warmup=None, relearn_after=None, precision='float32', n_epochs=1, input_max_abs=None, missing=None
     """,
     "OnlineMonitor": """
         components=None, *, false_alarm_rate=None, smoothing=None, warmup=None, relearn_after=None, missing=None,
@@ -76,14 +76,14 @@ SIGNATURES = {
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
         fading=None, insensitivity=None, censoring=None, head=None, ridge=None, head_forgetting=None, head_eta=None,
         false_alarm_rate=None, threshold=None, smoothing=None, warmup=None, relearn_after=None, precision='float32',
-        n_epochs=1, input_max_abs=None
+        n_epochs=1, input_max_abs=None, missing=None
     """,
     "OnlineSubspaceRegressor": """
         n_components=16, *, n_max=64, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
         fading=None, insensitivity=None, censoring=None, ridge=None, head_forgetting=None, false_alarm_rate=None,
         threshold=None, smoothing=None, warmup=None, relearn_after=None, precision='float32', n_epochs=1,
-        input_max_abs=None, label_max_abs=None
+        input_max_abs=None, label_max_abs=None, missing=None
     """,
     "SignalFeatures": """
         window=None, hop=None, *, rate=None, features=None, bands=None, log=False, lags=None, differences=None,

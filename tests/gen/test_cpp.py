@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -183,19 +184,21 @@ def test_the_class_of_every_model_compiles_and_has_every_call(rule, precision, s
         pytest.skip("the rule has no such stage")
     project = built(make_spec(content))
     files = project.files
-    for path in ("m.h", "m.hpp"):
-        (tmp_path / path).write_text(files[f"src/{path}"])
+    headers = [path for path in files if re.match(r"src/.*\.h(pp)?$", path)]
+    for path in headers:
+        (tmp_path / Path(path).name).write_text(files[path])
     declared = re.findall(r"^\w+ m_(\w+)\(", files["src/m.h"], re.MULTILINE)
     forwarded = re.findall(r"(?<= )m_(\w+)\(&memory_", files["src/m.hpp"])
     assert sorted(declared) == sorted(forwarded) and len(declared) >= 4
-    (tmp_path / "unit.cpp").write_text(
-        '#include "m.hpp"\nstatic pykernel_m::Model model;\nint main() { return model.hash() == 0u; }\n'
-    )
+    use = "static pykernel_m::Model model;\nint main() { return model.hash() == 0u; }\n"
+    (tmp_path / "unit.cpp").write_text("".join(f'#include "{Path(path).name}"\n' for path in headers) + use)
     small = ("avr-g++",) if project.figures["ram_bytes"] < 2**15 else ()
     for name in filter(shutil.which, ("g++", "clang++", "arm-none-eabi-g++", *small)):
-        words = [name, *WARNINGS, *BARE, "-fsyntax-only", tmp_path / "unit.cpp"]
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        warned = ("-Wold-style-cast", *(() if name == "clang++" else ("-Wuseless-cast",)))
+        for standard in ("c++98", "c++11", "c++17"):
+            words = [name, *WARNINGS, *warned, *BARE, f"-std={standard}", "-fsyntax-only", tmp_path / "unit.cpp"]
+            done = subprocess.run(words, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
 
 
 @needs_cpp
@@ -211,6 +214,19 @@ def test_an_array_of_another_size_does_not_compile(array, compiles, tmp_path):
         ["g++", *WARNINGS, "-Wno-unused-function", "-fsyntax-only", tmp_path / "unit.cpp"], capture_output=True
     )
     assert (done.returncode == 0) is compiles
+
+
+@needs_cpp
+def test_the_class_refuses_the_header_of_another_model(tmp_path):
+    own, other = (built(make_spec({"name": "m"} | CASES[case])).files for case in ("klms", "default"))
+    (tmp_path / "m.hpp").write_text(own["src/m.hpp"])
+    for files, builds in ((own, True), (other, False)):
+        (tmp_path / "m.h").write_text(files["src/m.h"])
+        words = ["g++", *WARNINGS, "-fsyntax-only", "-x", "c++", tmp_path / "m.hpp"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert (done.returncode == 0) is builds and (
+            "m.h and this file do not belong together" in done.stderr
+        ) != builds
 
 
 @needs_cpp

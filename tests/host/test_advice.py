@@ -49,6 +49,24 @@ def test_a_good_model_gets_none(name: str) -> None:
     assert simulation.report(trial)["advice"] == []
 
 
+@pytest.mark.parametrize("rule", ["klms", "nlms", "rls", "qklms"])
+@pytest.mark.parametrize("label", [0.0, 7.0, -1e6])
+def test_what_is_advised_reduces_the_error_of_a_constant_label_too(rule: str, label: float) -> None:
+    """Each change has a smaller error than the one before; where nothing errs, nothing is advised."""
+    kernel = {"kernel": {"sigma": 1.0}} if "klms" in rule else {}
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}, "learning": {"rule": rule}, **kernel})
+    x, y = np.random.default_rng(1).normal((0, 50), 1.0, (600, 2)), np.full(600, label)
+
+    def trial(changed, lagged):
+        simulation, _ = advice_figures.run(x, y, changed, lagged)
+        return simulation.summary(simulation.errors, len(x) // 2)["rmse"]["model"]
+
+    simulation, _ = advice_figures.run(x, y, spec)
+    for each in simulation.report(trial)["advice"]:
+        for after, now in re.findall(r": (\S+) in place of (\S+?)(?:,| \()", each["change"]):
+            assert float(after) < float(now), each
+
+
 @pytest.mark.parametrize("content", [{}, advice_figures.KLMS])
 def test_labels_that_decide_the_error_are_named(content: dict) -> None:
     """The count, the first row, and the error of the others; in whatever batches the rows come."""

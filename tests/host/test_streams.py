@@ -1,9 +1,14 @@
 """Streams against slow twins that read line by line and keep everything."""
 
+import bz2
 import csv
+import functools
+import gzip
 import io
 import json
+import lzma
 import re
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -19,7 +24,9 @@ from pykernel.host.samples import BATCH, read_samples, samples_of
 from pykernel.host.scores import Errors
 from pykernel.host.simple import LastAndMajority, linear_specs
 from pykernel.host.simulate import Alarms, Simulation, prediction_header, prediction_lines
+from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
+from pykernel.workflows.simulate import simulate
 from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
@@ -149,6 +156,26 @@ def test_each_kind_of_bad_file_is_one_sentence_with_place_and_remedy(text, says)
     with pytest.raises(UserError, match=says) as error:
         read(text)
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zip", ".xlsx"])
+def test_a_compressed_table_is_refused_by_what_it_is(ending, tmp_path):
+    text, path = b"a,b,y\n1,2,3\n", tmp_path / f"data.csv{ending}"
+    if ending in (".zip", ".xlsx"):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data.csv", text)
+    else:
+        compress = {
+            ".gz": gzip.compress,
+            ".bz2": functools.partial(bz2.compress, compresslevel=1),
+            ".xz": lzma.compress,
+        }
+        path.write_bytes(compress[ending](text))
+    for reads in (lambda: simulate(spec(), path), lambda: recordings_of([str(path)] * 2)):
+        with pytest.raises(UserError, match=r"data.csv.*: is compressed \(.*\); decompress it, or save it as CSV"):
+            reads()
+    path.write_bytes(b"BZh,a,b,y\n" + b"1,1,2,3\n" * 30)
+    assert simulate(spec(), path).report["rows"] == 30
 
 
 def labelled(kind):

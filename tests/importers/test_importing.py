@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -57,6 +57,7 @@ from sklearn.linear_model import (
     TweedieRegressor,
 )
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -434,6 +435,36 @@ def test_names_come_with_a_data_frame():
     frame.columns = ["a\n", "c", "d", "e"]
     assert from_sklearn(SVC().fit(frame, y["two"]), "gate").input.columns is None
     assert from_sklearn(fit(OneClassSVM()), "gate").label.classes == ("-1", "1")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_names_are_an_order(tmp_path, run):
+    """Of every classifier: its own classes in another order are refused with both orders; of inputs the same, from Python and a file."""
+    seen = 0
+    for name in ALL:
+        estimator = fitted(name)[0]
+        own = from_sklearn(estimator, "m").label.classes
+        if own is None:
+            continue
+        turned, renamed = [*own[1:], own[0]], [f"other {k}" for k in range(len(own))]
+        with pytest.raises(
+            UserError, match=f"its classes are {', '.join(own)}, but the list given has {', '.join(turned)};"
+        ):
+            from_sklearn(estimator, "m", classes=turned)
+        assert from_sklearn(estimator, "m", classes=renamed).label.classes == tuple(renamed)
+        assert from_sklearn(estimator, "m", classes=own) == from_sklearn(estimator, "m")
+        seen += 1
+    assert seen > 5
+    x, _, y = data()
+    for model in (scaled(SVC()), SVR()):
+        model.fit(pd.DataFrame(x, columns=list("abcd")), y["two"])
+        with pytest.raises(UserError, match="its inputs are a, b, c, d, but the list given has a, c, b, d;"):
+            from_sklearn(model, "m", inputs=list("acbd"))
+        skops_io.dump(model, tmp_path / "m.skops")
+        code, _, err = run("import", f"{tmp_path}/m.skops", "--inputs", "a,c,b,d", "-o", f"{tmp_path}/m.toml")
+        assert (
+            code == 2 and "a, b, c, d, but the list given has a, c, b, d;" in err and not (tmp_path / "m.toml").exists()
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
@@ -2153,6 +2184,34 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
         assert f"`{estimator.__name__}`" in page
     for kernel in import_steps.KERNELS:
         assert f'`"{kernel}"`' in page
+
+
+WITH = {
+    MultiOutputRegressor: {"estimator": Ridge()},
+    OneVsRestClassifier: {"estimator": LogisticRegression()},
+    CalibratedClassifierCV: {"estimator": SVC(), "ensemble": False},
+}
+"""What some cannot be made or imported without."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", import_sklearn._readers(), ids=lambda kind: kind.__name__)
+def test_whatever_is_registered_predicts_what_scikit_learn_predicts(kind):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(120, 3))
+    y = x @ [1.0, -0.5, 0.25] + 0.3 * np.sin(3 * x[:, 0])
+    model = kind(**WITH.get(kind, {}))
+    model.fit(
+        x, (y > 0).astype(int) if is_classifier(model) else np.stack([y, -y], 1) if kind is MultiOutputRegressor else y
+    )
+    host = HostModel(from_sklearn(model, "m", precision="float64"))
+    if host.spec.label.classes is not None:
+        classes = np.array(host.spec.label.classes)[host.classify(x)]
+        assert (classes == model.predict(x).astype(str)).mean() > 0.98
+    elif is_regressor(model):
+        assert np.abs(host.predict(x) - model.predict(x)).max() < 1e-6 * np.abs(y).max()
+    else:
+        assert np.abs(host.predict(x) - model.decision_function(x)).max() < 1e-6
 
 
 def test_the_page_says_which_formats_cover_which_models(tmp_path):

@@ -22,11 +22,13 @@ from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.subspace import (
+    BUDGETS,
     CENSOR_STEP,
     DEFAULT_ALD_THRESHOLD,
     DEFAULT_ETA,
     LEAST_ALD_THRESHOLD,
     LEVEL_SIZE,
+    UPDATES,
     OkfebNovelty,
 )
 from pykernel.spec.model import load_spec, make_spec
@@ -142,8 +144,8 @@ def words(cell: str, **letters: int) -> int:
 
 @pytest.mark.exhaustive
 @pytest.mark.in_turn(8)
-@pytest.mark.parametrize("budget", ["exact", "drop"])
-@pytest.mark.parametrize("update", ["parametric", "hybrid", "nonparametric", "rls"])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("update", UPDATES)
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
     formulas = [(state, work) for _, state, work in table("## Memory")]
     assert len(formulas) == 14

@@ -11,6 +11,7 @@ import pickle
 import pydoc
 import random
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -135,7 +136,7 @@ def test_parameters_are_those_of_the_estimators():
     ):
         assert set(inspect.signature(theirs).parameters) - mine <= {"n_epochs", "seed"} and mine
     alarms = {"false_alarm_rate", "threshold", "smoothing", "warmup", "relearn_after"}
-    assert own["a"] - own["t"] == alarms | {"components", "missing"}
+    assert own["a"] - own["t"] == alarms | {"components"}
     with pytest.raises(TypeError, match=r"Regressor: 'sigm' is not a parameter; did you mean 'sigma'\?"):
         Regressor(sigm=1.0)
 
@@ -153,7 +154,7 @@ SIGNATURES = {
         coherence=None, epsilon=None, forgetting=None, noise=None, relabel=False, prior_variance=None, features=None,
         block=None, frequency_eta=None, ridge=None, ald_threshold=None, projection=None, penalty=None, when=None, candidates=None, lambda_max=None,
         removals=None, truncate_below=None, truncate_age=None, tie=None, fading=None, force=False, precision='float32',
-        input_max_abs=None
+        input_max_abs=None, missing=None
     """,
     "Regressor": """
         technique=None, *, rule=None, n_max=None, sigma=None, kernel=None, gamma=None, coef0=None, degree=None,
@@ -161,12 +162,12 @@ SIGNATURES = {
         forgetting=None, noise=None, relabel=False, prior_variance=None, features=None, block=None, frequency_eta=None, ridge=None, ald_threshold=None,
         projection=None, penalty=None, when=None, candidates=None, lambda_max=None, removals=None, truncate_below=None,
         truncate_age=None, tie=None, fading=None, force=False, precision='float32', input_max_abs=None,
-        label_max_abs=None, interval_level=None
+        label_max_abs=None, missing=None, interval_level=None
     """,
     "Transformer": """
         n_components=None, *, n_max=None, kernel=None, sigma=None, gamma=None, coef0=None, degree=None, normalise=False,
         update=None, shrinkage=None, step=None, eta=None, window=None, forgetting=None, budget=None, ald_threshold=None,
-        fading=None, insensitivity=None, censoring=None, precision='float32', input_max_abs=None
+        fading=None, insensitivity=None, censoring=None, precision='float32', input_max_abs=None, missing=None
     """,
 }
 """As they were before they followed from the spec's declarations."""
@@ -477,12 +478,17 @@ def test_what_is_beyond_the_limits_is_counted_and_told():
     model.learn_one({"a": 0.0}, 1.0)
     with pytest.warns(UserWarning, match="1 of 1 samples have an input beyond the limit of 10: they give NaN"):
         assert math.isnan(model.predict_one({"a": 11.0}))
-    for _ in range(31):
-        model.learn_one({"a": 11.0}, 1.0)
-    with pytest.warns(UserWarning, match="the last 32 updates were all refused: raise input_max_abs from 10; .* clone"):
-        model.learn_one({"a": 1e300}, 1.0)
+    for refused in range(1, 34):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.learn_one({"a": 11.0 if refused % 2 else 1e300}, 1.0)
+        told = f"{refused} of {refused + 1} updates were refused: raise input_max_abs from 10; to start afresh take a clone()"
+        assert [str(each.message) for each in caught] == ([told] if refused in (1, 2, 4, 8, 16, 32) else [])
     model.learn_one({"a": 0.0}, 11.0)
-    assert model.status_counts_["REFUSED_INPUT"] == 32 and model.status_counts_["REFUSED_LABEL"] == 1
+    assert model.status_counts_["REFUSED_INPUT"] == 33 and model.status_counts_["REFUSED_LABEL"] == 1
+    frame = pd.DataFrame({"a": np.full(30, 11.0)})
+    with pytest.warns(UserWarning, match="^64 of 65 updates were refused: raise input_max_abs from 10;"):
+        model.learn_many(frame, frame["a"])
     for rule in ("klms", "spectrum-softmax"):
         model = Classifier(rule=rule, sigma=1.0, input_max_abs=10.0)
         model.learn_one({"a": 0.0}, True)

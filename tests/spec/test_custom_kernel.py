@@ -152,7 +152,7 @@ def test_every_program_that_compares_inputs_has_a_place_for_it():
             if custom_kernel not in before:
                 assert with_own.entries == program.entries
                 continue
-            seen.add(family.rules[0])
+            seen.add(next(iter(family.rules)))
             assert custom_kernel not in after and custom_kernels.rational_quadratic in after
             assert {k.name for k in before} - {"custom_kernel"} <= {k.name for k in after}
             assert program.with_kernel(custom_kernels.rational_quadratic) is with_own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,16 @@ import pytest
 
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load
+from pykernel import generate, simulate
+from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
-from pykernel.spec.model import make_spec, rules, whole_rules
-from pykernel.spec.sections import fields_of, fpu_of
+from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
+from pykernel.spec.sections import fields_of, fpu_of, takes_ranges
 from pykernel.targets.check import exceeded
+from tests.support.every_model import MODELS, accepted, content_of
 
 
 def spec_of(dim: int = 3, n_max: int = 32, precision: str = "float32", **more: Any) -> Any:
@@ -239,6 +243,57 @@ def test_a_target_that_is_too_small_gets_a_model_without_a_matrix(target: dict, 
     # what the spec names stays as it is
     named = {"kernel": {"sigma": 1.0}, "learning": {"rule": "krls-t"}}
     assert spec_of(target=target, label=label, **named).learning.rule == "krls-t"
+
+
+RANGED = [(s, key) for s in sections() for key in keys_of(s) if any(map(takes_ranges, declared(s, key).values()))]
+"""Every key that takes ranges of names, read off the declarations."""
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize(("section", "key"), RANGED, ids=str)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_range_is_the_list_of_its_names(section: str, key: str, precision: str) -> None:
+    """In every key that takes one, of every rule and every default: the same spec, memory and C."""
+    contents = [content for model in MODELS if model[1] == precision and (content := content_of(*model)) is not None]
+    defaults = [{name: keys for name, keys in c.items() if name not in ("learning", "expansion")} for c in contents]
+    small = [content | {"target": {"ram": 3000}} for content in defaults]
+    different = {str(content): content for content in (*defaults, *small)}.values()
+    taken: dict[int, list[tuple[Spec, Spec]]] = {2: [], 5: []}
+    for content, count in (*((content, 2) for content in contents), *((content, 5) for content in different)):
+        beside = ("dim", "outputs", "column", "columns")
+        own = {name: value for name, value in content.get(section, {}).items() if name not in beside}
+        given = ([f"n{i}" for i in range(count)], [f"n0..n{count - 1}"])
+        listed, ranged = (accepted(content | {section: own | {key: names}}) for names in given)
+        assert listed == ranged
+        if listed is not None and ranged is not None:
+            assert listed.memory().bytes.nbytes == ranged.memory().bytes.nbytes
+            taken[count].append((listed, ranged))
+    assert min(map(len, taken.values())) >= 2
+    for each in taken.values():
+        listed, ranged = each[len(each) // 2]
+        assert build(listed).files == build(ranged).files
+
+
+@pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}, None], ids=str)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_model_above_its_ram_is_refused_where_it_is_used(label: Any, named: bool, tmp_path: Path) -> None:
+    """The smallest default, and a rule that is named: at their own bytes they are taken, one byte below they are not."""
+    base: dict[str, Any] = {"name": "m", "input": {"columns": ["a", "b"]}}
+    base |= {"novelty": {}} if label is None else {"label": label}
+    base |= {name: keys for name, keys in defaults.completed(base).items() if named and name in ("learning", "kernel")}
+    ram = ram_of(make_spec(base | {"target": {"ram": 1}}))
+    x = np.random.default_rng(3).normal(size=(40, 2))
+    rows = x, None if label is None else (x[:, 0] > 0).astype(int if "classes" in label else float)
+    fits, above = (make_spec(base | {"target": {"ram": room}}) for room in (ram, ram - 1))
+    generate(fits, tmp_path / "fits")
+    simulate(fits, rows)
+    told = set()
+    for use in (lambda: generate(above, tmp_path / "above"), lambda: simulate(above, rows)):
+        with pytest.raises(UserError) as raised:
+            use()
+        told.add(str(raised.value))
+    assert len(told) == 1 and f"takes {ram:,} bytes of RAM; [target] ram is {ram - 1:,}: " in told.pop()
+    assert not (tmp_path / "above").exists()
 
 
 def test_a_target_changes_no_byte_of_the_c() -> None:

@@ -9,6 +9,7 @@ import math
 import pickle
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,16 +18,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from benchmarks.device.header_names import header_names
+from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
+from pykernel.dialect.reserved import SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
+from pykernel.spec.base import is_prefix
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, RULES
-from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, sections
+from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
 from pykernel.spec.renamed import RENAMED
+from pykernel.spec.sections import CPUS
+from tests.support import ROOT
 from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
 
@@ -60,7 +67,7 @@ def assert_is_one_sentence(text: str, key: str) -> None:
 
 
 HOSTILE_NAMES = """../x a;b int flоw ﬂow Flow 1flow _flow a__b flow_ a/b a\\b a.c .. /etc/passwd a*/ " $(id) `id` class
-    int32_t uint8 std main pk math string con com1""".split()
+    int32_t uint8 std main pk math string con com1 task queue list timers features arduino wire spi""".split()
 HOSTILE_NAMES += ["", " flow", "flow\n", "flow ", "a b", "a\0b", "a" * 300, "\u202ea", "\ud800"]
 
 NAN, INF = math.nan, math.inf
@@ -113,6 +120,23 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("key", "change"), INVALID, ids=lambda value: ascii(value)[:60])
 def test_invalid_values_get_one_sentence_with_key_and_remedy(key: str, change: dict[str, Any]) -> None:
     assert_is_one_sentence(refusal(merged(**change)), key)
+
+
+def test_a_name_that_hides_what_generated_code_includes_is_refused() -> None:
+    """Headers that are included without a folder; some file systems do not tell capitals apart."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for folder in ("gen/templates", "runtime_c", "targets")
+        for path in (ROOT / folder).iterdir()
+        if path.is_file()
+    ]
+    found = {name.lower() for text in texts for name in re.findall(r'#\s*include [<"](\w+)\.h[>"]', text)}
+    names = [name for name in found if is_prefix(name) and not (ROOT / "gen/templates" / f"{name}.h").exists()]
+    assert {"stdint", "esp_log"} <= set(names)
+    for name in names:
+        assert "choose another" in refusal(merged(name=name)), name
+    listed = ["a/include/Queue.h", "libraries/SPI/src/SPI.h", "kernel/private.h", "components/x/test/include/one.h"]
+    assert header_names(listed) == {"queue", "spi"} <= SYSTEM_HEADERS
 
 
 LINEAR = {"function": "linear"}
@@ -228,6 +252,19 @@ def test_files_that_are_no_specs(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         load_spec(path)
     assert_is_one_sentence(str(caught.value).replace(str(path), "flow.toml"), "")
+
+
+@pytest.mark.parametrize(
+    "value", ["{" + "a." * 800 + "b = 1}", "[" * 300 + "]" * 300, "0x" + "f" * 5000, "25:00:00", "2020-01-01"]
+)
+def test_what_toml_can_hold_is_refused_under_every_key(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "flow.toml"
+    for section in sections():
+        for key in (*keys_of(section), "other"):
+            path.write_text(f'name = "flow"\n{section}.{key} = {value}\n')
+            with pytest.raises(UserError) as caught:
+                load_spec(path)
+            assert str(caught.value).isprintable() and REMEDY.search(str(caught.value)), caught.value
 
 
 @pytest.mark.parametrize("path", ["", ".", "none.toml", "/dev/null/x", "a\0b", "a\nb", "x" * 5000])
@@ -629,3 +666,22 @@ def test_formulas_are_of_columns_or_of_channels():
     raw = {"channels": ["a"], "max_abs": 1.0, "window": 4, "features": ["mean"]}
     signal = make_spec({"name": "m", "input": {"formulas": ["a = 2 * c"]}, "signal": raw})
     assert signal.formulas == {0: "2 * c"} and signal.inner.formulas == {}
+
+
+WORDS: dict[tuple[str, str], Iterable[str]] = {
+    ("learning", "rule"): rules(),
+    ("reduction", "technique"): TECHNIQUES,
+    ("reduction", "projection"): PROJECTIONS,
+    ("kernel", "function"): KERNEL_RULES,
+    ("target", "name"): CPUS,
+}
+
+
+@pytest.mark.parametrize("place", WORDS)
+def test_a_word_of_another_key_is_told_with_its_key(place: tuple[str, str]) -> None:
+    """What is registered under one key is recognised under every other."""
+    section, key = place
+    for word in {word for words in WORDS.values() for word in words} - set(WORDS[place]):
+        told = refusal(merged(**{section: {key: word}}))
+        there = re.search(r"\('(.*)' is for \[(.*)\] (.*)\)$", told)
+        assert there and there[1] == word and word in WORDS[there[2], there[3]], told

@@ -89,7 +89,7 @@ class WholeLevelSpec(WholeSpec):
 
 
 class WholeLevels(Models):
-    rules = ("level", "slow-level")
+    rules = {"level": "toy", "slow-level": "toy"}  # noqa: RUF012
     spec = WholeLevelSpec
     online = True
     programs = WHOLE_LEVEL

@@ -166,6 +166,14 @@ def content_of(rule: str, precision: str, stage: str, kind: str | None = None) -
     return next((c for k in kinds if (c := _found(rule, precision, stage, k)) is not None), None)
 
 
+def with_every_section(content: Content, rule: str, precision: str) -> Content:
+    """The content with all stages that go together with it and need no key."""
+    for section in dict.fromkeys(section for section, _, _ in fields_of(family_of(rule, precision).spec, rule)):
+        more = {section: {}} | content
+        content = more if accepted(more) is not None else content
+    return content
+
+
 MODELS: list[tuple[str, str, str]] = [
     (rule, precision, stage)
     for rule in rules()

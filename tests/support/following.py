@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from pykernel.algorithms.online import projections, techniques
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.state import SEARCHES
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import Reduction, ridge_of
+from pykernel.spec.families.online import GRADIENT, RULES, SELECTING, Reduction, ridge_of
 from pykernel.spec.model import Spec, declared, keys_of, make_spec
-from tests.support.naive import OWN_PROJECTION, Disagreement, Twin, kernel_values
+from tests.support.naive import Disagreement, Twin, kernel_values
 from tests.support.specs import named
 
 Status: Any = KLMS["real"].status
 
-TECHNIQUES = tuple(OWN_PROJECTION)
-PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
-GRADIENT = ("klms", "qklms")
-FIXED = ("sw-krls", "ald-krls", "knlms")
+TECHNIQUES = tuple(techniques.TECHNIQUES)
+PROJECTIONS = tuple(projections.PROJECTIONS)
+FIXED = tuple(rule for rule in RULES if rule not in SELECTING)
 """Rules that have no technique."""
 
 

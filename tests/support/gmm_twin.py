@@ -17,7 +17,7 @@ from pykernel.spec.model import Spec
 DONE, BORN, STRANGE, NOVEL, HELD = 0, 1, 2, 4, 5
 UNKNOWN, JUMP, DRIFT, STUCK, NOISE, REGIME = range(8, 14)
 NOTHING_NEW, NO_ROOM = -10, -11
-WHITE_MOST, LEVEL_MOST, TINY, GRAIN = 2.0**20, 64.0, 2.0**-40, 2.0**-20
+WHITE_MOST, LEVEL_MOST, TINY, GRAIN = 2.0**20, 64.0, 2.0**-62, 2.0**-20
 NU = 10.0
 """Degrees of freedom of the bank's t-distributions."""
 HORIZON = 2000
@@ -395,7 +395,7 @@ class Twin:
         ]
         found = shrinks[1] if self.settling else np.maximum(*shrinks)
         found[self.repeater] += 0.25 * self.loud[2]
-        self.shares = self.shares + max(1 / self.episode, 0.05) * (found / (found.sum() + TINY) - self.shares)
+        self.shares = self.shares + max(1 / self.episode, 0.05) * (found / (found.sum() + 2.0**-40) - self.shares)
         best = int(self.shares.argmax())
         if best != self.culprit:
             self.culprit = best

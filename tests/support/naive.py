@@ -35,10 +35,14 @@ OWN_PROJECTION = {
     "afklms": "bounded",
     "afmklms": "bounded",
 }
+PROJECTIONS = ("none", "klms", "fklms", "bounded", "ls", "lsridge")
+"""What ``_projected`` knows.  OWN_PROJECTION and this are the twin's own; tests/test_registries.py compares the names."""
 INVERSE = {"klms", "mklms", "sup", "ls", "lsreg"}
 """Metrics and projections for which (K + ridge I)^-1 is kept."""
 RADIAL = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rational-quadratic")
 """Kernels of a - b, with k(x, x) = 1."""
+KERNELS = (*RADIAL, "polynomial", "linear")
+RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms")
 
 
 def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -163,6 +167,10 @@ class Twin:
         if self.rule == "knlms":
             self.metric, self.projection = "nt", "none"
         assert spec.kernel is not None
+        for name, known in (
+            (self.rule, RULES), (self.metric, OWN_PROJECTION), (self.projection, PROJECTIONS), (spec.kernel.function, KERNELS),
+        ):  # fmt: skip
+            assert name in known, f"the twin in {__file__} has no definition of {name}"
         self.spec, self.function = spec, spec.kernel.function
         self.gaussian, self.radial = self.function == "gaussian", self.function in RADIAL
         self.unit = self.radial or spec.kernel.normalise

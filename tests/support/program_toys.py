@@ -144,7 +144,7 @@ GLASS_PREDICT = Entry("predict", glass_predict, "question")
 class GlassFamily:
     """What a spec wants to know.  The weights are made up; rho is one of them."""
 
-    rules = ("nlms",)
+    rules = {"nlms": "linear"}  # noqa: RUF012
     online = False
     programs = {  # noqa: RUF012
         "real": glass_program("real", GLASS_PREDICT),
@@ -419,7 +419,7 @@ def oven_program(name, update, assess, *others):
 class OvenFamily:
     """What a spec wants to know."""
 
-    rules = ("nlms",)
+    rules = {"nlms": "linear"}  # noqa: RUF012
     online = False
     programs = {  # noqa: RUF012
         "real": oven_program("oven", oven_update, oven_assess),
@@ -593,7 +593,7 @@ def gauge_valid(s: Gauge, c: GaugeConfig) -> Bool:
 class GaugeFamily:
     """What a spec wants to know.  rho is the alarm's threshold; 1: there are no alarms."""
 
-    rules = ("nlms",)
+    rules = {"nlms": "linear"}  # noqa: RUF012
     online = True
     programs = {  # noqa: RUF012
         "none": Program(

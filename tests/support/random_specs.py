@@ -18,16 +18,17 @@ import numpy as np
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
+from pykernel.spec.families import nystrom
 from pykernel.spec.families.expansion import EXPANSION_MODELS
-from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
-from pykernel.spec.sections import KernelFunctionName
+from pykernel.spec.model import Spec, declared, make_spec, rules, whole_rules
+from pykernel.spec.sections import KernelFunctionName, fields_of
 
 Content = dict[str, Any]
 
 RULES: tuple[str, ...] = tuple(rules())
 WHOLE_RULES: tuple[str, ...] = tuple(whole_rules())
 """Those of precision int16."""
-CONTINUED: tuple[str, ...] = EXPANSION_MODELS.rules
+CONTINUED: tuple[str, ...] = tuple(EXPANSION_MODELS.rules)
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
@@ -60,6 +61,15 @@ def random_spec(
     rng: np.random.Generator, rule: str | None = None, changes: int | None = None, precision: str | None = None
 ) -> Spec:
     """One spec that is accepted; precision: a random one of reals, if not given."""
+    spec = _accepted(random_content(rng, rule, changes, precision))
+    assert spec is not None
+    return spec
+
+
+def random_content(
+    rng: np.random.Generator, rule: str | None = None, changes: int | None = None, precision: str | None = None
+) -> Content:
+    """The content of ``random_spec``, as a person would write it."""
     while True:
         content = _least(rng, rule or str(rng.choice(RULES)))
         if precision is not None:
@@ -68,16 +78,33 @@ def random_spec(
             content["input"]["max_abs"] = np.broadcast_to(content["input"]["max_abs"], content["input"]["dim"]).tolist()
         if _accepted(content) is not None:
             break
-    wanted = int(rng.integers(0, 10)) if changes is None else changes
-    for _ in range(12 * wanted):  # most keys are of other rules
+    return accepted_changes(rng, content, int(rng.integers(0, 10)) if changes is None else changes)
+
+
+def accepted_changes(rng: np.random.Generator, content: Content, wanted: int) -> Content:
+    """The content with so many changes that ``make_spec`` takes."""
+    for _ in range(4 * wanted):
         if wanted == 0:
             break
         changed = _changed(rng, content)
         wanted -= changed != content
         content = changed
-    spec = _accepted(content)
-    assert spec is not None
-    return spec
+    return content
+
+
+def with_many_keys(rng: np.random.Generator, content: Content, wanted: int) -> Content:
+    """The content with so many keys more, if ``make_spec`` takes them; those that need another are tried again."""
+    known = keys(content.get("learning", {}).get("rule"), content.get("precision") == "int16")
+    for _ in range(2):
+        for i in rng.permutation(len(known)):
+            if wanted == 0:
+                return content
+            if known[i][1] in content.get(known[i][0], {}):
+                continue
+            changed = changed_at(rng, content, *known[i])
+            wanted -= changed != content
+            content = changed
+    return content
 
 
 def content_of(spec: Spec) -> Content:
@@ -106,11 +133,11 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     label, functions, classes = _label(rng, rule)
     if label:
         content["label"] = label
-    if rule not in ("nlms", "rls", "quadratic-rls", "gmm"):
+    if rule in declared("kernel"):
         content["kernel"] = _kernel(rng, rule)
-    if rule in ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nystrom-rls", "okfeb"):
+    if rule in declared("reduction", "n_max"):
         content["reduction"] = {"n_max": int(rng.integers(1, LARGEST + 1))}
-    if rule in ("klms", "qklms", "krls-t", "fb-krls"):
+    if rule in declared("reduction", "technique"):
         content["reduction"] |= {"technique": str(rng.choice(list(TECHNIQUES))), "force": True}
         if rule in ("krls-t", "fb-krls"):
             content["reduction"]["projection"] = "klms"
@@ -121,7 +148,7 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
         content["novelty"] = {"warmup": int(rng.integers(2, 40)), "relearn_after": int(rng.integers(2, 30))}
     if rule in ("krr", "ls-svm"):
         content["learning"]["samples"] = int(rng.integers(2, 2 * LARGEST))
-    method = str(rng.choice(["given", "stream", "efvs", "sgma"])) if rule == "nystrom-rls" else None
+    method = str(rng.choice(list(nystrom.METHODS))) if rule == "nystrom-rls" else None
     if method is not None:
         content["basis"] = {"method": method}
         content["learning"]["samples"] = int(rng.integers(2, 4) * content["reduction"]["n_max"] + 2)
@@ -199,21 +226,27 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
 
 
 @functools.cache
-def keys() -> list[tuple[str, str, Any]]:
-    """Every key that a change may set: section, name, declaration."""
-    return [
-        (section, name, field)
-        for section in sections()
-        for name in keys_of(section)
-        if name not in SHAPES | ELSEWHERE
-        for field in [next(iter(declared(section, name).values()))]
-    ]
+def keys(rule: str | None, whole: bool) -> list[tuple[str, str, Any]]:
+    """Every key that a change may set, of one rule or of all: section, name, declaration."""
+    families = whole_rules() if whole else rules()
+    named = [rule] if rule is not None else list(families)
+    found = {
+        (section, name): field
+        for each in named
+        for section, name, field in fields_of(families[each].spec, each)
+        if name is not None and name not in SHAPES | ELSEWHERE
+    }
+    return [(section, name, field) for (section, name), field in found.items()]
 
 
 def _changed(rng: np.random.Generator, content: Content) -> Content:
     """The content with one more key, or the key at another value; unchanged if nothing was accepted."""
-    known = keys()
-    section, name, field = known[int(rng.integers(len(known)))]
+    known = keys(content.get("learning", {}).get("rule"), content.get("precision") == "int16")
+    return changed_at(rng, content, *known[int(rng.integers(len(known)))])
+
+
+def changed_at(rng: np.random.Generator, content: Content, section: str, name: str, field: Any) -> Content:
+    """The content with this key at a random value; unchanged if nothing was accepted."""
     for value in _values(rng, name, field, content["input"]["dim"]):
         changed = _with(content, section, name, value)
         if _accepted(changed) is not None:

@@ -200,7 +200,7 @@ def toy_program(name, update, *others):
 class ToyFamily:
     """What a spec wants to know."""
 
-    rules = ("nlms",)
+    rules = {"nlms": "linear"}  # noqa: RUF012
     online = False
     programs = {  # noqa: RUF012
         "real": toy_program("toy", toy_update),

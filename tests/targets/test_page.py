@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -45,6 +46,7 @@ MORE: dict[str, dict[str, Any]] = {
     "signal classes": {"signal": RAW},
     "signal monitor": {"signal": RAW, "novelty": {"warmup": 20}},
 }
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="(.*?)">')
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -147,6 +149,32 @@ def test_names_are_no_code() -> None:
     assert "</script><b>" not in text and content_of(text)["inputs"][0] == "</script><b>"
 
 
+def test_the_page_runs_its_own_scripts_alone_and_loads_nothing() -> None:
+    text = page.make_page(*made("number", 20))
+    allowed = POLICY.search(text)[1]  # type: ignore[index]
+    scripts = re.findall(r"(?s)<script>(.*?)</script>", text)
+    digests = {base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts}
+    assert len(scripts) == 2 and set(re.findall(r"'sha256-(\S+)'", allowed)) == digests
+    assert allowed.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
+    assert text.index("<meta http-equiv") < text.index("<style") and "'unsafe-eval'" not in allowed
+    assert not re.search(r"\son\w+=|javascript:|\b(src|href)=", text.split('<script type="application/json"')[0])
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="needs chromium; would show that a browser keeps the page's policy")
+@pytest.mark.exhaustive
+def test_a_browser_runs_no_script_that_is_not_the_pages(tmp_path: Path) -> None:
+    text = page.make_page(*made("number", 20))
+    strange = (
+        "<script>document.body.dataset.strange = 1</script><img src=x onerror='document.body.dataset.strange = 1'>"
+    )
+    shown = {}
+    for name, changed in (("with", text), ("without", POLICY.sub("", text))):
+        (tmp_path / f"{name}.html").write_text(changed.replace("</body>", f"{strange}</body>"))
+        shown[name] = in_browser(f"file://{tmp_path / f'{name}.html'}#all", tmp_path)
+    assert all('data-done="equal"' in each for each in shown.values())
+    assert 'data-strange="1"' in shown["without"] and 'data-strange="1"' not in shown["with"]
+
+
 def test_what_makes_no_page_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     spec, x, y = made("number", 20)
     monkeypatch.setattr(page, "MOST_BYTES", 160)
@@ -179,6 +207,7 @@ def test_a_readers_own_rows(tmp_path: Path) -> None:
     rows = "\\n".join(["r;y;q;p", *(f"{i / 8};{i % 3};{-i / 4};0,5" for i in range(30))])
     drop = "<script>setTimeout(async () => {{ await take(new File(['{}'], 'own.csv')); if (own) advance(rows); }}, 300)</script>"
     text = page.make_page(spec, x, y)
+    text = text.replace(POLICY.search(text)[0], "")  # which would let no script of this test run
     (tmp_path / "own.html").write_text(text + drop.format(rows))
     (tmp_path / "wrong.html").write_text(text + drop.format("p,q,y\\n1,2,3"))
     host = HostModel(spec, build(spec).drop)

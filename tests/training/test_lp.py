@@ -103,11 +103,18 @@ def test_the_excess_bounds_what_is_missing_to_the_whole_program(numbers: bool, f
     fixed = train(x, kernel, [dual], basis=select_basis(x, kernel, 6))
     assert len(found.rounds) > 3 and len(fixed.rounds) == 1
     for each in (*found.rounds, *few.rounds, *fixed.rounds):
-        lost = (each.objective - theirs) / (each.objective + dual.least)
+        lost = (each.objective - theirs) / each.objective
         assert -1e-6 <= lost <= each.excess + 1e-6 and each.gap < ENOUGH
     assert found.rounds[0].excess > 100 * found.rounds[-1].excess
     assert few.rounds[-1].weighted <= 5 and few.reached.endswith("more than 5 vectors were not allowed")
     assert few.rounds[-1].excess < 1.0 and fixed.reached.endswith("the basis was given, so it does not grow")
+    # where the objective is a small part of that of f = 0
+    *_, large = task(3, 1e4, True, numbers, 150)
+    fixed = train(x, kernel, [large], basis=select_basis(x, kernel, 40))
+    beta, value = fixed.beta[:, 0], fixed.rounds[-1].objective
+    price = np.abs(kernel.gram(x, x) @ beta).max()
+    u = np.maximum(large.sign * beta[large.rows], 0.0)
+    assert fixed.rounds[-1].excess == pytest.approx(1 - large.dual(0.0, u) / max(1.0, price) / value, rel=1e-9)
     rng = np.random.default_rng(0)
     for _ in range(50):
         u = lp.feasible(dual, rng.uniform(-0.5, 1.5, len(dual.sign)) * dual.most * (rng.random(len(dual.sign)) < 0.5))

@@ -166,6 +166,30 @@ def test_an_expansion_that_learns_is_merged_by_its_sums() -> None:
     assert wrong(spec, host) < 0.7 * min(wrong(spec, model) for model in devices.values())
 
 
+@pytest.mark.parametrize("rule", ["expansion-rls", "expansion-nlms", "krls-t"])
+def test_inputs_that_are_always_zero_change_no_merged_weight(rule: str) -> None:
+    """Fewer inputs than vectors, as many as features, and more."""
+    found = []
+    for width in (2, 4, 5, 9):
+        zeros = [0.0] * (width - 2)
+        expansion = {"vectors": [[*each, *zeros] for each in EXPANDED["vectors"][:4]]} if rule != "krls-t" else None
+        spec = spec_of(
+            rule,
+            input=INPUT | {"dim": width},
+            reduction={"n_max": 4} if expansion is None else None,
+            expansion=expansion,
+        )
+        states = {}
+        for k in range(2):
+            x, y = samples(spec, 50, k)
+            model = HostModel(spec)
+            model.update(np.pad(x, ((0, 0), (0, width - 2))), y)
+            states[f"device {k}"] = snapshot.save(model)
+        memory = loaded(spec, merge(spec, states).data).memory
+        found.append(memory.field("alpha" if rule == "krls-t" else "weights").tobytes())
+    assert len(set(found)) == 1
+
+
 REHEARSED = {
     "the default": spec_of(None, reduction=None, input={"dim": 2}, label={}),
     "the default, classes": spec_of(

@@ -95,7 +95,7 @@ def test_the_excess_bounds_what_a_coarse_basis_costs(numbers: bool) -> None:
         found.rounds
     ) > 3
     for each in found.rounds:
-        lost = (each.objective - least) / (each.objective + dual.least)
+        lost = (each.objective - least) / each.objective
         assert -1e-8 <= lost <= each.excess + 1e-9 and each.gap <= svm.GAP
     assert (
         found.rounds[0].excess > 10 * found.rounds[-1].excess and found.rounds[-1].residual < found.rounds[0].residual

@@ -213,6 +213,15 @@ def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     assert found["verified"]["update"]["worst"] <= 60_000 and max(found["uses"].values()) <= 1
 
 
+@pytest.mark.parametrize("ram", [1000, 120])
+def test_the_first_trial_fits_the_ram_where_any_model_does(folder, run, ram):
+    """The time may be over after it."""
+    words = ["data.csv", "--inputs", "a,b", "--label", "y", "--jobs", "1", "--trials", "1", "-o", "first"]
+    code, out, err = run("plan", *words, "--ram", str(ram), "--json")
+    assert code == 0, err
+    assert json.loads(out)["trials"] == 1 and json.loads(out)["winner"]["ram_bytes"] <= ram
+
+
 @pytest.mark.exhaustive
 def test_the_nearest_miss_is_named_and_following_its_advice_leads_to_a_plan(folder, run):
     pytest.importorskip("unicorn")
@@ -221,8 +230,9 @@ def test_the_nearest_miss_is_named_and_following_its_advice_leads_to_a_plan(fold
     code, out, err = run(*words, *[part for pair in limits.items() for part in pair])
     error = err.splitlines()[-1]
     assert code == 1 and out == "" and "Traceback" not in err
-    assert error.startswith(
-        "error: nothing fits 200 bytes of RAM, 3,072 of flash, 2,000 instructions on cortex-m0plus; the"
+    assert re.match(
+        "error: nothing( that was tried)? fits 200 bytes of RAM, 3,072 of flash, 2,000 instructions on cortex-m0plus; the",
+        error,
     )
     for _ in range(3):
         advice = dict(re.findall(r"(--\w+) (\d+)", error))
@@ -918,7 +928,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         amounts = {"ram": ram, "flash": flash, "instructions": instructions}
         return Trial(arm, size, {}, {"amounts": amounts, "uses": limits.uses(**amounts)})
 
-    search = Search([arm], None, None, limits)
+    search = Search([arm], None, None, limits, complete=True)
     search.trials = [missed(4, 900, 3000, 10), missed(5, 1500, 900, 1600), Trial(arm, 6, {}, {"reason": "no"})]
     told = nearest_miss(search)
     assert "the nearest is klms nt 5, which takes 1,500 bytes of RAM, 900 of flash, 1,600 instructions" in told
@@ -927,6 +937,10 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     assert nearest_miss(search).endswith(": no")
     search.trials = [missed(5, 1500, 900, 1601)]  # to two digits, and never below what it takes
     assert nearest_miss(search).endswith("give --ram 1500 and --instructions 1700 or more")
+    search.complete = False  # the time was over
+    told = nearest_miss(search)
+    assert told.startswith("nothing that was tried fits 1,000 bytes of RAM")
+    assert told.endswith("; of 1 kinds 1 were not tried, such as klms nt: give more time")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,6 @@ def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> 
     length = sqrt(m.r[above] * m.r[above] + filled * filled)
     if length < m.least:
         length = m.least
-    # not quotients: libraries differ in subnormal ones
     inverse = real(1) / length
     co = m.r[above] * inverse
     si = filled * inverse

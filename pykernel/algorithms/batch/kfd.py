@@ -155,7 +155,6 @@ def rotate(m: FisherModel) -> None:
     for j in range(len(m.d)):
         r = m.r[row]
         length = sqrt(r * r + m.d[j] * m.d[j])
-        # not d / length: libraries differ in subnormal quotients
         inverse = real(1) / length
         cosine = r * inverse
         sine = m.d[j] * inverse

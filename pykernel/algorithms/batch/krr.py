@@ -34,7 +34,7 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Entry, LabelKind, Program
 
-TINY = Constant(2.0**-90)
+MASS_LEAST = Constant(2.0**-90)
 """The reciprocal of this number is far from overflow."""
 
 
@@ -268,7 +268,6 @@ def factorise(m: BatchModel, n: Index) -> Bool:
             total = m.factor[row + j]
             for k in range(j):
                 total = total - m.factor[row + k] * m.factor[other + k]
-            # not total / diagonal: libraries differ in subnormal quotients
             m.factor[row + j] = total * m.half[j]
             other = other + j + 1
         pivot = m.factor[row + i]
@@ -320,14 +319,14 @@ def spread_out(m: BatchModel, n: Index) -> Bool:
         mass += half * half
         row = row + i + 1
     if m.biased:
-        if not (mass > TINY):
+        if not (mass > MASS_LEAST):
             return False
         inverse = real(1) / mass
         for i in range(n):
             m.half[i] = m.sums[i] * inverse
             m.spread[i] = m.spread[i] - m.sums[i] * m.half[i]
     for i in range(n):
-        if not (m.spread[i] > TINY):
+        if not (m.spread[i] > MASS_LEAST):
             return False
     return True
 

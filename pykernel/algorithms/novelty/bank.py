@@ -17,14 +17,14 @@ LEAST_OWN = Constant(0.03)
 """Least part of a sensor's deviation that the sensors before it do not explain."""
 GRAIN = Constant(2.0**-20)
 """Least deviation of a sensor, in parts of its mean: below, there is rounding."""
-TINY = Constant(2.0**-40)
+DEVIATION_LEAST = Constant(2.0**-62)
 STEP = Constant(0.28867513459481288)
 """Least deviation of a sensor, in parts of its smallest step: that of rounding to a whole number, 1 / sqrt(12)."""
 FIRST = Constant(2.0**-10)
 """Deviation of a sensor after the first row, in parts of its value."""
 CANDIDATE = Constant(0.3)
 """Deviations of a candidate's first row, in parts of those of the nearest regime."""
-REACH = Constant(4.0)
+BARRED_REACH = Constant(4.0)
 """A rejected regime reaches twice as far as a row is strange: it learns nothing more, and stays as rough as it was rejected."""
 SMALL = Constant(2.0**-40)
 LARGE = Constant(2.0**40)
@@ -32,7 +32,7 @@ GIVEN_UP = 3
 """A candidate is given up after so many rows of known regimes for each of its own."""
 KEPT = Constant(1 - 1 / 5000)
 """What a row leaves of the weights,"""
-FAINT = Constant(2.0**-10)
+WEIGHT_LEAST = Constant(2.0**-10)
 """down to this."""
 
 
@@ -88,7 +88,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
         square = plus_product(real(0), m.turned, m.turned, len(x))
         score = lengthened(m, square) + real(2) * (volume(m, k) - log2_of(m.weights[k] / total))
         if m.rejected[k] != 0:
-            if square <= REACH * m.outlying and (not any_barred or score < barred):
+            if square <= BARRED_REACH * m.outlying and (not any_barred or score < barred):
                 barred = score
                 any_barred = True
         elif not found or score < least:
@@ -109,7 +109,7 @@ def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
     row = 0
     for i in range(n):
         j = i if i < len(middle) else i - len(middle)
-        least = GRAIN * absolute(middle[j]) + TINY
+        least = GRAIN * absolute(middle[j]) + DEVIATION_LEAST
         if STEP * m.least_step[j] > least:
             least = STEP * m.least_step[j]
         if r[row] < least:
@@ -188,12 +188,12 @@ def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
     for c in range(n):
         for a in range(c, n):
             m.turned[a] = there * m.roots[j, row + a - c]
-        take_up(m.merged, m.turned, TINY, c, n, n)
+        take_up(m.merged, m.turned, DEVIATION_LEAST, c, n, n)
         row = row + n - c
     between = sqrt(part * rest)
     for a in range(n):
         m.turned[a] = between * (m.means[j, a] - m.means[i, a])
-    take_up(m.merged, m.turned, TINY, 0, n, n)
+    take_up(m.merged, m.turned, DEVIATION_LEAST, 0, n, n)
 
 
 @kernel
@@ -303,7 +303,7 @@ def renew(m: GmmModel, x: Real[DIM]) -> None:
 def fade(m: GmmModel) -> None:
     """Let the weights of regimes fade that are not rejected."""
     for k in range(m.known[0]):
-        if m.rejected[k] == 0 and m.weights[k] > FAINT:
+        if m.rejected[k] == 0 and m.weights[k] > WEIGHT_LEAST:
             m.weights[k] = KEPT * m.weights[k]
 
 

@@ -7,13 +7,14 @@ that a sensor explains in part tells little.  The sensor's steps and the alarm's
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
+from pykernel.algorithms.novelty.bank import DEVIATION_LEAST
 from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
 from pykernel.algorithms.novelty.threshold import threshold_of
 from pykernel.algorithms.packed import solve_upper, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 
-BEYOND = Constant(2.0**60)
+WHITE_FACTOR_MOST = Constant(2.0**60)
 SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means of the alarm's rows, of about the latest 20."""
@@ -44,7 +45,7 @@ def explain(m: GmmModel, r: Real[...], z: Real[DIM], parts: Real[DIM]) -> None:
     for j in range(n):
         zero(m.partner, n)
         m.partner[j] = real(1)
-        whiten(r, m.partner, j, n, n, BEYOND)
+        whiten(r, m.partner, j, n, n, WHITE_FACTOR_MOST)
         own = plus_product(real(0), m.partner, m.partner, n)
         part = bounded(m.change[j] / sqrt(own), WHITE_MOST)
         parts[j] = part * part
@@ -81,7 +82,7 @@ def begin_story(m: GmmModel) -> None:
 def usual_step(m: GmmModel, j: Index) -> Real:
     """The variance of a sensor's step from row to row.  O(D)."""
     n = len(m.own)
-    total = SOME * SOME
+    total = DEVIATION_LEAST * DEVIATION_LEAST
     row = 0
     for i in range(n + j + 1):
         then = m.joint[row + j - i] if i <= j else real(0)

@@ -70,8 +70,8 @@ LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """After so many rows it is known what surprises are usual."""
 USUALLY = 100
-"""After so many rows, a surprise counts at most FAR spreads when its usual value is learned."""
-FAR = Constant(4.0)
+"""After so many rows, a surprise counts at most SPREADS_MOST spreads when its usual value is learned."""
+SPREADS_MOST = Constant(4.0)
 """So that no fault becomes usual.  Of normally distributed surprises one in 30,000 lies beyond."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
@@ -209,7 +209,7 @@ def learn_usual(m: GmmModel) -> None:
     for i in range(len(m.usual)):
         difference = m.surprise[i] - m.usual[i]
         if m.surprised[0] > USUALLY:
-            most = FAR * sqrt(m.spread[i])
+            most = SPREADS_MOST * sqrt(m.spread[i])
             if difference > most:
                 difference = most
         m.usual[i] = bounded(m.usual[i] + rate * difference, SCORE_MOST)

@@ -34,9 +34,9 @@ GAP = 5
 """Longest gap of an episode, in rows."""
 LONG = 4_194_304
 """Counting of an episode's rows stops here.  A float32 holds this number exactly."""
-FASTEST = Constant(4.0)
-SLOWEST = Constant(0.01)
-"""Steps of q, in parts of e: FASTEST / (n + FASTEST), but at least SLOWEST."""
+STEP_FIRST = Constant(4.0)
+STEP_LEAST = Constant(0.01)
+"""Steps of q, in parts of e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
 
 
 class Threshold(Struct):
@@ -136,9 +136,9 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> N
     if m.taught[0] < m.threshold_horizon:
         m.taught[0] += 1
     count = real(m.taught[0])
-    part = FASTEST / (count + FASTEST)
-    if part < SLOWEST:
-        part = SLOWEST
+    part = STEP_FIRST / (count + STEP_FIRST)
+    if part < STEP_LEAST:
+        part = STEP_LEAST
     above = m.level[0] > m.quantile[0]
     if above:
         m.below[0] = 0

@@ -16,7 +16,10 @@ MOST_WRONG = Constant(0.5)
 ASTRAY = -1
 """In place of the next column: Z is not that of the vectors."""
 
-SMALLEST_SQUARE = Constant(float32=2.0**-50, float64=2.0**-120)
+LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
+"""What is nearer is right but for its last digits, and stays: a vector far from all others ties with a newest sample that is."""
+
+DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
 
 
@@ -69,7 +72,7 @@ def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
         m.t_im[j] = bounded(m.t_im[j], LARGEST_ELEMENT)
     square = m.t_re[r] * m.t_re[r] + m.t_im[r] * m.t_im[r]
     # Z_rr is the reciprocal of a Schur complement
-    scale = real(1) / (square if square > SMALLEST_SQUARE else SMALLEST_SQUARE)
+    scale = real(1) / (square if square > DIAGONAL_SQUARE_LEAST else DIAGONAL_SQUARE_LEAST)
     re = m.t_re[r] * scale
     im = -(m.t_im[r] * scale)
     row = 0
@@ -206,7 +209,7 @@ def correct_complex(m: OnlineModel) -> None:
     worst = column_error(m, i)
     if not (worst <= MOST_WRONG):
         m.probe[0] = ASTRAY
-    else:
+    elif worst > LEAST_WRONG:
         # 1 / y_i, and y'd
         scale = real(1) / (m.ridge_diagonal * m.ridge_diagonal + m.root_mu * m.root_mu)
         re = m.ridge_diagonal * scale

@@ -15,6 +15,7 @@ A sample that replaces a vector becomes vector n first, of n + 1; then the other
 """
 
 from pykernel.algorithms.elementary import bounded
+from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import (
     LARGEST_FACTOR,
     LOOSE,
@@ -88,9 +89,15 @@ def limit_combination(m: OnlineModel, n: Index) -> None:
 
 
 @kernel
+def newest_element(m: OnlineModel) -> Real:
+    """T_nn of the newest sample, 1 / sqrt(kappa), whether or not it is stored."""
+    return real(1) / sqrt(m.kappa[0])
+
+
+@kernel
 def border(m: OnlineModel, n: Index) -> None:
     """Add the sample of the last combination() to T, as row n.  O(N)."""
-    scale = real(1) / sqrt(m.kappa[0])
+    scale = newest_element(m)
     row = row_of(n)
     for j in range(n):
         m.t[row + j] = bounded(-(scale * m.u[j]), LARGEST_FACTOR)
@@ -104,7 +111,15 @@ def inverse_diagonal(m: OnlineModel) -> None:
     lower_column_norms(m.t, m.score, n)
     for j in range(n):
         m.score[j] += m.u[j] * m.u[j] * m.inverse_kappa[0]
-    m.score[n] = m.inverse_kappa[0]
+    if candidates(m) > n:
+        newest_diagonal(m)
+
+
+@kernel
+def newest_diagonal(m: OnlineModel) -> None:
+    """score_n = P_nn of the newest sample: the square that it would be as a stored vector, or their ties would depend on roundings."""
+    element = newest_element(m)
+    m.score[m.n[0]] = element * element
 
 
 @kernel

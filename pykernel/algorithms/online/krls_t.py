@@ -51,7 +51,7 @@ from pykernel.dialect.program import Entry
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
 """Far above any error, in label limits, from which the function's variance is learned."""
-WEIGHT_MOST = Constant(1_000_000.0)
+WEIGHT_HORIZON = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back so many samples at most."""
 COVARIANCE_MOST = Constant(2.0)
 """Above every element of S: those are 1 at most."""
@@ -63,7 +63,7 @@ class Posterior(Struct):
     # with forgetting: S, packed
     covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
-    weight: between(Real, 0, WEIGHT_MOST * 2)  # number of samples behind that estimate
+    weight: between(Real, 0, WEIGHT_HORIZON * 2)  # number of samples behind that estimate
 
 
 class KrlsTModel(FactorModel):
@@ -128,7 +128,7 @@ def propose_posterior(m: KrlsTModel) -> None:
 @kernel
 def learn_power(m: KrlsTModel, inverse: Real) -> None:
     """Update the estimate of the function's variance, given 1 / s_y^2."""
-    if m.weight[0] < WEIGHT_MOST:
+    if m.weight[0] < WEIGHT_HORIZON:
         m.weight[0] = m.forgetting * m.weight[0] + real(1)
     squares = real(0)
     for o in range(len(m.error)):

@@ -186,11 +186,12 @@ def project_ls(m: OnlineModel, r: Index) -> None:
 class ProjectionRule:
     """What a projection brings.
 
-    number: its number.  before: what it does before, and after: what it does after locate(), which computes p and row.
+    says: what it does, or where its equation is.  number: its number.  before: what it does before, and after: what it does after locate(), which computes p and row.
     row: whether it needs row.  keeps: what is kept of the stored vectors, see ``OnlineConfig``.
     """
 
     name: str
+    says: str
     number: Projection
     before: Kernel = leave_as_they_are
     after: Kernel = leave_as_they_are
@@ -201,12 +202,20 @@ class ProjectionRule:
 PROJECTIONS = {
     projection.name: projection
     for projection in (
-        ProjectionRule("none", Projection.NONE),
-        ProjectionRule("klms", Projection.KLMS, after=project_klms, keeps=("factor",)),
-        ProjectionRule("fklms", Projection.FKLMS, after=project_fklms, row=True),
-        ProjectionRule("ls", Projection.LS, before=project_ls, keeps=("factor",)),
-        ProjectionRule("lsridge", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)),
-        ProjectionRule("bounded", Projection.BOUNDED, after=project_bounded, row=True),
+        ProjectionRule("none", "what the vector contributed is lost", Projection.NONE),
+        ProjectionRule("klms", "eq. 12", Projection.KLMS, after=project_klms, keeps=("factor",)),
+        ProjectionRule("fklms", "eq. 16", Projection.FKLMS, after=project_fklms, row=True),
+        ProjectionRule("ls", "eq. 14", Projection.LS, before=project_ls, keeps=("factor",)),
+        ProjectionRule(
+            "lsridge", "what minimises eq. 20", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)
+        ),
+        ProjectionRule(
+            "bounded",
+            "eq. 16, but no more in all than the removed multiplier",
+            Projection.BOUNDED,
+            after=project_bounded,
+            row=True,
+        ),
     )
 }
 

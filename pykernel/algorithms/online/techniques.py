@@ -12,7 +12,13 @@ from pykernel.algorithms.kernels import one_minus_exp
 from pykernel.algorithms.online.candidates import age_of, candidates, energy, magnitude
 from pykernel.algorithms.online.complex_inverse import ridge_diagonal
 from pykernel.algorithms.online.hooks import always, never
-from pykernel.algorithms.online.inverse_gram import inverse_diagonal, inverse_norms, newest_norm, penalised_losses
+from pykernel.algorithms.online.inverse_gram import (
+    inverse_diagonal,
+    inverse_norms,
+    newest_diagonal,
+    newest_norm,
+    penalised_losses,
+)
 from pykernel.algorithms.online.neighbours import isolation, overlap_of
 from pykernel.algorithms.online.state import Metric, OnlineModel
 from pykernel.dialect import Bool, Index, Kernel, Real, chosen, kernel, real
@@ -86,12 +92,6 @@ def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
 AT = Technique("at", "the oldest", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)
 
 # ------------------------------------------------------------------------------------- what the others cannot express
-
-
-@kernel
-def newest_diagonal(m: OnlineModel) -> None:
-    """score_n = P_nn of the newest sample."""
-    m.score[m.n[0]] = m.inverse_kappa[0]
 
 
 @kernel

@@ -36,7 +36,7 @@ from pykernel.algorithms.subspace.update import add_rows, row_times, shorten
 from pykernel.algorithms.vectors import add_multiple, copy
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
-FAINT = Constant(2.0**-60)
+CLAIM_LEAST = Constant(2.0**-60)
 """Claims fade down to this."""
 
 

@@ -14,7 +14,7 @@ from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, res
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
 from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, valid_monitor, watch
-from pykernel.algorithms.subspace.budget import FAINT, border, compare, keeps_gram, project, put, renew, settle
+from pykernel.algorithms.subspace.budget import CLAIM_LEAST, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
     HeadModel,
@@ -52,7 +52,7 @@ from pykernel.algorithms.vectors import empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
-REACH = Constant(1.99)
+STEP_MOST = Constant(1.99)
 """Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
 
 STRANGE = Constant(0.95)
@@ -171,7 +171,7 @@ def share_of_ridge(m: OkfebModel) -> Real:
 def step_length(m: OkfebModel, rho: Real) -> Real:
     """The step length mu."""
     reach = square(m.q) + rho
-    most = REACH * (real(1) / reach)
+    most = STEP_MOST * (real(1) / reach)
     mu = m.eta
     if m.step == Step.CONSTANT:
         mu = m.eta * (real(1) / m.own[0])
@@ -387,7 +387,7 @@ def track(m: OkfebModel, x: Real[DIM]) -> Index:
         m.seen[0] += 1
     if m.fades:
         for i in range(m.n[0]):
-            m.claim[i] = clipped(m.fading * m.claim[i], FAINT, real(1))
+            m.claim[i] = clipped(m.fading * m.claim[i], CLAIM_LEAST, real(1))
     if alarmed == 2:
         return SubspaceStatus.HELD
     status = adjust(m)
@@ -521,7 +521,7 @@ def valid_subspace(m: OkfebModel) -> Bool:
         if not empty_from(m.a[i], rank if i < n else 0, len(m.a[0])):
             return False
         if m.fades:
-            if i < n and m.claim[i] < FAINT:
+            if i < n and m.claim[i] < CLAIM_LEAST:
                 return False
             if i >= n and m.claim[i] != real(0):
                 return False

@@ -41,7 +41,7 @@ TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r m
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
 """Squared lengths up to this count as zero.  The reciprocal root of larger ones is far from overflow."""
-FLAT = Constant(float32=2.0**-16, float64=2.0**-40)
+OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
 """A column of L has no feature of its own, if the columns before it express all but this part of it."""
 
 
@@ -266,7 +266,7 @@ def make_features(m: SubspaceModel) -> None:
     z'z approximates the kernel.  Unused features are zero.  A 1 follows the features.
     """
     rank = m.rank[0]
-    factorise(m.g, m.f, rank, real(0), FLAT, SMALLEST_SQUARE, real(0), m.factor_limit)
+    factorise(m.g, m.f, rank, real(0), OWN_PART_LEAST, SMALLEST_SQUARE, real(0), m.factor_limit)
     for j in range(len(m.q)):
         m.z[j] = real(0)
     m.z[len(m.q)] = real(1)

@@ -32,11 +32,11 @@ def migrate(old: Path, state: Path, new: Path, out: Path, force: bool, trust: bo
     """
     from pykernel.files import bytes_of, need_free, whole_file
     from pykernel.host.migrate import migrate as migrated
-    from pykernel.host.snapshot import snapshot_bytes
+    from pykernel.host.snapshot import most_bytes
 
     need_free(out, str(state), force)
     before, after = (read_spec(path, trust) for path in (old, new))
-    data = bytes_of(state, snapshot_bytes(before) + 1)
+    data = bytes_of(state, most_bytes(before))
     made = migrated(before, data, after, str(state))
     with whole_file(out) as file:
         file.write(made.data)

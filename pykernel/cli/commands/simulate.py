@@ -33,6 +33,7 @@ from pykernel.telling import (
     number,
     promise_told,
     rate,
+    refused_told,
     rivals_told,
     unit_of,
     unread_told,
@@ -221,6 +222,8 @@ def print_end(report: Mapping[str, Any], last: str | None) -> None:
     if report.get("advice"):
         kind = f"parts of the {unit_of(report)}s" if report.get("classes") else "root mean squares"
         show(f"         (errors over the second half, {kind})")
+    for told in refused_told(report):
+        show(f"refused  {told}", "")
     if (found := report.get("verdict")) is not None:
         show(f"verdict  {verdict(found, rate if report.get('classes') else number)}, over the second half")
         if told := rivals_told(report):

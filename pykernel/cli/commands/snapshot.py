@@ -133,11 +133,10 @@ def identity(spec: Spec, found: Snapshot) -> dict[str, Any]:
 
 
 def read_snapshots(spec_file: Path, trust: bool, *files: Path) -> tuple[Spec, list[Snapshot]]:
-    from pykernel.host.snapshot import read, snapshot_bytes
+    from pykernel.host.snapshot import most_bytes, read
 
     spec = read_spec(spec_file, trust)
-    # one byte more, so that a file that is too long is noticed
-    return spec, [read(spec, bytes_of(path, snapshot_bytes(spec) + 1), str(path)) for path in files]
+    return spec, [read(spec, bytes_of(path, most_bytes(spec)), str(path)) for path in files]
 
 
 def shown(value: float) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel.cli import output
-from pykernel.errors import UserError
+from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import all_or_none, bytes_of, whole_file
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
@@ -33,7 +33,7 @@ from pykernel.tuning.tables import (
     notes_of,
     read_columns,
 )
-from pykernel.workflows.given import need_known, opened, write_file
+from pykernel.workflows.given import opened, write_file
 
 Converted = tuple[dict[str, Any], int]
 """What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
@@ -127,7 +127,9 @@ def prepare_table(
     if first is not None and first.label in read.cells:  # a later recording may have no label
         label = first.label
     for each in wanted:
-        need_known(each, list(read.cells), "columns", f" in {source}")
+        if each not in read.cells:
+            remedy = did_you_mean(each, read.cells, f"there are: {', '.join(read.cells)}")
+            raise UserError(f"{option('columns')} {each} is not known in {source}; {remedy}")
     if first is None:
         names = [each for each in wanted or read.cells if each != label]
         made = _origins(read, names)

@@ -70,7 +70,7 @@ class FisherSpec(Spec):
 class BatchModels(Models):
     """Kernel ridge regression and LS-SVM."""
 
-    rules: tuple[str, ...] = ("krr", "ls-svm")
+    rules: Mapping[str, str] = {"krr": "kernel", "ls-svm": "kernel"}
     spec = BatchSpec
     programs: Mapping[LabelKind, Program] = BATCH
 
@@ -136,7 +136,7 @@ class BatchModels(Models):
 class FisherModels(Models):
     """The kernel Fisher discriminant on a basis."""
 
-    rules: tuple[str, ...] = ("kfd",)
+    rules: Mapping[str, str] = {"kfd": "kernel"}
     spec = FisherSpec
     programs: Mapping[LabelKind, Program] = FISHER
 

@@ -66,7 +66,7 @@ class ExpansionSpec(Spec):
 class ExpansionModels(FrozenModels):
     """The tables of a frozen model, and what is learned on top of them."""
 
-    rules: tuple[str, ...] = tuple(RULES)
+    rules: Mapping[str, str] = dict.fromkeys(RULES, "kernel")
     programs: Mapping[LabelKind, Program] = EXPANSION
     spec = ExpansionSpec
 

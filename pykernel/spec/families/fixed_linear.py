@@ -40,7 +40,7 @@ class FixedLinearSpec(WholeSpec):
 class FixedLinearModels(Models):
     """f(x) = slope'x + constant, learned by normalised LMS."""
 
-    rules: tuple[str, ...] = ("nlms",)
+    rules: Mapping[str, str] = {"nlms": "linear"}
     programs: Mapping[LabelKind, Program] = FIXED_LINEAR
     online = True
     spec = FixedLinearSpec

@@ -158,7 +158,7 @@ def _radius(function: str, value: float) -> float:
 class FixedOnlineModels(Models):
     """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
 
-    rules: tuple[str, ...] = ("klms", "qklms")
+    rules: Mapping[str, str] = {"klms": "kernel", "qklms": "kernel"}
     programs: Mapping[LabelKind, Program] = FIXED_ONLINE
     online = True
     spec = FixedOnlineSpec

@@ -23,7 +23,7 @@ from pykernel.spec.families.fixed_online import (
     frame_parameters,
 )
 from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, learning_rate
-from pykernel.spec.families.spectrum import WavesLearning, complain_of_spectrum, count_of, orthogonal_features
+from pykernel.spec.families.spectrum import FORM, WavesLearning, complain_of_spectrum, count_of, orthogonal_features
 from pykernel.spec.family import Models, Refuse, affordable
 from pykernel.spec.sections import KernelSection
 from pykernel.spec.stages import LinearPart
@@ -64,7 +64,7 @@ class FixedSpectrumSpec(WholeSpec):
 class FixedSpectrumModels(Models):
     """Sums of few sinusoids whose frequencies learn, in whole numbers."""
 
-    rules: tuple[str, ...] = ("spectrum-nlms",)
+    rules: Mapping[str, str] = {"spectrum-nlms": FORM}
     programs: Mapping[LabelKind, Program] = FIXED_SPECTRUM
     online = True
     spec = FixedSpectrumSpec

@@ -93,7 +93,7 @@ class FrozenSpec(Spec):
 class FrozenModels(Models):
     """Expansions that were trained elsewhere and stay as they are."""
 
-    rules: tuple[str, ...] = ("frozen",)
+    rules: Mapping[str, str] = {"frozen": "kernel"}
     programs: Mapping[LabelKind, Program] = FROZEN
     spec: type[Spec] = FrozenSpec
 

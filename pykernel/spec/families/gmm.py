@@ -79,7 +79,7 @@ class GmmSpec(Spec):
 class GmmModels(Models):
     """A monitor that keeps a Gaussian for each regime."""
 
-    rules: tuple[str, ...] = ("gmm",)
+    rules: Mapping[str, str] = {"gmm": "mixture"}
     programs: Mapping[LabelKind, Program] = GMM
     spec = GmmSpec
     online = True

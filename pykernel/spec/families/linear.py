@@ -35,6 +35,11 @@ RULES = {
     "quadratic-rls": (Gain.RLS, FeatureKind.PRODUCTS),
     "rff-rls": (Gain.RLS, FeatureKind.FOURIER),
 }
+FORMS = {
+    FeatureKind.INPUTS: "linear",
+    FeatureKind.PRODUCTS: "quadratic",
+    FeatureKind.FOURIER: "random-feature",
+}
 RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
@@ -141,7 +146,7 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
 class LinearModels(Models):
     """Weighted sums of features."""
 
-    rules: tuple[str, ...] = tuple(RULES)
+    rules: Mapping[str, str] = {rule: FORMS[kind] for rule, (_, kind) in RULES.items()}
     programs: Mapping[LabelKind, Program] = LINEAR
     online = True
     spec = LinearSpec

@@ -193,7 +193,8 @@ class NystromRlsSpec(Spec):
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
-        return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}}
+        reservoir = {"samples": samples_of(self)}
+        return super().derived | {"reduction": {"ald_threshold": ald_threshold_of(self)}, "learning": reservoir}
 
 
 class _NystromModels(Models):
@@ -370,7 +371,7 @@ def _factor(spec: Spec) -> tuple[np.ndarray, int]:
 class NystromModels(_NystromModels):
     """A basis, and functions on its coordinates, that were made elsewhere."""
 
-    rules: tuple[str, ...] = ("nystrom",)
+    rules: Mapping[str, str] = {"nystrom": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM
     spec = NystromSpec
 
@@ -425,7 +426,7 @@ class NystromModels(_NystromModels):
 class NystromLearners(_NystromModels):
     """Recursive least squares on the coordinates of a basis that is given, or chosen where it is used."""
 
-    rules: tuple[str, ...] = ("nystrom-rls",)
+    rules: Mapping[str, str] = {"nystrom-rls": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS
     spec = NystromRlsSpec
 

@@ -64,6 +64,11 @@ GROWING = ("ald-krls", "knlms")
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
 """Rules that choose themselves which vector is removed when the budget is full."""
 
+PENALISED = tuple(
+    name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
+)
+"""Techniques and projections with a penalty on the multipliers that stay."""
+
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
 FAILS = {
@@ -89,9 +94,11 @@ Noise = Annotated[float, Field(gt=0, le=1e6)]
 if TYPE_CHECKING:
     TechniqueName = str
     ProjectionName = str
+    TieName = str
 else:
     TechniqueName = Literal[tuple(TECHNIQUES)]
     ProjectionName = Literal[tuple(PROJECTIONS)]
+    TieName = Literal[tuple(TIES)]
 
 
 class KernelLearning(Learning):
@@ -155,7 +162,8 @@ class Reduction(Section):
     )
     projection: Annotated[ProjectionName | None, Of(*SELECTING)] = Field(
         None,
-        description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"klms"` (eq. 12), `"fklms"` (eq. 16), `"bounded"` (the same, but no more in all than the removed multiplier), `"ls"` (eq. 14) or `"lsridge"`',
+        description="how the multipliers of the other vectors make up for the removed one. "
+        + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
     ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried((), 10, 1e-4, 0.3)] = Field(
@@ -174,15 +182,15 @@ class Reduction(Section):
         float,
         Of(*SELECTING),
         Counts(
-            "is of lsreg and lsridge; {} does not have it: leave it out",
+            f"is of {' and '.join(PENALISED)}; {{}} does not have it: leave it out",
             ("reduction.technique", "reduction.projection"),
-            ("lsreg", "lsridge"),
+            PENALISED,
         ),
     ] = Field(
         1e-4,
         gt=0,
         le=1,
-        description="techniques `lsreg`, `lsridge` and projection `lsridge`: weight C of the squared multipliers (eq. 20)",
+        description=f"{' and '.join(PENALISED)}: weight C of the squared multipliers (eq. 20)",
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
         "after",
@@ -228,7 +236,7 @@ class Reduction(Section):
         le=10**9,
         description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
     )
-    tie: Annotated[Literal["smaller", "newest", "oldest"], Of(*SELECTING)] = Field(
+    tie: Annotated[TieName, Of(*SELECTING)] = Field(
         "smaller",
         description='which of several vectors with equal scores is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
     )
@@ -326,7 +334,7 @@ class KernelModels:
     spec = KernelSpec
 
     def __init__(self, *rules: str) -> None:
-        self.rules: tuple[str, ...] = rules
+        self.rules: Mapping[str, str] = dict.fromkeys(rules, "kernel")
         self.programs = RULES[rules[0]]
 
     def validate(self, spec: KernelSpec, refuse: Refuse) -> None:
@@ -656,7 +664,7 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0
     key = "clip" if spec.input.standardise else "max_abs"
-    limit = getattr(spec.input, key)
+    limit = spec.input.clip if spec.input.standardise else spec.input_max_abs
 
     def reworded(where: str, message: str) -> NoReturn:
         assert refuse is not None

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from pykernel.algorithms.spectrum import SPECTRUM, UNIT_MOST, WEIGHT_MOST, Update
 from pykernel.algorithms.spectrum_softmax import SPECTRUM_SOFTMAX
+from pykernel.algorithms.stages import PARTS
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
@@ -22,6 +23,7 @@ from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate,
 
 SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
+FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/spectrum_front.py."""
@@ -156,7 +158,7 @@ class SpectrumModels:
 
     def __init__(self, programs: Mapping[LabelKind, Program], *rules: str) -> None:
         self.programs = programs
-        self.rules: tuple[str, ...] = rules
+        self.rules: Mapping[str, str] = dict.fromkeys(rules, FORM)
 
     def validate(self, spec: SpectrumSpec, refuse: Refuse) -> None:
         rule, learning = spec.learning.rule, spec.learning
@@ -195,7 +197,7 @@ class SpectrumModels:
             parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
             return float(WEIGHT_MOST.value(spec.real)) * parts
         unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
-        return spec.label_max_abs * unit * 2 * weight * count_of(spec)
+        return spec.label_max_abs * unit / PARTS * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
         """Numbers in a block: without a matrix, a cosine and a sine."""

@@ -217,6 +217,7 @@ class OkfebSpec(Spec):
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
         return super().derived | {
+            "learning": {"features": rank_of(self)},
             "subspace": {"step": step_of(self), "eta": eta_of(self)},
             "reduction": {"ald_threshold": ald_threshold_of(self)},
         }
@@ -250,7 +251,7 @@ def growth(logarithm: float) -> float:
 class SubspaceModels(Models):
     """OKFEB, with a linear model on the features where there is a label."""
 
-    rules: tuple[str, ...] = ("okfeb",)
+    rules: Mapping[str, str] = {"okfeb": "kernel"}
     programs: Mapping[LabelKind, Program] = OKFEB
     spec = OkfebSpec
 
@@ -309,8 +310,6 @@ class SubspaceModels(Models):
             )
 
     def _complain_of_alarms(self, novelty: OkfebNovelty, refuse: Refuse) -> None:
-        if novelty.threshold is not None and "false_alarm_rate" in novelty.model_fields_set:
-            refuse("[novelty]", "has both false_alarm_rate and threshold, which does not adapt; leave one of them out")
         if novelty.warmup * novelty.smoothing < 8:
             refuse(
                 "[novelty] warmup",

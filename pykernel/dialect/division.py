@@ -1,0 +1,17 @@
+"""The division of reals: what ``/`` means in a kernel."""
+
+from pykernel.dialect.intrinsics import absolute
+from pykernel.dialect.kernels import kernel, real
+from pykernel.dialect.types import Constant, Real
+
+LEAST_QUOTIENT = Constant(float32=2.0**-125, float64=2.0**-1021)
+"""Twice the least normal number: every library rounds what is above."""
+
+
+@kernel
+def ratio(dividend: Real, divisor: Real) -> Real:
+    """The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ."""
+    value = dividend / divisor
+    if absolute(value) < LEAST_QUOTIENT:
+        return real(0)
+    return value

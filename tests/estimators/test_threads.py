@@ -1,0 +1,128 @@
+"""A fitted model that several threads ask at once answers what it answers one thread, to the byte."""
+
+import copy
+import functools
+import inspect
+import pickle
+import sys
+import threading
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+
+import pykernel
+from pykernel import HostModel
+from pykernel.estimators import base
+from pykernel.spec.model import make_spec, rules
+from tests.support.every_model import content_of
+
+THREADS = 8
+ROWS = 1600
+ALL = [
+    kind
+    for kind in (getattr(pykernel, name) for name in pykernel.__all__)
+    if isinstance(kind, type) and issubclass(kind, base.KernelEstimator)
+]
+
+
+@pytest.fixture(autouse=True)
+def _often():
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def wrong(ask, parts, times=2):
+    """How many of the answers that all threads get at once differ from those that one thread gets."""
+    alone, differ = [as_bytes(ask(part)) for part in parts], []
+    start = threading.Barrier(len(parts))
+
+    def work(at):
+        start.wait()
+        differ.extend(as_bytes(ask(parts[at])) != alone[at] for _ in range(times))
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(len(parts))]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(differ) == times * len(parts)
+    return sum(differ)
+
+
+def as_bytes(answer):
+    return tuple(map(as_bytes, answer)) if isinstance(answer, tuple) else np.asarray(answer).tobytes()
+
+
+@pytest.mark.in_turn(6)
+@pytest.mark.parametrize("rule", rules())
+def test_every_question_of_a_program(rule):
+    model = HostModel(make_spec(content_of(rule, "float32", "staged") or content_of(rule, "float32", "plain")))
+    x = np.random.default_rng(0).normal(size=(ROWS, model.spec.width))
+    if model.spec.program.learns:
+        kind = model.spec.program.label_array(model.memory.capacities)
+        y = np.digitize(x[:, 0], [0.0]) if kind.is_class else np.resize(x[:, 0], (200, *kind.shape))
+        model.update(x[:200], None if kind.shape == (0,) else y[:200])
+    questions = [name for name in model.spec.program.questions if model.has(name)]
+    found = {name: wrong(lambda part, name=name: model.ask(name, part), np.split(x, THREADS)) for name in questions}
+    assert found == dict.fromkeys(questions, 0) and questions
+
+
+def fitted(kind):
+    """With a rule that answers more questions than the default, where there is a choice."""
+    x = np.random.default_rng(0).normal(size=(160, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return kind(**{"rule": "krls-t"} if "rule" in kind._parameters() else {}).fit(
+            x, np.digitize(x[:, 0], [-0.3, 0.3])
+        )
+
+
+def questions_of(model, *taught):
+    """The methods that take samples alone, and teach the model nothing."""
+    for name, method in inspect.getmembers(model, inspect.ismethod):
+        needed = [each.name for each in inspect.signature(method).parameters.values() if each.default is each.empty]
+        if needed in (["X"], ["x"]) and not name.startswith(("_", "fit", "partial_fit", "monitor", "learn", *taught)):
+            yield name, method
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_question_of_an_estimator_also_in_threads_of_joblib(kind):
+    model, x = fitted(kind), np.random.default_rng(1).normal(size=(ROWS, 3))
+    parts, found = np.split(x, THREADS), {}
+    for name, ask in questions_of(model, "approximation"):  # takes the square of the rows, and is of the host alone
+        found[name] = wrong(ask, parts)
+        jobs = joblib.Parallel(n_jobs=THREADS, prefer="threads")(joblib.delayed(ask)(part) for part in parts)
+        found[name] += [*map(as_bytes, jobs)] != [as_bytes(ask(part)) for part in parts]
+    assert found == dict.fromkeys(found, 0) and found
+
+
+def test_processes_of_joblib_ask_copies():
+    model, parts = fitted(pykernel.BudgetedKernelRegressor), np.split(np.ones((8, 3)), 4)
+    jobs = joblib.Parallel(n_jobs=2)(joblib.delayed(model.predict)(part) for part in parts)
+    assert as_bytes(tuple(jobs)) == as_bytes(tuple(map(model.predict, parts)))
+
+
+def test_every_question_of_rivers_faces():
+    pandas, faces = pytest.importorskip("pandas"), pytest.importorskip("pykernel.river")
+    x = np.random.default_rng(0).normal(size=(ROWS, 3))
+    samples = [dict(zip("abc", row, strict=True)) for row in x.tolist()]
+
+    def said(asked, ask, at):
+        if asked.endswith("_many"):
+            return ask(pandas.DataFrame(x[at], columns=list("abc")))
+        return np.array([str(ask(samples[i])) for i in at[:100]])
+
+    for name in faces.__all__:
+        model, found = getattr(faces, name)(), {}
+        for sample in samples[:400]:
+            model.learn_one(sample, *([sample["a"] > 0] if model._supervised else []))
+        for each in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            for asked, ask in questions_of(each, "debug_one"):
+                many = functools.partial(said, asked, ask)
+                found[asked] = found.get(asked, 0) + wrong(many, np.split(np.arange(ROWS), THREADS), times=1)
+        assert found == dict.fromkeys(found, 0) and found

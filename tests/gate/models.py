@@ -1,0 +1,101 @@
+"""The models that the gate walks: every rule in every precision and stage, and draws that cover pairs and triples of features.
+
+A feature is a key that a content gives, with its value where that is a word: it is read off the content, so a new key, rule
+or stage is a feature without a change here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.support.every_model import MODELS, content_of
+from tests.support.random_specs import RULES, WHOLE_RULES, random_content, with_many_keys
+
+Content = dict[str, Any]
+Tuple = tuple[str, ...]
+RECIPES: dict[str, Content] = {
+    "a number": {"label": {"column": "y"}},
+    "several numbers": {"label": {"columns": ["y", "z"]}},
+    "two classes": {"label": {"column": "y", "classes": ["a", "b"]}},
+    "classes": {"label": {"column": "y", "classes": ["a", "b", "c"]}},
+    "a monitor": {"novelty": {}},
+}
+"""What a spec without a rule is told of its task."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    name: str
+    content: Content
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def features(content: Content) -> frozenset[str]:
+    """What is in a content, each in a word."""
+    found = {f"precision={content.get('precision', 'float32')}"}
+    for section, given in content.items():
+        for key, value in given.items() if isinstance(given, dict) else ():
+            told = f"={value}" if isinstance(value, (str, bool)) and key != "column" else ""
+            found.add(f"{section}.{key}{told}")
+        if given == {}:
+            found.add(section)
+    return frozenset(found)
+
+
+def tuples(content: Content, size: int) -> Iterator[Tuple]:
+    return itertools.combinations(sorted(features(content)), size)
+
+
+def declared_models() -> list[Drawn]:
+    """Every rule, precision and stage, and every recipe: numbers far from every limit."""
+    found = [
+        Drawn(f"{rule} {precision} {stage}", content)
+        for rule, precision, stage in MODELS
+        if (content := content_of(rule, precision, stage)) is not None
+    ]
+    for (task, sections), precision in itertools.product(RECIPES.items(), ("float32", "float64", "int16")):
+        if precision == "int16" and "novelty" in sections:
+            continue
+        limits: Content = {"max_abs": [10.0, 10.0, 10.0]} if precision == "int16" else {}
+        content = {"name": "m", "precision": precision, "input": {"columns": ["a", "b", "c"], **limits}, **sections}
+        if precision == "int16" and "classes" not in sections["label"]:
+            content = content | {"label": content["label"] | {"max_abs": 5.0}}
+        found.append(Drawn(f"{task} {precision}", content))
+    return found
+
+
+class Covering:
+    """Random models, each the one of a few that brings most pairs and triples of features that none before had."""
+
+    TRIES = 2
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.pairs, self.triples = seed, set[Tuple](), set[Tuple]()
+
+    def draw(self, index: int) -> Drawn:
+        rng = np.random.default_rng([self.seed, index])
+        found = [self._candidate(rng, index) for _ in range(self.TRIES)]
+        best = max(found, key=lambda each: (len(set(tuples(each, 2)) - self.pairs), -len(each)))
+        self.pairs.update(tuples(best, 2))
+        self.triples.update(tuples(best, 3))
+        return Drawn(f"draw {self.seed}/{index}", best)
+
+    def _candidate(self, rng: np.random.Generator, index: int) -> Content:
+        whole = len(RULES) + len(WHOLE_RULES)
+        turn, wanted = index % (whole + len(RECIPES)), int(rng.choice([5, 15, 99]))
+        if turn < whole:
+            rule, precision = [*RULES, *WHOLE_RULES][turn], None if turn < len(RULES) else "int16"
+            return with_many_keys(rng, random_content(rng, rule, 0, precision), wanted)
+        content = {"name": "m", "precision": str(rng.choice(["float32", "float64"]))}
+        content |= {"input": {"dim": int(rng.choice([1, 2, 3, 5]))}} | list(RECIPES.values())[turn - whole]
+        return with_many_keys(rng, content, wanted)
+
+
+__all__ = ["Covering", "Drawn", "declared_models", "features", "tuples"]
