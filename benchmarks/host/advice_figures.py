@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
     "answers too large": Case(noisy_labels, {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms", "eta": 1.2}}),
     "errors that follow each other": Case(with_memory, KLMS),
     "a simple predictor is better": Case(many_inputs, KLMS),
-    "refused multipliers": Case(
+    "new beginnings": Case(
         plain,
         {
             "kernel": {"sigma": 3.0},

@@ -302,7 +302,7 @@ def results(contenders: Sequence[Contender]) -> list[dict[str, str]]:
         # baselines are compared with the C
         reference = mklms.get((one.runtime, one.n)) or mklms.get(("c", one.n)) or mklms[("numba", one.n)]
         replaced = one.share(Status.REPLACED)
-        refused = one.share(Status.REFUSED_INPUT, Status.REFUSED_LABEL, Status.REFUSED_MULTIPLIER)
+        refused = one.share(Status.REFUSED_INPUT, Status.REFUSED_LABEL, Status.REFUSED_MULTIPLIER, Status.RESTARTED)
         values = (
             one.preset,
             one.runtime,

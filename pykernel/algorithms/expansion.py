@@ -55,6 +55,7 @@ from pykernel.dialect import (
     between,
     kernel,
     real,
+    sqrt,
     truncate,
     unroll,
 )
@@ -250,7 +251,7 @@ def learn_by_least_squares(m: ExpansionModel) -> Index:
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
-    if strays(m, spread):
+    if strays(m, sqrt(real(1) + spread)):
         zero(m.settled, len(m.settled))
         return forget_weights(m)
     inverse = real(1) / (real(1) + spread)

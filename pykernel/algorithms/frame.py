@@ -45,9 +45,7 @@ from pykernel.algorithms.interval import (
 )
 from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
-    LOUD,
     LOUD_PARTS,
-    PART,
     Sample,
     StageConfig,
     Stages,
@@ -303,16 +301,17 @@ def hear(m: Framed) -> None:
 
 
 @kernel
-def strays(m: Framed, spread: Real) -> Bool:
-    """Whether an error, after hear(), is none of a model that has learned, where phi'P phi is ``spread``.  O(1) for each output.
+def strays(m: Framed, scale: Real) -> Bool:
+    """Whether an error, after hear(), is none of a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for each output.
 
     By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take WILD^2 samples,
     all of them learned in vain.  Functions of classes do not learn what is clear, and may go farther.
     """
-    most = WILD * WILD if m.separates else WILD
+    most = WILD * m.label_limit * scale
+    if m.separates:
+        most = WILD * most
     for o in range(len(m.y)):
-        size = bounded(m.error[o] * m.label_unit * PART, LOUD * LOUD)
-        if not (size * size <= most * most * (real(1) + spread)):
+        if not (absolute(m.error[o]) <= most):
             return True
     return False
 

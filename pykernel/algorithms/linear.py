@@ -253,7 +253,7 @@ def learn_by_gradient(m: LinearModel) -> Index:
     total = real(0)
     for k in range(len(m.phi)):
         total += m.phi[k] * m.phi[k]
-    if strays(m, total):
+    if strays(m, sqrt(real(1) + total)):
         return forget_weights(m)
     return shift(m, m.eta * (real(1) / total))
 
@@ -287,7 +287,7 @@ def bring_back(m: LinearModel) -> None:
 def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn by w + e P phi / (lambda + phi'P phi), and update P.  O(F^2)."""
     spread = correlate(m)
-    if strays(m, spread):
+    if strays(m, sqrt(real(1) + spread)):
         zero(m.root, len(m.root))
         for j in range(len(m.origin)):
             m.origin[j] = real(0)

@@ -483,19 +483,20 @@ class Streaming(KernelEstimator):
     _afresh = "call fit, or partial_fit on a clone"
 
     def _counted(self, statuses: np.ndarray) -> None:
-        """Count the statuses of updates.  Of refused ones a warning tells how many there are: of the first, and whenever
-        their number has doubled.
+        """Count the statuses of updates.  Of those that were refused, or made the model begin anew, a warning tells how many there are: of
+        the first, and whenever their number has doubled.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
         for each, count in met.items():
             counts[each.name] += count
-        refused = sum(count for name, count in counts.items() if status[name] < 0)
-        before = refused - sum(count for each, count in met.items() if each < 0)
+        lost = {each for each in status if each < 0 or each.name == "RESTARTED"}
+        refused = sum(counts[each.name] for each in lost)
+        before = refused - sum(count for each, count in met.items() if each in lost)
         if before.bit_length() == refused.bit_length():
             return
         names, remedies = {each.name for each in met}, []
-        if names & {"REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
+        if names & {"RESTARTED", "REFUSED_MULTIPLIER", "REFUSED_WEIGHT"}:
             remedies.append(f"learning diverges: {self._remedy()}")
         if "REFUSED_INPUT" in names:
             missing = ", or leave out samples without any input" if spec.completes else ""
@@ -503,7 +504,8 @@ class Streaming(KernelEstimator):
         if "REFUSED_LABEL" in names:
             remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
         todo = "; ".join([*remedies, f"to start afresh {self._afresh}"])
-        warn(f"{refused:,} of {sum(counts.values()):,} updates were refused: {todo}")
+        what = "were refused or made the model begin anew" if counts.get("RESTARTED") else "were refused"
+        warn(f"{refused:,} of {sum(counts.values()):,} updates {what}: {todo}")
 
     @property
     def _limits(self) -> str:

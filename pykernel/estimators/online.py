@@ -187,6 +187,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT, REFUSED_LABEL (beyond a limit), REFUSED_MULTIPLIER or
         REFUSED_WEIGHT (learning would diverge). A refused sample leaves the model unchanged.
+        RESTARTED: learning diverged, and the model began anew.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -402,7 +403,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     status_counts_ : dict of str to int
         How many updates returned each status since the start: ADDED, REPLACED, DISCARDED, ABSORBED,
         MERGED (linear rules: DONE); REFUSED_INPUT (beyond the limit), REFUSED_MULTIPLIER or REFUSED_WEIGHT (learning
-        would diverge). A refused sample leaves the model unchanged.
+        would diverge). A refused sample leaves the model unchanged. RESTARTED: learning diverged, and the model began anew.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)

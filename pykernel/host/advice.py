@@ -142,7 +142,7 @@ class _Adviser:
     def found(self) -> list[dict[str, Any]]:
         if self.scored < FEW or not self.spec.program.learns or self.simulation.trains:
             return []
-        self._refused()
+        self._diverged()
         self._digits()
         if not self.simulation.classes:
             self._units()
@@ -154,11 +154,11 @@ class _Adviser:
 
     # ------------------------------------------------------------------------------------------------ the tests
 
-    def _refused(self) -> None:
-        count = self.simulation.statuses.get(getattr(self.spec.program.status, "REFUSED_MULTIPLIER", None), 0)
+    def _diverged(self) -> None:
+        count = self.simulation.statuses.get(getattr(self.spec.program.status, "RESTARTED", None), 0)
         if count:
-            why = f"{count:,} samples were refused because a multiplier would have left its range: learning diverges"
-            self._propose("refused multipliers", count, why, [*self._smaller_steps(), *self._recipes()])
+            why = f"the model began anew {count:,} times, because a number would have left its range: learning diverges"
+            self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
         """The loss by rounding, measured with the same model in float64.

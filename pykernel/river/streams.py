@@ -212,6 +212,7 @@ class Model(Declared, base.Estimator):  # type: ignore[misc]
         """Count the status of a sample.  Raises UserError if it was refused because it is no sample."""
         if status < 0:
             self._require(x)
+        if status < 0 or self._names_of[status] == "RESTARTED":
             self._noted(np.array([status]))
             return
         self._status = status

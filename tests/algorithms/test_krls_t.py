@@ -274,7 +274,8 @@ def test_a_factor_has_zeros_where_no_vector_is() -> None:
         field = model.memory.field(name)
         for place in range(15):
             kept, field[place] = field[place], 0.5
-            assert is_valid(model) == (place < 3), place
+            # the multipliers are not of another T
+            assert is_valid(model) == (place < 3 and name == "root"), place
             field[place] = kept
 
 

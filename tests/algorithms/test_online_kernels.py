@@ -120,7 +120,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(kernel: str, technique: str
     x = rng.uniform(-2, 2, (1500, 3))
     model = HostModel(made_of(kernel, technique=technique, n_max=10, dim=3, eta=0.2, rho=0.1))
     statuses = model.update(x, rng.normal(size=len(x)))
-    assert learned(statuses[statuses != Status.REFUSED_MULTIPLIER])  # afmklms
+    assert learned(statuses[statuses != Status.RESTARTED])  # afmklms
     assert (statuses == Status.REPLACED).sum() > 20
     for _ in range(2):
         for name, expected in kept(model).items():

@@ -102,7 +102,7 @@ def test_what_is_kept_stays_what_it_is_by_definition(technique: str, exhaustive:
     y = rng.normal(size=samples)
     model = HostModel(spec_of(technique, 12, 2, sigma=1.0, eta=0.2, rho=0.1, ridge=1e-3, force=True))
     statuses = model.update(x, y)
-    statuses = statuses[statuses != Status.REFUSED_MULTIPLIER]  # afmklms
+    statuses = statuses[statuses != Status.RESTARTED]  # afmklms
     assert learned(statuses)
     assert np.isin(statuses, (Status.ADDED, Status.REPLACED)).sum() > min(samples / 20, len(statuses) / 20)
     fields = kept(model)

@@ -1,6 +1,7 @@
 """States that ``load`` accepts and no learning leads to: matrices of other vectors, multipliers at their limits.
 
-What is forged is read off the model: a field that no answer depends on is a matrix, or another memory of the rule's own.
+What is forged is read off the model: a field that no answer depends on is a matrix, or another memory of the rule's own; answers
+are linear in multipliers.
 """
 
 from __future__ import annotations
@@ -18,33 +19,36 @@ LEAST = -0.6
 
 
 def fields(model: HostModel) -> tuple[list[str], list[str]]:
-    """Real arrays of the rule's own: those that no answer depends on, and the others."""
+    """Real arrays of the rule's own: those that no answer depends on, and those in which answers are linear."""
     rng, memory = np.random.default_rng(0), model.memory
     x = rng.uniform(-2, 2, (8, model.spec.width)).astype(model.spec.real.dtype)
     kept = {slot.name for slot in memory.layout.slots}
-    hidden: list[str] = []
-    shown: list[str] = []
+    found: tuple[list[str], list[str]] = ([], [])
     for struct in model.spec.program.persistent:
         for name in (name for name in struct.fields if name in kept):
             field = memory.field(name)
             if field.dtype.kind == "f" and field.size > 1 and field.any():
-                before, value = model.predict(x).tobytes(), field.copy()
-                field *= field.dtype.type(1.5)
-                (hidden if model.predict(x).tobytes() == before else shown).append(name)
+                value, answers = field.copy(), []
+                for factor in (1.0, 1.5, 2.0):
+                    field[...] = value * field.dtype.type(factor)
+                    answers.append(model.predict(x))
                 field[...] = value
-    return hidden, shown
+                first, second = np.diff(answers, axis=0)
+                if np.allclose(first, second, rtol=1e-3):
+                    found[int(first.any())].append(name)
+    return found
 
 
 def forged(model: HostModel, rng: np.random.Generator) -> Iterator[str]:
     """Forge the model's memory again and again; what was done, each time that it is valid."""
-    hidden, shown = fields(model)
+    hidden, linear = fields(model)
     good = model.memory.buffer.copy()
     while True:
         model.memory.buffer[...] = good
         done = [_forge(model.memory, rng, model, name) for name in _some(rng, hidden)]
         # where a sample can be refused for its numbers
         if "RESTARTED" in model.spec.program.status.__members__:
-            done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, shown) if rng.random() < 0.3]
+            done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, linear) if rng.random() < 0.3]
         if done and is_valid(model):
             yield ", ".join(done)
 

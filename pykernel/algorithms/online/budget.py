@@ -7,7 +7,7 @@ from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
-from pykernel.algorithms.online.complex_inverse import ASTRAY, border_complex, express_complex
+from pykernel.algorithms.online.complex_inverse import ASTRAY, MOST_WRONG, border_complex, column_error, express_complex
 from pykernel.algorithms.online.gradient import give_to_nearest, limited, limited_by_norm
 from pykernel.algorithms.online.hooks import (
     absorbed,
@@ -291,6 +291,12 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
+        # nothing is corrected as long as nothing is stored
+        i = m.nearest[0]
+        if status == OnlineStatus.DISCARDED and i < m.n[0]:
+            worst = column_error(m, i)
+            if not (worst <= MOST_WRONG):
+                status = OnlineStatus.RESTARTED
     if status == OnlineStatus.RESTARTED or (status > 0 and not sound(m)):
         begin_anew(m)
         return OnlineStatus.RESTARTED
@@ -319,7 +325,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     present(m, x)
     hear(m)
     if m.unit:
-        if strays(m, real(0)):
+        if strays(m, real(1)):
             return OnlineStatus.RESTARTED
     sure = True
     for o in range(len(m.error)):

@@ -9,7 +9,7 @@ from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.online.candidates import candidates
 from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, alike_stored, as_product
 from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, symmetric_times
-from pykernel.dialect import Constant, Index, absolute, kernel, real
+from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 
 MOST_WRONG = Constant(0.5)
 """A column that is farther off is none of an inverse: then the model begins anew."""
@@ -172,16 +172,9 @@ def project_lsridge(m: OnlineModel, r: Index) -> None:
 
 
 @kernel
-def correct_complex(m: OnlineModel) -> None:
-    """Correct the next column of Z, so that Z y = e_i for y = (K + i sqrt(mu) I) e_i.  O(N^2 + N D).
-
-    Z - (d e_i' + e_i d') / y_i + e_i e_i' y'd / y_i^2, where d = Z y - e_i: the formula of BFGS for a complex symmetric matrix.
-    """
+def column_error(m: OnlineModel, i: Index) -> Real:
+    """t = Z y - e_i for y = (K + i sqrt(mu) I) e_i, whose real part is in row; returns the largest |t_j|.  O(N^2 + N D)."""
     n = m.n[0]
-    i = m.probe[0]
-    if i < 0 or i >= n:
-        i = 0
-    m.probe[0] = i + 1
     for j in range(n):
         m.row[j] = alike_stored(m, i, j)
     m.row[i] = m.ridge_diagonal
@@ -199,6 +192,21 @@ def correct_complex(m: OnlineModel) -> None:
             worst = absolute(m.t_re[j])
         if not (absolute(m.t_im[j]) <= worst):
             worst = absolute(m.t_im[j])
+    return worst
+
+
+@kernel
+def correct_complex(m: OnlineModel) -> None:
+    """Correct the next column of Z, so that Z y = e_i for y = (K + i sqrt(mu) I) e_i.  O(N^2 + N D).
+
+    Z - (d e_i' + e_i d') / y_i + e_i e_i' y'd / y_i^2, where d = Z y - e_i: the formula of BFGS for a complex symmetric matrix.
+    """
+    n = m.n[0]
+    i = m.probe[0]
+    if i < 0 or i >= n:
+        i = 0
+    m.probe[0] = i + 1
+    worst = column_error(m, i)
     if not (worst <= MOST_WRONG):
         m.probe[0] = ASTRAY
     elif worst > LEAST_WRONG:
