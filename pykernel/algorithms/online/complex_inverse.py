@@ -11,7 +11,7 @@ from pykernel.algorithms.online.state import LARGEST_ELEMENT, OnlineModel, alike
 from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, symmetric_times
 from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 
-MOST_WRONG = Constant(0.5)
+MOST_WRONG = Constant(0.25)
 """A column that is farther off is none of an inverse: then the model begins anew."""
 ASTRAY = -1
 """In place of the next column: Z is not that of the vectors."""
