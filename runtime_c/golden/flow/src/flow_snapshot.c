@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x7DCB45B9u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x38F0823Bu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -75,8 +75,8 @@
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_POWER_LEAST 7.523164e-37f
 #define FLOW_PIVOT_LEAST 1e-12f
-#define FLOW_SCALE_MOST 2.1990233e+12f
-#define FLOW_VARIANCE_FLOOR 8.271806e-25f
+#define FLOW_SCALE_MOST 1.8446744e+19f
+#define FLOW_VARIANCE_LEAST 1.1754944e-38f
 
 #ifndef FLOW_CONST
 #define FLOW_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
@@ -363,6 +363,12 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
     return true;
 }
 
+/* 1 / standard deviation.  A constant input has none, and stays zero. */
+static inline float flow_snapshot_scale_of(float variance)
+{
+    return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
+}
+
 /* Whether the scales fit the variances, and nothing is known before the first sample.  O(D). */
 static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
 {
@@ -381,8 +387,8 @@ static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
                             || (flow_stored_real(stored, FLOW_PLACE(scale), j) != 0.0f)) {
                 return false;
             }
-        } else if (flow_stored_real(stored, FLOW_PLACE(scale), j) != (1.0f
-                / flow_snapshot_sqrt(flow_stored_real(stored, FLOW_PLACE(variance), j) + FLOW_VARIANCE_FLOOR))) {
+        } else if (flow_stored_real(stored, FLOW_PLACE(scale),
+                j) != flow_snapshot_scale_of(flow_stored_real(stored, FLOW_PLACE(variance), j))) {
             return false;
         } else {
             /* nothing */
@@ -479,7 +485,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) <= 4.0f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) <= 4.3980465e+12f)) {
             return false;
         }
     }
@@ -487,7 +493,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(power), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) <= 5.0f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) <= 6.044629e+24f)) {
             return false;
         }
     }
@@ -517,7 +523,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) <= 1.8446744e+19f)) {
             return false;
         }
     }
@@ -576,10 +582,10 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         }
     }
     for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) >= -2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) >= -2.658456e+36f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) <= 2.658456e+36f)) {
             return false;
         }
     }
@@ -587,7 +593,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) <= 2.658456e+36f)) {
             return false;
         }
     }
@@ -595,14 +601,14 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) <= 2.658456e+36f)) {
             return false;
         }
     }
     if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) >= 0.0f)) {
         return false;
     }
-    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) <= 2.1990233e+12f)) {
+    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) <= 2.658456e+36f)) {
         return false;
     }
     if (!(flow_stored_real(stored, FLOW_PLACE(label_shock), 0) >= 0.0f)) {
@@ -663,7 +669,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) <= 2.658456e+36f)) {
             return false;
         }
     }
@@ -671,7 +677,7 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
         if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) >= 0.0f)) {
             return false;
         }
-        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) <= 2.1990233e+12f)) {
+        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) <= 2.658456e+36f)) {
             return false;
         }
     }

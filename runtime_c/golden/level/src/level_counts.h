@@ -7,8 +7,15 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xF8481170u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xDDFBB353u)
 #error "level.h and this file do not belong together: generate the project again"
+#endif
+
+/* C++ warns of C's casts. */
+#ifdef __cplusplus
+#define LEVEL_CAST(type, value) static_cast<type>(value)
+#else
+#define LEVEL_CAST(type, value) ((type)(value))
 #endif
 
 /* The nearest count; -32768, which the model refuses, for NaN and for what 16 bits do not hold. */
@@ -17,10 +24,10 @@ static inline int16_t level_count(float value, float per_unit)
     const float counts = (value * per_unit) + 0.5f;
     int32_t whole;
     if (!((counts >= -32767.0f) && (counts < 32768.0f))) {
-        return (int16_t)-32768;
+        return LEVEL_CAST(int16_t, -32768);
     }
-    whole = (int32_t)counts;
-    return (int16_t)(((float)whole > counts) ? (whole - 1) : whole);
+    whole = LEVEL_CAST(int32_t, counts);
+    return LEVEL_CAST(int16_t, (LEVEL_CAST(float, whole) > counts) ? (whole - 1) : whole);
 }
 
 /* All inputs. */
@@ -30,5 +37,7 @@ static inline void level_counts(const float values[LEVEL_DIM], int16_t x[LEVEL_D
         x[j] = level_count(values[j], 2048.0f);
     }
 }
+
+#undef LEVEL_CAST
 
 #endif

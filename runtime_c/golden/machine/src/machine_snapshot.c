@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x400BA606u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCA608B08u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -69,8 +69,8 @@
 #define MACHINE_SHARP_LEAST 0.1f
 #define MACHINE_RANDOM_LEAST 1e-04f
 #define MACHINE_PIVOT_LEAST 1e-12f
-#define MACHINE_SCALE_MOST 2.1990233e+12f
-#define MACHINE_VARIANCE_FLOOR 8.271806e-25f
+#define MACHINE_SCALE_MOST 1.8446744e+19f
+#define MACHINE_VARIANCE_LEAST 1.1754944e-38f
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float machine_snapshot_absolute(float x)
@@ -336,6 +336,12 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
     return true;
 }
 
+/* 1 / standard deviation.  A constant input has none, and stays zero. */
+static inline float machine_snapshot_scale_of(float variance)
+{
+    return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
+}
+
 /* Whether the scales fit the variances, and nothing is known before the first sample.  O(D). */
 static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
 {
@@ -346,9 +352,8 @@ static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
                             || (machine_stored_real(stored, MACHINE_PLACE(scale), j) != 0.0f)) {
                 return false;
             }
-        } else if (machine_stored_real(stored, MACHINE_PLACE(scale), j) != (1.0f
-                / machine_snapshot_sqrt(machine_stored_real(stored, MACHINE_PLACE(variance), j)
-                        + MACHINE_VARIANCE_FLOOR))) {
+        } else if (machine_stored_real(stored, MACHINE_PLACE(scale),
+                j) != machine_snapshot_scale_of(machine_stored_real(stored, MACHINE_PLACE(variance), j))) {
             return false;
         } else {
             /* nothing */
@@ -442,7 +447,7 @@ static bool machine_snapshot_valid(machine_stored_t *stored)
         if (!(machine_stored_real(stored, MACHINE_PLACE(scale), i) >= 0.0f)) {
             return false;
         }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(scale), i) <= 2.1990233e+12f)) {
+        if (!(machine_stored_real(stored, MACHINE_PLACE(scale), i) <= 1.8446744e+19f)) {
             return false;
         }
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7CEC0A41u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7D32C611u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -145,38 +145,39 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
 
 /* Constants of the algorithms. */
+#define MONITOR_LEAST_QUOTIENT 2.3509887e-38f
 #define MONITOR_TWICE_SQRT_2 2.828427f
 #define MONITOR_GRAIN 9.536743e-07f
-#define MONITOR_TINY 9.094947e-13f
+#define MONITOR_DEVIATION_LEAST 2.1684043e-19f
 #define MONITOR_STEP 0.28867513f
 #define MONITOR_FIRST 0.0009765625f
 #define MONITOR_WHITE_MOST 1.048576e+06f
 #define MONITOR_LARGE 1.0995116e+12f
 #define MONITOR_SMALL 9.094947e-13f
-#define MONITOR_REACH 4.0f
+#define MONITOR_BARRED_REACH 4.0f
 #define MONITOR_HALF_ROW 0.5f
 #define MONITOR_RARE 0.1f
 #define MONITOR_NATURAL 0.6931472f
 #define MONITOR_LEAST_SPREAD 1e-06f
 #define MONITOR_LEVEL_MOST 64.0f
 #define MONITOR_REPEATS_SHARE 0.5f
-#define MONITOR_FASTEST 4.0f
-#define MONITOR_SLOWEST 0.01f
+#define MONITOR_STEP_FIRST 4.0f
+#define MONITOR_STEP_LEAST 0.01f
 #define MONITOR_SHIFT_MOST 64.0f
-#define MONITOR_BEYOND 1.1529215e+18f
-#define MONITOR_SOME 9.094947e-13f
+#define MONITOR_WHITE_FACTOR_MOST 1.1529215e+18f
 #define MONITOR_MOVED 0.1f
 #define MONITOR_HALF 0.5f
+#define MONITOR_SOME 9.094947e-13f
 #define MONITOR_REPEATED 0.25f
 #define MONITOR_LATEST 0.05f
 #define MONITOR_LEAST_OWN 0.03f
 #define MONITOR_CANDIDATE 0.3f
-#define MONITOR_FAINT 0.0009765625f
+#define MONITOR_WEIGHT_LEAST 0.0009765625f
 #define MONITOR_KEPT 0.9998f
 #define MONITOR_SHARED 1.6f
 #define MONITOR_TOO_FAR 9.0f
 #define MONITOR_LEAST_NEW 0.03f
-#define MONITOR_FAR 4.0f
+#define MONITOR_SPREADS_MOST 4.0f
 #define MONITOR_SCORE_MOST 1.6777216e+07f
 #define MONITOR_ROUGH 25.0f
 #define MONITOR_LEAP 6.0f
@@ -390,6 +391,16 @@ static bool monitor_arithmetic(void)
     return sound;
 }
 
+/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+static inline float monitor_ratio(float dividend, float divisor)
+{
+    const float value = dividend / divisor;
+    if (monitor_absolute(value) < MONITOR_LEAST_QUOTIENT) {
+        return 0.0f;
+    }
+    return value;
+}
+
 /* Whether the counts that lead to places are within their ranges. */
 static bool monitor_intact(const monitor_t *s)
 {
@@ -485,7 +496,7 @@ static inline float monitor_log2_one_plus(float x)
         exponent = exponent + 1;
     }
     const float f = (u * half) - 1.0f + (rest * (scale * half));
-    const float s = f / (2.0f + f);
+    const float s = monitor_ratio(f, 2.0f + f);
     const float z = s * s;
     float q = 0.43171793f;
     q = (q * z) + 0.5767152f;
@@ -512,7 +523,7 @@ static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[M
     for (int32_t i = 0; i < n; i++) {
         MONITOR_TURN(4)
         const int32_t j = (i < MONITOR_DIM) ? i : (i - MONITOR_DIM);
-        float least = (MONITOR_GRAIN * monitor_absolute(middle[j])) + MONITOR_TINY;
+        float least = (MONITOR_GRAIN * monitor_absolute(middle[j])) + MONITOR_DEVIATION_LEAST;
         if ((MONITOR_STEP * s->least_step[j]) > least) {
             least = MONITOR_STEP * s->least_step[j];
         }
@@ -583,7 +594,7 @@ static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, i
     MONITOR_LOOP(7)
     for (int32_t i = first; i < n; i++) {
         MONITOR_TURN(7)
-        const float value = monitor_bounded(z[i] / r[row], most);
+        const float value = monitor_bounded(monitor_ratio(z[i], r[row]), most);
         z[i] = value;
         MONITOR_LOOP(8)
         for (int32_t j = i + 1; j < n; j++) {
@@ -609,7 +620,7 @@ static void monitor_deviations(const monitor_t *s, int32_t k, const float x[MONI
 static inline float monitor_lengthened(float square)
 {
     return (MONITOR_TAIL_OF_ROWS + (float)MONITOR_DIM)
-            * monitor_log2_one_plus(square * (1.0f / MONITOR_TAIL_OF_ROWS));
+            * monitor_log2_one_plus(square * monitor_ratio(1.0f, MONITOR_TAIL_OF_ROWS));
 }
 
 /* log2(x) for x > 0, within 4 ulp where x >= 2 or x <= 1/2.  Zero, infinity and NaN give NaN or infinity. */
@@ -618,7 +629,7 @@ static inline float monitor_log2_of(float x)
     if (x >= 1.0f) {
         return monitor_log2_one_plus(x - 1.0f);
     }
-    return -monitor_log2_one_plus((1.0f / x) - 1.0f);
+    return -monitor_log2_one_plus(monitor_ratio(1.0f, x) - 1.0f);
 }
 
 /* log2 of the product of a triangle's diagonal, from row ``first`` on.  O(n). */
@@ -673,9 +684,9 @@ static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
         monitor_deviations(s, k, x, s->turned);
         const float square = monitor_plus_product(s->turned, s->turned, MONITOR_DIM);
         const float score = monitor_lengthened(square)
-                + (2.0f * (monitor_volume(s, k) - monitor_log2_of(s->weights[k] / total)));
+                + (2.0f * (monitor_volume(s, k) - monitor_log2_of(monitor_ratio(s->weights[k], total))));
         if ((int32_t)s->rejected[k] != 0) {
-            if ((square <= (MONITOR_REACH * MONITOR_OUTLYING)) && (!any_barred || (score < barred))) {
+            if ((square <= (MONITOR_BARRED_REACH * MONITOR_OUTLYING)) && (!any_barred || (score < barred))) {
                 barred = score;
                 any_barred = true;
             }
@@ -734,7 +745,7 @@ static float monitor_surprise_of_repeats(monitor_t *s, const float x[MONITOR_DIM
     for (int32_t j = 0; j < MONITOR_DIM; j++) {
         MONITOR_TURN(15)
         if (x[j] == s->before[j]) {
-            const float part = ((s->repeats[j] * count) + MONITOR_HALF_ROW) / (count + 1.0f);
+            const float part = monitor_ratio((s->repeats[j] * count) + MONITOR_HALF_ROW, count + 1.0f);
             if (part < MONITOR_RARE) {
                 const float run = (float)((int32_t)s->run[j]) + 1.0f;
                 const float surprise = -(run * (MONITOR_NATURAL * monitor_log2_of(part)));
@@ -757,8 +768,8 @@ static void monitor_judge_row(monitor_t *s, const float x[MONITOR_DIM])
     MONITOR_LOOP(16)
     for (int32_t i = 0; i < 2; i++) {
         MONITOR_TURN(16)
-        s->loud[i] = monitor_bounded((s->surprise[i] - s->usual[i])
-                / monitor_sqrt(s->spread[i] + MONITOR_LEAST_SPREAD), MONITOR_LEVEL_MOST);
+        s->loud[i] = monitor_bounded(monitor_ratio(s->surprise[i] - s->usual[i],
+                monitor_sqrt(s->spread[i] + MONITOR_LEAST_SPREAD)), MONITOR_LEVEL_MOST);
     }
     const float repeats = monitor_surprise_of_repeats(s, x);
     s->loud[2] = monitor_bounded(MONITOR_REPEATS_SHARE * repeats, MONITOR_LEVEL_MOST);
@@ -838,9 +849,9 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects, bool fa
         s->taught = (uint16_t)((int32_t)s->taught + 1);
     }
     float count = (float)((int32_t)s->taught);
-    float part = MONITOR_FASTEST / (count + MONITOR_FASTEST);
-    if (part < MONITOR_SLOWEST) {
-        part = MONITOR_SLOWEST;
+    float part = monitor_ratio(MONITOR_STEP_FIRST, count + MONITOR_STEP_FIRST);
+    if (part < MONITOR_STEP_LEAST) {
+        part = MONITOR_STEP_LEAST;
     }
     const bool above = s->level > s->quantile;
     if (above) {
@@ -863,7 +874,7 @@ static void monitor_learn_level(monitor_t *s, bool alarm, bool corrects, bool fa
         if (!fast) {
             count = (float)MONITOR_THRESHOLD_HORIZON;
         }
-        const float rate = 1.0f / ((MONITOR_UPPER * count) + 1.0f);
+        const float rate = monitor_ratio(1.0f, (MONITOR_UPPER * count) + 1.0f);
         s->excess = monitor_clipped(s->excess + (rate * (more - s->excess)), MONITOR_EXCESS_LEAST, 2.0f
                 * MONITOR_LEVEL_MOST);
     }
@@ -898,7 +909,7 @@ static void monitor_solve_upper(const float *r, float *z, int32_t n, int32_t wid
             MONITOR_TURN(19)
             total = total - (r[row + j - i] * z[j]);
         }
-        z[i] = total * (1.0f / r[row]);
+        z[i] = total * monitor_ratio(1.0f, r[row]);
     }
 }
 
@@ -924,9 +935,10 @@ static void monitor_explain(monitor_t *s, const float *r, const float z[MONITOR_
         MONITOR_TURN(21)
         monitor_zero(s->partner, n);
         s->partner[j] = 1.0f;
-        monitor_whiten(r, s->partner, j, n, n, MONITOR_BEYOND);
+        monitor_whiten(r, s->partner, j, n, n, MONITOR_WHITE_FACTOR_MOST);
         const float own = monitor_plus_product(s->partner, s->partner, n);
-        const float part = monitor_bounded(s->change[j] / monitor_sqrt(own), MONITOR_WHITE_MOST);
+        const float part = monitor_bounded(monitor_ratio(s->change[j], monitor_sqrt(own)),
+                MONITOR_WHITE_MOST);
         parts[j] = part * part;
     }
 }
@@ -969,7 +981,7 @@ static inline float monitor_left_of(float square, float part)
 static float monitor_usual_step(const monitor_t *s, int32_t j)
 {
     const int32_t n = MONITOR_DIM;
-    float total = MONITOR_SOME * MONITOR_SOME;
+    float total = MONITOR_DEVIATION_LEAST * MONITOR_DEVIATION_LEAST;
     int32_t row = 0;
     MONITOR_LOOP(24)
     for (int32_t i = 0; i < (n + j + 1); i++) {
@@ -985,10 +997,10 @@ static float monitor_usual_step(const monitor_t *s, int32_t j)
 /* Take the culprit's next step, and what it leaves to the others.  O(D). */
 static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
 {
-    const float step = monitor_bounded((x[j] - s->before[j]) / monitor_sqrt(monitor_usual_step(s, j)),
-            MONITOR_WHITE_MOST);
+    const float step = monitor_bounded(monitor_ratio(x[j] - s->before[j],
+            monitor_sqrt(monitor_usual_step(s, j))), MONITOR_WHITE_MOST);
     if ((int32_t)s->told > 0) {
-        s->rough = s->rough + (((step * step) - s->rough) / (float)((int32_t)s->told));
+        s->rough = s->rough + monitor_ratio((step * step) - s->rough, (float)((int32_t)s->told));
     }
     if ((int32_t)s->told < MONITOR_HORIZON) {
         s->told = (uint16_t)((int32_t)s->told + 1);
@@ -1021,10 +1033,10 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
     MONITOR_LOOP(26)
     for (int32_t j = 0; j < n; j++) {
         MONITOR_TURN(26)
-        float by_course = s->turned[j]
-                / (MONITOR_TAIL_OF_ROWS + monitor_left_of(s->innovation, s->turned[j]));
-        const float by_bank = s->parts[j]
-                / (MONITOR_TAIL_OF_ROWS + monitor_left_of(s->distance, s->parts[j]));
+        float by_course = monitor_ratio(s->turned[j], MONITOR_TAIL_OF_ROWS
+                + monitor_left_of(s->innovation, s->turned[j]));
+        const float by_bank = monitor_ratio(s->parts[j], MONITOR_TAIL_OF_ROWS
+                + monitor_left_of(s->distance, s->parts[j]));
         /* what has just become normal is known to the bank, but not yet to the course */
         if (((int32_t)s->settling > 0) || (by_course < by_bank)) {
             by_course = by_bank;
@@ -1043,8 +1055,8 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
     MONITOR_LOOP(27)
     for (int32_t j = 0; j < n; j++) {
         MONITOR_TURN(27)
-        s->shares[j] = monitor_clipped(s->shares[j] + (rate * ((s->turned[j] / total) - s->shares[j])), 0.0f,
-                1.0f);
+        s->shares[j] = monitor_clipped(s->shares[j]
+                + (rate * (monitor_ratio(s->turned[j], total) - s->shares[j])), 0.0f, 1.0f);
         if (s->shares[j] > s->shares[best]) {
             best = j;
         }
@@ -1085,7 +1097,7 @@ static void monitor_blend(float *r, float *z, float *norms, float keep, float fl
         float cosine = 1.0f;
         float sine = 0.0f;
         if (length > 0.0f) {
-            const float inverse = 1.0f / length;
+            const float inverse = monitor_ratio(1.0f, length);
             cosine = old * inverse;
             sine = z[j] * inverse;
         }
@@ -1137,10 +1149,10 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
         MONITOR_TURN(32)
         const float old = r[row];
         float length = monitor_sqrt((old * old) + (z[j] * z[j]));
-        if (length < MONITOR_TINY) {
-            length = MONITOR_TINY;
+        if (length < MONITOR_DEVIATION_LEAST) {
+            length = MONITOR_DEVIATION_LEAST;
         }
-        const float inverse = 1.0f / length;
+        const float inverse = monitor_ratio(1.0f, length);
         const float cosine = old * inverse;
         const float sine = z[j] * inverse;
         r[row] = length;
@@ -1158,7 +1170,7 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
 /* Write to s->merged the root of the Gaussian with the moments of two.  O(D^3 / 3). */
 static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
 {
-    const float part = monitor_heavy(s, i) / (monitor_heavy(s, i) + monitor_heavy(s, j));
+    const float part = monitor_ratio(monitor_heavy(s, i), monitor_heavy(s, i) + monitor_heavy(s, j));
     const float rest = 1.0f - part;
     const float here = monitor_sqrt(part);
     const float there = monitor_sqrt(rest);
@@ -1290,7 +1302,7 @@ static void monitor_fade(monitor_t *s)
     MONITOR_LOOP(41)
     for (int32_t k = 0; k < (int32_t)s->known; k++) {
         MONITOR_TURN(41)
-        if (((int32_t)s->rejected[k] == 0) && (s->weights[k] > MONITOR_FAINT)) {
+        if (((int32_t)s->rejected[k] == 0) && (s->weights[k] > MONITOR_WEIGHT_LEAST)) {
             s->weights[k] = MONITOR_KEPT * s->weights[k];
         }
     }
@@ -1325,7 +1337,8 @@ static int32_t monitor_merge_nearest(monitor_t *s)
     const int32_t first = (int32_t)s->merge_first;
     const int32_t second = (int32_t)s->merge_second;
     monitor_merge_roots(s, first, second);
-    const float part = monitor_heavy(s, first) / (monitor_heavy(s, first) + monitor_heavy(s, second));
+    const float part = monitor_ratio(monitor_heavy(s, first), monitor_heavy(s, first)
+            + monitor_heavy(s, second));
     monitor_copy(s->merged, s->roots[first], ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2));
     MONITOR_LOOP(43)
     for (int32_t a = 0; a < MONITOR_DIM; a++) {
@@ -1372,7 +1385,7 @@ static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
     float share = rate;
     const float usual = MONITOR_TOO_FAR * (float)n;
     if ((s->innovation > usual) && ((int32_t)s->followed > (6 * n))) {
-        share = rate * (usual / s->innovation);
+        share = rate * monitor_ratio(usual, s->innovation);
     }
     const float part = monitor_sqrt(share * (1.0f - rate));
     MONITOR_LOOP(44)
@@ -1426,7 +1439,7 @@ static void monitor_learn_usual(monitor_t *s)
         MONITOR_TURN(47)
         float difference = s->surprise[i] - s->usual[i];
         if ((int32_t)s->surprised > 100) {
-            const float most = MONITOR_FAR * monitor_sqrt(s->spread[i]);
+            const float most = MONITOR_SPREADS_MOST * monitor_sqrt(s->spread[i]);
             if (difference > most) {
                 difference = most;
             }
@@ -1654,7 +1667,7 @@ int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS])
         MONITOR_TURN(50)
         shares[k] = 0.0f;
         if ((k < (int32_t)s->known) && ((int32_t)s->rejected[k] == 0)) {
-            shares[k] = s->weights[k] / total;
+            shares[k] = monitor_ratio(s->weights[k], total);
         }
     }
     return MONITOR_DONE;
@@ -1696,7 +1709,7 @@ static float monitor_mean_weight(const monitor_t *s)
         MONITOR_TURN(53)
         total += s->weights[k];
     }
-    return total / (float)((int32_t)s->known);
+    return monitor_ratio(total, (float)((int32_t)s->known));
 }
 
 int32_t monitor_acknowledge(monitor_t *s)
@@ -1805,15 +1818,19 @@ int32_t monitor_restart(monitor_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
- * floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
+ * zero.
+ * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline float monitor_strained(float part)
 {
     const float subnormal = part * MONITOR_SMALLEST;
+    const float size = monitor_absolute(part) + 1.0f;
+    const float nothing = monitor_ratio(subnormal, size);
     /* 1, but the compiler cannot know this */
-    const float unit = (monitor_absolute(part) + 1.0f) / (monitor_absolute(part) + 1.0f);
+    const float unit = monitor_ratio(size, size);
     const float rest = (unit * MONITOR_CANCELLING) - (unit * 2.0f) + 2.0f;
-    return (0.5f * part) + (0.25f * (subnormal * MONITOR_LARGEST)) + (0.25f * (rest * MONITOR_CANCELLED));
+    return (0.5f * part) + (0.25f * ((subnormal + nothing) * MONITOR_LARGEST))
+            + (0.25f * (rest * MONITOR_CANCELLED));
 }
 
 /* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */

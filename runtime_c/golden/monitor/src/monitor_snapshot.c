@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7CEC0A41u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7D32C611u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -68,7 +68,7 @@
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
 #define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
 #define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
-#define MONITOR_LEAST_WIDTH 2.2737368e-13f
+#define MONITOR_LEAST_WIDTH 5.421011e-20f
 #define MONITOR_LEAST_WEIGHT 0.00024414062f
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.

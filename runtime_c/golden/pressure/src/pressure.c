@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x02DD5EC1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xAE37718Au)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -85,6 +85,7 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_RIDGE_DIAGONAL 1.001 /* 1 + ridge, the diagonal of the regularised Gram matrix */
 
 /* Constants of the algorithms. */
+#define PRESSURE_LEAST_QUOTIENT 4.450147717014403e-308
 #define PRESSURE_EXP_LOWEST (-41.58883083359672)
 #define PRESSURE_LOG2_E 1.4426950408889634
 #define PRESSURE_LN2_HIGH 0.6931471803691238
@@ -92,8 +93,10 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 #define PRESSURE_SMALLEST_DIAGONAL 9.094947017729282e-13
 #define PRESSURE_FAR 1e+300
+#define PRESSURE_LOOSE 0.015625
 #define PRESSURE_LARGEST_FACTOR 4294967296.0
 #define PRESSURE_LEAST_LENGTH 8.881784197001252e-16
+#define PRESSURE_WILD 1024.0
 #define PRESSURE_SMALLEST 2.2250738585072014e-308
 #define PRESSURE_CANCELLING 2.9198640735829896e-10
 #define PRESSURE_LARGEST 4.49423283715579e+307
@@ -294,6 +297,16 @@ static bool pressure_arithmetic(void)
     return sound;
 }
 
+/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+static inline double pressure_ratio(double dividend, double divisor)
+{
+    const double value = dividend / divisor;
+    if (pressure_absolute(value) < PRESSURE_LEAST_QUOTIENT) {
+        return 0.0;
+    }
+    return value;
+}
+
 /* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
 static bool pressure_intact(const pressure_t *s)
 {
@@ -426,6 +439,20 @@ static int32_t pressure_odd(int32_t n)
     return n - (2 * pressure_floor_shift(n, 1));
 }
 
+/* T_nn of the newest sample, 1 / sqrt(kappa), whether or not it is stored. */
+static double pressure_newest_element(const pressure_t *s)
+{
+    return 1.0 / pressure_sqrt(s->kappa);
+}
+
+/* score_n = P_nn of the newest sample: the square that it would be as a stored vector, or their ties would depend on
+ * roundings. */
+static void pressure_newest_diagonal(pressure_t *s)
+{
+    const double element = pressure_newest_element(s);
+    s->score[s->n] = element * element;
+}
+
 /* Write L z to out, which is not z.  O(n^2 / 2).
  *
  * Two rows in a turn, so that z is read half as often. */
@@ -551,7 +578,9 @@ static void pressure_inverse_diagonal(pressure_t *s)
         PRESSURE_TURN(10)
         s->score[j] += s->u[j] * s->u[j] * s->inverse_kappa;
     }
-    s->score[n] = s->inverse_kappa;
+    if (pressure_candidates(s) > n) {
+        pressure_newest_diagonal(s);
+    }
 }
 
 /* |alpha_i|: the largest of a candidate's multipliers. */
@@ -563,7 +592,7 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
 /* alpha_i^2 / score_i.  With score_i = P_ii the squared norm of what is lost, with Q_ii the loss at the vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
-    return pressure_energy(s, i, 1.0 / s->score[i]);
+    return pressure_energy(s, i, pressure_ratio(1.0, s->score[i]));
 }
 
 /* Position of the candidate with the smallest score.  precedes() and then the position decide ties. */
@@ -631,7 +660,8 @@ static bool pressure_bearable(const pressure_t *s, int32_t r)
     const int32_t count = pressure_candidates(s);
     double scale = 0.0;
     if (r < s->n) {
-        scale = 1.0 / ((s->score[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->score[r] : PRESSURE_SMALLEST_DIAGONAL);
+        scale = pressure_ratio(1.0,
+                (s->score[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->score[r] : PRESSURE_SMALLEST_DIAGONAL);
     }
     PRESSURE_LOOP(14)
     for (int32_t i = 0; i < count; i++) {
@@ -710,13 +740,30 @@ static void pressure_express(pressure_t *s, int32_t n)
     s->kappa = kappa;
 }
 
+/* Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
+static bool pressure_belongs(const pressure_t *s)
+{
+    double known = 0.0;
+    double alone = 0.0;
+    PRESSURE_LOOP(19)
+    for (int32_t i = 0; i < s->n; i++) {
+        PRESSURE_TURN(19)
+        known += s->l[i] * s->l[i];
+        if ((s->k[i] * s->k[i]) > alone) {
+            alone = s->k[i] * s->k[i];
+        }
+    }
+    return (known <= (1.0 + PRESSURE_LOOSE))
+            && ((PRESSURE_RIDGE_DIAGONAL * known) >= (alone - PRESSURE_LOOSE));
+}
+
 /* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1: they are never reached without an error.
  * O(N). */
 static void pressure_limit_combination(pressure_t *s, int32_t n)
 {
-    PRESSURE_LOOP(19)
+    PRESSURE_LOOP(20)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(19)
+        PRESSURE_TURN(20)
         s->u[j] = pressure_bounded(s->u[j], PRESSURE_LARGEST_FACTOR);
     }
 }
@@ -739,9 +786,9 @@ static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
     const double share = pressure_similarity(s);
-    PRESSURE_LOOP(20)
+    PRESSURE_LOOP(21)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(20)
+        PRESSURE_TURN(21)
         s->beta[i][o] += share * s->beta[s->n][o];
     }
     return true;
@@ -750,12 +797,12 @@ static bool pressure_give_to_nearest(pressure_t *s)
 /* Copy the new multipliers of the stored vectors to the model. */
 static void pressure_commit(pressure_t *s)
 {
-    PRESSURE_LOOP(21)
+    PRESSURE_LOOP(22)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(21)
-        PRESSURE_LOOP(22)
+        PRESSURE_TURN(22)
+        PRESSURE_LOOP(23)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(22)
+            PRESSURE_TURN(23)
             s->alpha[i][o] = pressure_settle(s->beta[i][o]);
         }
     }
@@ -780,9 +827,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     int32_t row = pressure_row_of(r);
     double own = t[row + r];
     weight[r] = own;
-    PRESSURE_LOOP(23)
+    PRESSURE_LOOP(24)
     for (int32_t j = 0; j < (r + 1); j++) {
-        PRESSURE_TURN(23)
+        PRESSURE_TURN(24)
         gathered[j] = own * t[row + j];
     }
     double square = own * own;
@@ -790,17 +837,17 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         square = PRESSURE_LEAST_LENGTH * PRESSURE_LEAST_LENGTH;
     }
     double length = pressure_sqrt(square);
-    double inverse = 1.0 / length;
+    double inverse = pressure_ratio(1.0, length);
     int32_t to = row;
     int32_t place = row + r;
-    PRESSURE_LOOP(24)
+    PRESSURE_LOOP(25)
     for (int32_t i = r + 1; i < n; i++) {
-        PRESSURE_TURN(24)
+        PRESSURE_TURN(25)
         place = place + i;
         own = t[place];
         square = square + (own * own);
         const double grown = pressure_sqrt(square);
-        const double shorter = 1.0 / grown;
+        const double shorter = pressure_ratio(1.0, grown);
         keep[i] = length * shorter;
         drop[i] = own * shorter * inverse;
         weight[i] = own;
@@ -818,9 +865,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         double c = keep[first];
         double s = drop[first];
         double w = weight[first];
-        PRESSURE_LOOP(25)
+        PRESSURE_LOOP(26)
         for (int32_t j = 0; j < r; j++) {
-            PRESSURE_TURN(25)
+            PRESSURE_TURN(26)
             double a = gathered[j];
             double b = t[row + j];
             t[to + j] = (c * b) - (s * a);
@@ -833,9 +880,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         first = first + 1;
         row = row + first;
     }
-    PRESSURE_LOOP(26)
+    PRESSURE_LOOP(27)
     for (int32_t i = first; i < n; i += 2) {
-        PRESSURE_TURN(26)
+        PRESSURE_TURN(27)
         const int32_t after = row + i + 1;
         double c = keep[i];
         double s = drop[i];
@@ -843,9 +890,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         const double p = keep[i + 1];
         const double q = drop[i + 1];
         const double v = weight[i + 1];
-        PRESSURE_LOOP(27)
+        PRESSURE_LOOP(28)
         for (int32_t j = 0; j < r; j++) {
-            PRESSURE_TURN(27)
+            PRESSURE_TURN(28)
             double a = gathered[j];
             double b = t[row + j];
             double d = t[after + j];
@@ -854,9 +901,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
             t[row + j] = (p * d) - (q * a);
             gathered[j] = a + (v * d);
         }
-        PRESSURE_LOOP(28)
+        PRESSURE_LOOP(29)
         for (int32_t k = 0; k < (i - r - 1); k++) {
-            PRESSURE_TURN(28)
+            PRESSURE_TURN(29)
             const int32_t at = r + 1 + k;
             double a = gathered[at];
             double b = t[row + at];
@@ -878,9 +925,9 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         to = after;
         row = after + i + 2;
     }
-    PRESSURE_LOOP(29)
+    PRESSURE_LOOP(30)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(29)
+        PRESSURE_TURN(30)
         t[to + j] = 0.0;
     }
 }
@@ -889,15 +936,15 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
  * O(N). */
 static void pressure_project_late(pressure_t *s, int32_t r)
 {
-    const double scale = 1.0
-            / ((s->p[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->p[r] : PRESSURE_SMALLEST_DIAGONAL);
-    PRESSURE_LOOP(30)
+    const double scale = pressure_ratio(1.0,
+            (s->p[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->p[r] : PRESSURE_SMALLEST_DIAGONAL);
+    PRESSURE_LOOP(31)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(30)
+        PRESSURE_TURN(31)
         const double g = s->beta[r][o] * scale;
-        PRESSURE_LOOP(31)
+        PRESSURE_LOOP(32)
         for (int32_t i = 0; i < s->n; i++) {
-            PRESSURE_TURN(31)
+            PRESSURE_TURN(32)
             s->alpha[i][o] = pressure_settle(pressure_bounded(s->beta[i][o] - (s->p[i] * g),
                     PRESSURE_ALPHA_LIMIT));
         }
@@ -924,29 +971,29 @@ static void pressure_close_gap(pressure_t *s, int32_t r)
     if (last >= PRESSURE_N_MAX) {
         return;
     }
-    PRESSURE_LOOP(32)
+    PRESSURE_LOOP(33)
     for (int32_t i = r; i < last; i++) {
-        PRESSURE_TURN(32)
-        PRESSURE_LOOP(33)
+        PRESSURE_TURN(33)
+        PRESSURE_LOOP(34)
         PRESSURE_UNROLL
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            PRESSURE_TURN(33)
+            PRESSURE_TURN(34)
             s->v[i][j] = s->v[i + 1][j];
         }
-        PRESSURE_LOOP(34)
+        PRESSURE_LOOP(35)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(34)
+            PRESSURE_TURN(35)
             s->alpha[i][o] = s->alpha[i + 1][o];
         }
     }
-    PRESSURE_LOOP(35)
+    PRESSURE_LOOP(36)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(35)
+        PRESSURE_TURN(36)
         s->v[last][j] = 0.0;
     }
-    PRESSURE_LOOP(36)
+    PRESSURE_LOOP(37)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(36)
+        PRESSURE_TURN(37)
         s->alpha[last][o] = 0.0;
     }
     s->n = last;
@@ -964,11 +1011,11 @@ static int32_t pressure_absorbed(const pressure_t *s)
 /* Add the sample of the last combination() to T, as row n.  O(N). */
 static void pressure_border(pressure_t *s, int32_t n)
 {
-    const double scale = 1.0 / pressure_sqrt(s->kappa);
+    const double scale = pressure_newest_element(s);
     const int32_t row = pressure_row_of(n);
-    PRESSURE_LOOP(37)
+    PRESSURE_LOOP(38)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(37)
+        PRESSURE_TURN(38)
         s->t[row + j] = pressure_bounded(-(scale * s->u[j]), PRESSURE_LARGEST_FACTOR);
     }
     s->t[row + n] = scale;
@@ -984,9 +1031,9 @@ static void pressure_append(pressure_t *s)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
-    PRESSURE_LOOP(38)
+    PRESSURE_LOOP(39)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(38)
+        PRESSURE_TURN(39)
         s->v[i][j] = x[j];
     }
 }
@@ -1001,9 +1048,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
         return;
     }
     pressure_place(s, x, r);
-    PRESSURE_LOOP(39)
+    PRESSURE_LOOP(40)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(39)
+        PRESSURE_TURN(40)
         s->alpha[r][o] = pressure_settle(pressure_multiplier(s, newest, o));
     }
     if (r == s->n) {
@@ -1011,21 +1058,40 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
+/* Whether an error, after hear(), is none of a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for
+ * each output.
+ *
+ * By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take
+ * WILD^2 samples,
+ * all of them learned in vain.  Functions of classes do not learn what is clear, and may go farther. */
+static bool pressure_strays(const pressure_t *s)
+{
+    const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
+    PRESSURE_LOOP(41)
+    for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
+        PRESSURE_TURN(41)
+        if (!(pressure_absolute(s->error[o]) <= most)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
-    PRESSURE_LOOP(40)
+    PRESSURE_LOOP(42)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(40)
+        PRESSURE_TURN(42)
         const double step = pressure_settle(PRESSURE_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    PRESSURE_LOOP(41)
+    PRESSURE_LOOP(43)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(41)
-        PRESSURE_LOOP(42)
+        PRESSURE_TURN(43)
+        PRESSURE_LOOP(44)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(42)
+            PRESSURE_TURN(44)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
@@ -1034,9 +1100,9 @@ static void pressure_propose_gradient(pressure_t *s)
 /* Whether each of the sample's multipliers is within its range. */
 static bool pressure_step_bearable(const pressure_t *s)
 {
-    PRESSURE_LOOP(43)
+    PRESSURE_LOOP(45)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(43)
+        PRESSURE_TURN(45)
         if (!(pressure_absolute(s->beta[s->n][o]) <= PRESSURE_ALPHA_LIMIT)) {
             return false;
         }
@@ -1063,7 +1129,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
 {
     const bool fits = pressure_adapt_gradient(s, close);
     if (!fits || !pressure_bearable(s, s->n)) {
-        return PRESSURE_REFUSED_MULTIPLIER;
+        return PRESSURE_RESTARTED;
     }
     pressure_commit(s);
     return pressure_absorbed(s);
@@ -1076,7 +1142,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     const bool full = n == PRESSURE_N_MAX;
     pressure_propose_gradient(s);
     if (!pressure_step_bearable(s)) {
-        return PRESSURE_REFUSED_MULTIPLIER;
+        return PRESSURE_RESTARTED;
     }
     /* the vector to remove; n: the sample itself; n + 1: none */
     int32_t r = n + 1;
@@ -1089,7 +1155,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
         }
     }
     if (!fits) {
-        return PRESSURE_REFUSED_MULTIPLIER;
+        return PRESSURE_RESTARTED;
     }
     pressure_commit(s);
     if (r == n) {
@@ -1107,22 +1173,69 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return PRESSURE_ADDED;
 }
 
-/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule. */
-static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
+/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+ *
+ * Returns RESTARTED, and may have changed some of the model, where the model cannot have learned what it holds. */
+static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
     pressure_hear(s);
+    if (pressure_strays(s)) {
+        return PRESSURE_RESTARTED;
+    }
     const bool close = (s->n > 0) && (s->nearest_distance <= PRESSURE_ALD_DISTANCE);
     bool spanned = false;
     pressure_express(s, s->n);
+    if (!pressure_belongs(s)) {
+        return PRESSURE_RESTARTED;
+    }
     pressure_combination(s, s->n);
-    s->inverse_kappa = 1.0 / s->kappa;
+    s->inverse_kappa = pressure_ratio(1.0, s->kappa);
     spanned = s->kappa <= PRESSURE_ALD_THRESHOLD;
     int32_t status = 0;
     if (close || spanned) {
         status = pressure_absorb(s, close);
     } else {
         status = pressure_insert(s, x);
+    }
+    return status;
+}
+
+/* Zeros.  O(n). */
+static void pressure_zero(double *a, int32_t n)
+{
+    PRESSURE_LOOP(46)
+    for (int32_t i = 0; i < n; i++) {
+        PRESSURE_TURN(46)
+        a[i] = 0.0;
+    }
+}
+
+/* Forget all samples.  O(N D), with matrices O(N^2). */
+static void pressure_begin_anew(pressure_t *s)
+{
+    s->n = 0;
+    PRESSURE_LOOP(47)
+    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
+        PRESSURE_TURN(47)
+        pressure_zero(s->v[i], PRESSURE_DIM);
+        pressure_zero(s->alpha[i], PRESSURE_OUTPUTS);
+    }
+    PRESSURE_LOOP(48)
+    for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
+        PRESSURE_TURN(48)
+        s->t[i] = 0.0;
+    }
+}
+
+/* Learn the sample x with label s->y.  A model that diverges, or cannot have learned what it holds, begins anew: it
+ * would go on so. */
+static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
+{
+    const int32_t status = pressure_attempt(s, x);
+    if ((status == PRESSURE_RESTARTED) || ((status > 0) && false)) {
+        pressure_begin_anew(s);
+        return PRESSURE_RESTARTED;
     }
     return status;
 }
@@ -1181,15 +1294,15 @@ int32_t pressure_refresh(pressure_t *s)
     if (!pressure_intact(s)) {
         return PRESSURE_REFUSED_STATE;
     }
-    PRESSURE_LOOP(44)
+    PRESSURE_LOOP(49)
     for (int32_t t = 0; t < PRESSURE_N_MAX; t++) {
-        PRESSURE_TURN(44)
+        PRESSURE_TURN(49)
         if (t == s->n) {
             break;
         }
-        PRESSURE_LOOP(45)
+        PRESSURE_LOOP(50)
         for (int32_t i = 0; i < t; i++) {
-            PRESSURE_TURN(45)
+            PRESSURE_TURN(50)
             s->k[i] = pressure_alike_stored(s, i, t);
         }
         pressure_express(s, t);
@@ -1201,24 +1314,28 @@ int32_t pressure_refresh(pressure_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One sum cancels a bit: at least one
- * floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
+ * zero.
+ * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline double pressure_strained(double part)
 {
     const double subnormal = part * PRESSURE_SMALLEST;
+    const double size = pressure_absolute(part) + 1.0;
+    const double nothing = pressure_ratio(subnormal, size);
     /* 1, but the compiler cannot know this */
-    const double unit = (pressure_absolute(part) + 1.0) / (pressure_absolute(part) + 1.0);
+    const double unit = pressure_ratio(size, size);
     const double rest = (unit * PRESSURE_CANCELLING) - (unit * 2.0) + 2.0;
-    return (0.5 * part) + (0.25 * (subnormal * PRESSURE_LARGEST)) + (0.25 * (rest * PRESSURE_CANCELLED));
+    return (0.5 * part) + (0.25 * ((subnormal + nothing) * PRESSURE_LARGEST))
+            + (0.25 * (rest * PRESSURE_CANCELLED));
 }
 
 /* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
 static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
     double shrunk = size;
-    PRESSURE_LOOP(46)
+    PRESSURE_LOOP(51)
     for (int32_t i = 0; i < 16; i++) {
-        PRESSURE_TURN(46)
+        PRESSURE_TURN(51)
         if (i < halvings) {
             shrunk = shrunk * 0.5;
         }

@@ -25,9 +25,9 @@ extern "C" {
 #define PRESSURE_RAM_BYTES 760u /* sizeof(pressure_t): the model, then its working memory */
 #define PRESSURE_CONST_BYTES 328u /* flash for tables and learned values; the code is not counted */
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
-#define PRESSURE_CONFIG_HASH 0x6584353Eu /* models with the same number compute the same bits */
+#define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x02DD5EC1u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0xAE37718Au /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -49,7 +49,9 @@ enum {
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    PRESSURE_REFUSED_MULTIPLIER = -3, /* a multiplier would leave its range.  Call reset, or lower the learning rate */
+    /* the model held what learning cannot give, or diverged: it has forgotten all samples, also this one */
+    PRESSURE_RESTARTED = 8,
+    PRESSURE_REFUSED_MULTIPLIER = -3, /* k(x, x) is so small that the sample may need a multiplier beyond its range */
     PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
