@@ -40,14 +40,15 @@ def fields(model: HostModel) -> tuple[list[str], list[str]]:
 
 
 def forged(model: HostModel, rng: np.random.Generator) -> Iterator[str]:
-    """Forge the model's memory again and again; what was done, each time that it is valid."""
+    """Forge the model's memory again and again; what was done, each time that it is valid.  Ends at once where nothing can be forged."""
     hidden, linear = fields(model)
+    # where a sample can be refused for its numbers
+    linear = linear if "RESTARTED" in model.spec.program.status.__members__ else []
     good = model.memory.buffer.copy()
-    while True:
+    while hidden or linear:
         model.memory.buffer[...] = good
         done = [_forge(model.memory, rng, model, name) for name in _some(rng, hidden)]
-        # where a sample can be refused for its numbers
-        if "RESTARTED" in model.spec.program.status.__members__:
+        if linear:
             done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, linear) if rng.random() < 0.3]
         if done and is_valid(model):
             yield ", ".join(done)
