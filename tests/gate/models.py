@@ -53,13 +53,13 @@ def tuples(content: Content, size: int) -> Iterator[Tuple]:
     return itertools.combinations(sorted(features(content)), size)
 
 
-def declared_models() -> list[Drawn]:
+def declared_models() -> dict[tuple[str, str, str], Content]:
     """Every rule, precision and stage, and every recipe: numbers far from every limit."""
-    found = [
-        Drawn(f"{rule} {precision} {stage}", content)
+    found = {
+        (rule, precision, stage): content
         for rule, precision, stage in MODELS
         if (content := content_of(rule, precision, stage)) is not None
-    ]
+    }
     for (task, sections), precision in itertools.product(RECIPES.items(), ("float32", "float64", "int16")):
         if precision == "int16" and "novelty" in sections:
             continue
@@ -67,7 +67,7 @@ def declared_models() -> list[Drawn]:
         content = {"name": "m", "precision": precision, "input": {"columns": ["a", "b", "c"], **limits}, **sections}
         if precision == "int16" and "classes" not in sections["label"]:
             content = content | {"label": content["label"] | {"max_abs": 5.0}}
-        found.append(Drawn(f"{task} {precision}", content))
+        found[task, precision, "by default"] = content
     return found
 
 

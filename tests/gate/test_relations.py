@@ -21,9 +21,9 @@ def walk(relations, content, seed):
 
 
 @pytest.mark.in_turn(6)
-@pytest.mark.parametrize("drawn", MODELS, ids=str)
-def test_declared_models(drawn):
-    walk(RELATIONS | DECLARED, drawn.content, 0)
+@pytest.mark.parametrize("rule, precision, stage", MODELS)
+def test_declared_models(rule, precision, stage):
+    walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)
 
 
 def test_drawn_models():
