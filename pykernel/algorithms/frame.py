@@ -81,6 +81,9 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.program import Budget, Entry, LabelKind, OnHost, Program, Programs
 
+LEAST_LIMIT = Constant(2.0**-20)
+"""A label counts in full this part of the answer away from it: a limit below the answer's last digit would never grow again."""
+
 
 class Status(IntEnum):
     """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no answer was written."""
@@ -296,6 +299,7 @@ def hear(m: Framed) -> None:
         if m.judges:
             m.value[o] = value
         if m.limits:
+            m.most[o] += LEAST_LIMIT * absolute(value)
             m.y[o] = clipped(m.y[o], value - m.most[o], value + m.most[o])
         m.error[o] = miss(m, m.y[o], remembered(m, value))
 

@@ -12,7 +12,7 @@ pace and the number of labels.  So the pace is larger at first.
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART, clamp, combine
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -81,7 +81,7 @@ def half_width(m: Covered, o: Index) -> Real:
 def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
     """Write the ends of the intervals around the answers y: first all lower ones, then all upper ones."""
     for o in range(len(y)):
-        half = m.label_limit * (PART * half_width(m, o))
+        half = m.label_limit * (PART_OF_LIMIT * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
         if m.judged[0] < INTERVAL_KNOWN:

@@ -37,7 +37,7 @@ from pykernel.dialect import (
 class LinearStatus(IntEnum):
     """What only linear models return."""
 
-    RESTARTED = 8  # the model held what learning cannot give: it has forgotten all samples, also this one
+    RESTARTED = 8  # the model held what learning cannot give, or diverged: it has forgotten all samples, also this one
     REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges.  Call reset
 
 

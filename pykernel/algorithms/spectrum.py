@@ -27,7 +27,7 @@ from pykernel.algorithms.elementary import bounded, clipped, cosine, sine
 from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
-from pykernel.algorithms.stages import PART, PARTS, noise
+from pykernel.algorithms.stages import PART_OF_LIMIT, PARTS, noise
 from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
 from pykernel.dialect import (
     DIM,
@@ -174,7 +174,7 @@ def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     zero(y, len(y))
     add_waves(m, x, y)
     for o in range(len(y)):
-        y[o] = m.label_limit * (PART * m.unit[o] * y[o])
+        y[o] = m.label_limit * (PART_OF_LIMIT * m.unit[o] * y[o])
 
 
 # ------------------------------------------------------------------------------------------------------ learning
@@ -352,7 +352,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     keep_waves(m, x)
     for o in range(len(m.y)):
         # with exactly the bits of weigh()
-        m.error[o] = m.label_limit * (PART * m.unit[o] * m.error[o])
+        m.error[o] = m.label_limit * (PART_OF_LIMIT * m.unit[o] * m.error[o])
     hear(m)
     if m.counted[0] < m.power_horizon:
         m.counted[0] += 1

@@ -37,7 +37,7 @@ LOUD = Constant(2.0**20)
 """Answers and remainders count at most this many times the label's limit, so that no square overflows."""
 PARTS = 2.0**40
 """The label's limit in units of the numbers that are squared: so labels may be far below the limit before their squares are subnormal."""
-PART = Constant(1 / PARTS)
+PART_OF_LIMIT = Constant(1 / PARTS)
 LOUD_PARTS = Constant(2.0**20 * PARTS)
 """LOUD, in such units."""
 LARGEST_POWER = Constant(2.0**41 * PARTS**2)
@@ -388,7 +388,7 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
     for o in range(len(most)):
         most[o] = LOUD * m.remainder_limit
         if m.judged[0] >= TRUSTED and m.left_power[o] > real(0):
-            most[o] = allowed * (m.label_limit * (PART * sqrt(m.left_power[o])))
+            most[o] = allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.left_power[o])))
 
 
 @kernel

@@ -133,10 +133,11 @@ def _words(annotation: Any) -> set[str]:
     return {annotation} if isinstance(annotation, str) else set().union(*map(_words, get_args(annotation)))
 
 
-def meant(word: str, known: Collection[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown word: the key that has it, or the known one that was probably meant, else ``otherwise``."""
+def meant(word: str, known: Collection[str], otherwise: str, of: str = "") -> str:
+    """The end of a sentence about an unknown word of the key ``of``: the other key that has it, or the known one that was probably
+    meant, else ``otherwise``."""
     key = None if word in known else key_with(word)
-    return word_meant(word, known, otherwise) if key is None else f"{otherwise} ({word!r} is for {key})"
+    return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is for {key})"
 
 
 def sections() -> list[str]:
@@ -536,4 +537,5 @@ def _expected(first: Any, others: list[Any], nested: bool) -> str:
     message = " or ".join([message[0].lower() + message[1:], *more])
     if not isinstance(first["input"], str):
         return message
-    return meant(first["input"], re.findall(r"'([^']*)'", message), message)
+    section, key = (*map(str, first["loc"]), "", "")[:2]
+    return meant(first["input"], re.findall(r"'([^']*)'", message), message, f"[{section}] {key}")

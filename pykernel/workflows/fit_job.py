@@ -197,7 +197,9 @@ class Job:
         columns: list[str] | None = table.inputs
         if table.stage is not None:
             source, columns = replace(source, signal=table.stage.plain), None
-        made = content(source, options.called, options.precision, None, columns, table.classes, distance)
+        # it was trained on positions of the table's classes
+        named = replace(source, classes=tuple(table.classes)) if table.classes else source
+        made = content(named, options.called, options.precision, None, columns, table.classes, distance)
         if table.stage is None and options.precision != "int16":  # which has ranges of its own
             limit = input_limit(table.x, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))

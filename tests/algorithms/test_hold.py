@@ -90,31 +90,3 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
         make_spec({"name": "m", "kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}} | change)
     with pytest.raises(UserError, match="learned from labels"):
         make_spec({"name": "m", "input": {"dim": 2, "outliers": "hold", "standardise": True}, "novelty": {}})
-
-
-def test_what_the_rule_refuses_is_neither_held_nor_evidence():
-    """A sample that is refused changes nothing, also where the rule itself refuses it: this projection is known to diverge."""
-    rng = np.random.default_rng(0)
-    reduction = {"technique": "fklms", "projection": "fklms", "force": True}
-    model = HostModel(
-        make_spec(
-            {
-                **{
-                    "name": "m",
-                    "input": {"dim": 2, "standardise": True, "outliers": "hold"},
-                    "label": {"max_abs": 10.0},
-                },
-                **{"learning": {"rule": "klms"}, "kernel": {"sigma": 3.0}, "reduction": reduction},
-            }
-        )
-    )
-    x, refused = rng.normal(size=(1600, 2)), 0
-    x[50::9, 0] += 30.0
-    end = model.spec.program.state_bytes(model.memory.layout)
-    model.update(x[:1500], np.ones(1500))
-    for row in x[1500:]:
-        before = bytes(model.memory.bytes[:end])
-        if model.update(row[None], np.ones(1))[0] < 0:
-            refused += 1
-            assert model.memory.bytes[:end] == before
-    assert refused > 50

@@ -488,7 +488,7 @@ def test_what_diverges_begins_anew_as_a_new_model(technique: str) -> None:
         assert (statuses > 0).all() and largest < 1000
         return
     (restarted,) = np.nonzero(statuses == Status.RESTARTED)
-    assert (statuses > 0).all() and len(restarted) > 1
+    assert (statuses > 0).all() and len(restarted)
     fresh, after = HostModel(made), slice(restarted[-1] + 1, None)
     fresh.update(x[after], y[after])
     assert persistent(fresh) == persistent(model)

@@ -575,7 +575,9 @@ def test_only_limits_of_dot_products_are_below_the_specs(stream, kernel):
     for precision, degree in (("float32", 1), ("float32", 7), ("float64", 3)):
         given = {"degree": degree} if kernel == "polynomial" else {}
         model = BudgetedKernelRegressor(rule="klms", kernel=kernel, precision=precision, **given)
-        assert 1 < model.fit(x, y).spec_.input.max_abs <= 1e6
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of degree 7 it diverges
+            assert 1 < model.fit(x, y).spec_.input.max_abs <= 1e6
 
 
 def test_what_is_out_of_range_is_refused_counted_and_named(stream):
@@ -726,7 +728,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     assert spec.kernel.model_dump(exclude_unset=True) == CUSTOM.section()
     host = HostModel(spec)
     host.update(x, y)
-    assert host.memory.bytes.tobytes() == state(model) and model.score(x, y) > 0.5
+    assert persistent(host) == state(model) and model.score(x, y) > 0.5
     assert model.to_spec("other").custom is CUSTOM.custom and model.to_spec("other").name == "other"
     for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert state(other) == state(model)

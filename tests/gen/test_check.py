@@ -82,7 +82,7 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     # lsridge has neither a Schur complement nor a near neighbour to absorb by
     absorbed = set() if technique == "lsridge" else {"absorbed"}
     assert {"added", "replaced", "merged", "refused_input", "refused_label"} | absorbed <= set(report.statuses)
-    assert report.statuses["replaced"] > 500
+    assert report.statuses["replaced"] > 200
 
 
 @pytest.mark.in_turn(16)
@@ -166,8 +166,8 @@ def test_labels_of_a_stream_are_of_their_kind():
     ("old", "new", "says"),
     [
         (
-            "/ (1.0f + s->power)",
-            "/ (1.0f + s->power + 1e-6f)",
+            ", 1.0f + s->power)",
+            ", 1.0f + s->power + 1e-6f)",
             r"novelty of row \d+ after update \d+: \[.*\] on the host",
         ),
         ("s->value[o] > s->value[best]", "s->value[o] >= s->value[best]", "classify of row 0 after update"),

@@ -17,7 +17,7 @@ from tests.support.mutants import effective_and_missed
 GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
 NEEDS = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("gcov")), reason="needs gcc and gcov")
-LEAST = 0.979
+LEAST = 0.978
 """The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples."""
 
 

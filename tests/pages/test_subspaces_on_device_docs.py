@@ -292,7 +292,7 @@ def test_a_check_counts_the_instructions_of_the_page(
 ) -> None:
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
-    (command,) = (text.split() for _, language, text in blocks() if language == "sh" and "monitor.toml" in text)
+    (command,) = (text.split() for _, language, text in blocks() if language == "sh" and "subspace.toml" in text)
     monkeypatch.chdir(DOCS.parent)
     with pytest.raises(SystemExit) as stopped:
         main([*command[1:], "--json"])

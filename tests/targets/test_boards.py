@@ -421,7 +421,7 @@ def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["check", "page"])
 def test_names_that_the_firmware_has_are_refused(name: str) -> None:
-    with pytest.raises(UserError, match="call the model otherwise"):
+    with pytest.raises(UserError, match=r"call the model otherwise|choose another"):
         build(spec_of(name=name), with_check=True)
 
 
