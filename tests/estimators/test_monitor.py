@@ -3,7 +3,6 @@
 import copy
 import ctypes
 import doctest
-import pickle
 
 import numpy as np
 import pytest
@@ -99,19 +98,6 @@ def test_it_is_the_host_model_of_its_spec_from_a_file(case, tmp_path):
     shares, kind = host.read("blame")
     assert (model.blame_ == shares).all() and model.kind_ == host.spec.program.status(kind).name.lower()
     assert (model.regimes_ == host.read("regimes")[0]).all() and len(model.regimes_) == model.spec_.learning.components
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_pieces_of_a_stream_and_copies_are_the_stream(case):
-    x = given(case, recording())
-    whole = clone(MODELS[case]).fit(x)
-    for cuts in ([200], [1, 2, 3, 399], sorted(np.random.default_rng(0).choice(399, 40, replace=False) + 1)):
-        pieces = clone(MODELS[case])
-        for i, part in enumerate(np.split(x, cuts)):
-            pieces = pickle.loads(pickle.dumps(pieces)) if i % 2 else copy.deepcopy(pieces)
-            pieces.monitor(part) if i else pieces.partial_fit(part)
-        assert state(pieces) == state(whole) and pieces.status_counts_ == whole.status_counts_
-    assert state(whole.fit(x)) == state(pieces)
 
 
 @pytest.mark.in_turn
