@@ -721,27 +721,6 @@ def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
 
 
-def test_column_names_reach_the_spec(stream):
-    pandas = pytest.importorskip("pandas")
-    x, y = stream
-    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
-    model = BudgetedKernelRegressor().fit(frame, y)
-    assert model.spec_.input.columns == ("hour", "humidity [%]", "Größe")
-    assert model.feature_names_in_.tolist() == list(frame)
-    assert state(model) == state(BudgetedKernelRegressor().fit(x, y))
-    assert model.spec_.label_columns == ()
-    with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(frame.rename(columns={"hour": "day"}), y)
-    for name, expected in (("flow", ("flow",)), ("hour", ()), (3, ()), ("", ())):
-        assert model.fit(frame, pandas.Series(y, name=name)).spec_.label_columns == expected
-    classifier = BudgetedKernelClassifier().fit(frame, pandas.Series(y > 0, name="wet"))
-    assert classifier.spec_.label.column == "wet" and classifier.spec_.label.classes == ("False", "True")
-    both = pandas.DataFrame({"flow": y, "level": -y})
-    assert model.fit(frame, both).spec_.label.columns == ("flow", "level") and model.spec_.outputs == 2
-    assert model.predict(frame).shape == (300, 2)
-    assert model.fit(x, both).spec_.label_columns == ()
-
-
 def run_example(name, capsys, *arguments):
     """What an example prints."""
     sys.argv = [name, *arguments]

@@ -231,10 +231,3 @@ def test_what_is_out_of_range_is_refused_counted_and_told():
         told = model.monitor(np.full((32, 3), 2e3))
     assert learned(model.model_) == before and model.status_counts_["REFUSED_INPUT"] == 32
     assert (told.level == model.level_).all() and not told.alarm.any() and set(told.kind) == {""}
-
-
-def test_column_names_reach_the_spec():
-    frame = pytest.importorskip("pandas").DataFrame(recording(), columns=["flow", "level", "temperature"])
-    model = OnlineMonitor().fit(frame)
-    assert model.to_spec("pump").input.columns == ("flow", "level", "temperature")
-    assert state(model) == state(OnlineMonitor().fit(frame.to_numpy()))

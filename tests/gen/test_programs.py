@@ -43,7 +43,6 @@ from tests.support.program_toys import (
 )
 
 PRECISIONS = ("float32", "float64")
-OVENS = ("real", "two classes")
 WRITTEN = re.compile(r"reset|snapshot|SNAPSHOT|STORAGE|wipe|restore|learned")
 
 
@@ -531,18 +530,6 @@ def test_there_are_no_snapshots_of_nothing():
     for call in (lambda: save(model), lambda: load(model, b"PKSN"), lambda: snapshot_bytes(model.spec)):
         with pytest.raises(UserError, match="glass learns nothing on the device, so that there are no snapshots of it"):
             call()
-    trained = HostModel(oven_spec())
-    x, y = mixed_stream(trained.spec, 100)
-    trained.update(x, y)
-    assert trained.train() == 0
-    again = HostModel(oven_spec())
-    load(again, save(trained))
-    assert again.predict(x).tobytes() == trained.predict(x).tobytes() and again.train() == 0
-    device = CModel(build(trained.spec), find_compilers()[0])
-    buffer = np.zeros(snapshot_bytes(trained.spec), np.uint8)
-    buffer[:] = np.frombuffer(save(trained), np.uint8)
-    assert device.call("load", device.pointer(buffer, "uint8_t *")) == 0
-    assert device.ask("predict", x)[0][:, 0].tobytes() == trained.predict(x).tobytes()
 
 
 # --------------------------------------------------------------------------------------------------- the command

@@ -161,40 +161,6 @@ def refused(spec, data, engine=None):
 # -------------------------------------------------------------------------------------------------- the same bytes
 
 
-@pytest.mark.in_turn(16)
-@pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
-    """Learn on one side, load on the other, learn on both: states and statuses are those of the run without a stop."""
-    assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
-
-
-def assert_goes_on(spec):
-    x, y = mixed_stream(spec, 3000, seed=4)
-    whole = HostModel(spec, built(spec).drop)
-    _, statuses = whole.prequential(x, y)
-    first, rest = slice(0, 1700), slice(1700, None)
-    host, device = HostModel(spec), Device(spec)
-    host.prequential(x[first], y[first])
-    device.prequential(x[first], y[first])
-    data = snapshot.save(host)
-    assert device.save() == (DONE, data) and len(data) == device.size
-    # each goes on from the other's, in a memory that held something else
-    new_host, new_device = taught(spec, 100, seed=9), Device(spec)
-    new_device.prequential(*mixed_stream(spec, 100, seed=8))
-    snapshot.load(new_host, device.save()[1])
-    assert new_device.load(data) == DONE
-    assert not any(bytes(new_device.memory.bytes)[len(new_device.state) :])  # working memory
-    for model in (new_host, new_device):
-        _, found = model.prequential(x[rest], y[rest])
-        assert found.tobytes() == statuses[rest].tobytes()
-    end = bytes(whole.memory.bytes)[: len(new_device.state)]
-    assert new_device.state == end
-    assert snapshot.save(new_host)[HEADER.size : -4] == end
-    assert snapshot.read(spec, new_device.save()[1]).state_hash == state_hash(spec, whole.memory)
-
-
 def test_a_snapshot_is_laid_out_as_documented():
     spec = spec_of("fklms", dim=1, n_max=2)
     model = taught(spec, 50)
