@@ -128,8 +128,8 @@ def test_labels_of_a_stream_are_of_their_kind():
     ("old", "new", "says"),
     [
         (
-            "/ (1.0f + s->power)",
-            "/ (1.0f + s->power + 1e-6f)",
+            ", 1.0f + s->power)",
+            ", 1.0f + s->power + 1e-6f)",
             r"novelty of row \d+ after update \d+: \[.*\] on the host",
         ),
         ("s->value[o] > s->value[best]", "s->value[o] >= s->value[best]", "classify of row 0 after update"),
