@@ -18,7 +18,7 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.model import declared, make_spec, rules
+from pykernel.spec.model import declared, make_spec
 from tests.estimators.test_threads import ALL, as_bytes
 from tests.support.every_model import accepted
 
@@ -196,7 +196,7 @@ LEARNING = [
     (kind, rule)
     for kind in ALL
     if hasattr(kind, "partial_fit")
-    for rule in ([None, *rules()] if "rule" in kind._parameters() else [None])
+    for rule in [None, *(rule for family in kind._families() for rule in family.rules if "rule" in kind._parameters())]
 ]
 LIMITS = {"n_epochs": 1, "input_max_abs": 1e3, "label_max_abs": 1e3}
 
