@@ -15,7 +15,6 @@ from pykernel.gen.check import check, mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.support.compilers import QUICK
-from tests.support.machines import MACHINES, machine
 from tests.support.program_toys import gauge_spec
 from tests.support.random_calls import first_difference, random_calls, trace
 from tests.support.table_toy import frozen_spec
@@ -38,18 +37,6 @@ def assert_same(spec: Spec, count: int = 120, seed: int = 3) -> None:
 @pytest.mark.in_turn(3)
 def test_random_calls(make) -> None:  # type: ignore[no-untyped-def]
     assert_same(make())
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("name", [*MACHINES, "krls-t", "nlms"])
-def test_random_calls_of_every_program(name: str, precision: str) -> None:
-    if name in MACHINES:
-        return assert_same(machine(name, precision))
-    content = ONLINE | {"learning": {"rule": name}, "precision": precision}
-    if name == "nlms":
-        content = {key: value for key, value in content.items() if key not in ("kernel", "reduction")}
-    return assert_same(make_spec(content))
 
 
 def test_one_text_serves_all_sizes_and_numbers() -> None:

@@ -17,8 +17,6 @@ from pykernel.dialect import FLOAT32, FLOAT64, Index, Kernel, Memory, Precision,
 from pykernel.engine import llvm as engine
 from pykernel.engine.engines import program_executor
 from pykernel.engine.llvm import Compiled, compiled, print_module
-from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
@@ -399,45 +397,6 @@ def test_every_call_of_programs_that_nothing_knows(name: str) -> None:
         "several": lambda: toy_spec("reals", "float64"),
     }
     compare_calls(specs[name](), 2, 200)
-
-
-ONLINE = [
-    {"kernel": {"sigma": 1.0}, "reduction": {"n_max": 6}},
-    {"learning": {"rule": "krls-t"}, "kernel": {"sigma": 1.0}, "reduction": {"n_max": 5}},
-    {"learning": {"rule": "rls"}},
-]
-
-
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize("number", range(len(ONLINE)))
-def test_long_streams_of_models_that_learn_online(number: int) -> None:
-    spec = make_spec({"name": "flow", "input": {"dim": 3}, "precision": PRECISIONS[number % 2]} | ONLINE[number])
-    mine, plain = both(spec)
-    rng = np.random.default_rng(number)
-    x = np.cumsum(rng.normal(size=(800, 3)), axis=0) % 5
-    y = np.sin(x.sum(1))
-    x[::97, 1], y[::89] = np.nan, np.inf
-    found = mine.prequential(x, y, first=3, delay=2), plain.prequential(x, y, first=3, delay=2)
-    for a, b in zip(*found, strict=True):
-        assert a.tobytes() == b.tobytes()
-    assert mine.memory.bytes == plain.memory.bytes
-    assert {int(s) < 0 for s in found[0][1]} == {True, False}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", MACHINES)
-def test_long_traces_are_those_of_the_generated_c(name: str, precision: str) -> None:
-    spec = machine(name, precision)
-    calls = [c for c in random_calls(spec, np.random.default_rng(7), 6000) if c.kind not in ("save", "load", "reset")]
-    device, mine = CModel(build(spec), find_compilers()[0]), HostModel(spec)
-    found = trace(mine, calls), trace(device, calls)
-    # the C drops fields, so that memories have other CRCs
-    for call, a, b in zip(calls, *found, strict=True):
-        assert a.status == b.status and plain_bytes(a.answer) == plain_bytes(b.answer), call
-    for slot in device.memory.layout.slots:
-        if slot.struct:
-            assert plain_bytes(mine.memory.field(slot.name)) == plain_bytes(device.memory.field(slot.name)), slot.name
 
 
 @pytest.mark.exhaustive

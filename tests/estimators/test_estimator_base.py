@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -164,3 +164,32 @@ def test_every_scaler_becomes_part_of_every_model(scaler):
     device.update(raw, y)
     device.train()
     assert np.allclose(device.predict(raw), trained.predict(x), rtol=0, atol=1e-8)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.*and a linear model's", "ignore:.*weights nearly cancel", "ignore:.*the device needs"
+)
+@pytest.mark.parametrize("kind", [kind for kind in ALL if hasattr(kind, "to_spec")])
+def test_names_of_columns_reach_the_spec_and_change_nothing(kind):
+    """Of labels, too, unless a name is no text or an input's."""
+    pandas = pytest.importorskip("pandas")
+    x = np.random.default_rng(0).normal(size=(24, 3))
+    y, frame = x[:, 0] > 0, pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
+    model = kind().fit(frame, y)
+    question = "predict" if hasattr(model, "predict") else "transform"
+    assert model.feature_names_in_.tolist() == list(frame)
+    same = np.array_equal if hasattr(kind, "partial_fit") else np.allclose  # LAPACK rounds by the layout
+    assert same(getattr(model, question)(frame), getattr(kind().fit(x, y), question)(x))
+    for name, spec in inspect.getmembers(model, inspect.ismethod):
+        if name in ("to_spec", "device_spec", "frozen_spec"):
+            assert spec("m").input.columns == tuple(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        getattr(model, question)(frame.rename(columns={"hour": "day"}))
+    if not (is_classifier(model) or is_regressor(model)):
+        return
+    for name, expected in (("flow", ("flow",)), ("hour", ()), (3, ()), ("", ())):
+        assert kind().fit(frame, pandas.Series(y, name=name)).to_spec("m").label_columns == expected
+    if is_regressor(model):
+        both = pandas.DataFrame({"flow": x[:, 0], "level": -x[:, 1]})
+        assert kind().fit(frame, both).to_spec("m").label_columns == ("flow", "level")
+        assert kind().fit(x, both).to_spec("m").outputs == 2

@@ -17,7 +17,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -190,36 +189,16 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
             assert (float(default) == field.default) if type(field.default) is float else default == shown, key
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("case", MODELS)
-def test_pieces_of_a_stream_are_the_stream(stream, case):
-    x, y = stream
-    y = labels(case, y)
-    linear = MODELS[case].rule not in (None, *declared("kernel"))
-    model = clone(MODELS[case]).set_params(n_epochs=1, **{} if linear else {"sigma": 1.5})
-    first = {"classes": np.unique(y)} if "classes" in case else {}
-    whole = clone(model).fit(x, y)
-    for cuts in (
-        [150],
-        [1, 2, 3, 299],
-        sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1),
-    ):
-        pieces = clone(model)
-        for t, part in enumerate(np.split(np.arange(300), cuts)):
-            pieces.partial_fit(x[part], y[part], **{} if t else first)
-        assert state(pieces) == state(whole)
-        assert pieces.status_counts_ == whole.status_counts_
-        if "classes" in case:
-            assert (pieces.predict_proba(x) == whole.predict_proba(x)).all()
-    assert sum(whole.status_counts_.values()) == 300
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_it_is_the_host_model(stream, case):
+def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
     x, y = stream
     y = labels(case, y)
     model = clone(MODELS[case]).set_params(n_epochs=2).fit(x, y)
-    host = HostModel(model.spec_)
+    (tmp_path / "flow.toml").write_text(model.to_spec("flow").to_toml())
+    host = HostModel(load_spec(tmp_path / "flow.toml"))
+    assert host.spec == model.to_spec("flow") and host.spec.name == "flow"
+    with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
+        model.to_spec("int")
     taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
     host.update(x, taken)
     host.update(x, taken)
@@ -254,21 +233,6 @@ def test_parameters_count_from_the_next_fit(stream):
     model = BudgetedKernelRegressor(n_max=4, rule="klms").fit(x, y).set_params(n_max=6)
     assert model.partial_fit(x, y).spec_.reduction.n_max == 4
     assert model.fit(x, y).status_counts_["ADDED"] == 6
-
-
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("case", MODELS)
-def test_copies_go_on_as_the_original(stream, case):
-    x, y = stream
-    y = labels(case, y)
-    model = clone(MODELS[case]).fit(x, y)
-    pickled, copied = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)
-    assert pickled.predict(x).tobytes() == model.predict(x).tobytes()
-    model.partial_fit(x[:50], y[50:100])
-    assert state(pickled) != state(model)
-    for other in (pickled, copied, clone(model).fit(x, y)):
-        assert state(other.partial_fit(x[:50], y[50:100])) == state(model)
-        assert other.status_counts_ == model.status_counts_
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -757,46 +721,6 @@ def test_a_mercer_kernel_says_all_itself(stream, parameters, sentence):
     with pytest.raises(UserError) as caught:
         BudgetedKernelRegressor(**{"rule": "klms", "kernel": CUSTOM, **parameters}).fit(*stream)
     assert str(caught.value).startswith(f"BudgetedKernelRegressor: {sentence}") and "\n" not in str(caught.value)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("case", MODELS)
-def test_its_spec_makes_the_same_model_from_a_file(stream, tmp_path, case):
-    x, y = stream
-    y = labels(case, y)
-    model = clone(MODELS[case]).set_params(n_epochs=1).fit(x, y)
-    path = tmp_path / "flow.toml"
-    path.write_text(model.to_spec("flow").to_toml())
-    spec = load_spec(path)
-    assert spec == model.to_spec("flow") and spec.name == "flow"
-    host = HostModel(spec)
-    host.update(x, np.unique(y, return_inverse=True)[1] if "classes" in case else y)
-    assert state(model) == persistent(host)
-    with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
-        model.to_spec("int")
-    with pytest.raises(NotFittedError):
-        clone(model).to_spec("flow")
-
-
-def test_column_names_reach_the_spec(stream):
-    pandas = pytest.importorskip("pandas")
-    x, y = stream
-    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
-    model = BudgetedKernelRegressor().fit(frame, y)
-    assert model.spec_.input.columns == ("hour", "humidity [%]", "Größe")
-    assert model.feature_names_in_.tolist() == list(frame)
-    assert state(model) == state(BudgetedKernelRegressor().fit(x, y))
-    assert model.spec_.label_columns == ()
-    with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(frame.rename(columns={"hour": "day"}), y)
-    for name, expected in (("flow", ("flow",)), ("hour", ()), (3, ()), ("", ())):
-        assert model.fit(frame, pandas.Series(y, name=name)).spec_.label_columns == expected
-    classifier = BudgetedKernelClassifier().fit(frame, pandas.Series(y > 0, name="wet"))
-    assert classifier.spec_.label.column == "wet" and classifier.spec_.label.classes == ("False", "True")
-    both = pandas.DataFrame({"flow": y, "level": -y})
-    assert model.fit(frame, both).spec_.label.columns == ("flow", "level") and model.spec_.outputs == 2
-    assert model.predict(frame).shape == (300, 2)
-    assert model.fit(x, both).spec_.label_columns == ()
 
 
 def run_example(name, capsys, *arguments):

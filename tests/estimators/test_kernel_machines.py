@@ -269,24 +269,6 @@ def test_the_order_of_samples_does_not_matter(kind, labels):
     np.testing.assert_allclose(other.loo_predictions_, model.loo_predictions_[order], rtol=1e-8, atol=1e-8)
 
 
-def test_column_names_reach_the_spec():
-    pandas = pytest.importorskip("pandas")
-    x, y = samples()
-    frame = pandas.DataFrame(x, columns=["hour", "humidity [%]", "Größe"])
-    model = single(LSSVMClassifier).fit(frame, pandas.Series(y, name="sky"))
-    spec = model.to_spec("sky")
-    assert spec.input.columns == ("hour", "humidity [%]", "Größe") and spec.label.column == "sky"
-    assert spec.label.classes == ("dry", "wet")
-    assert model.device_spec("sky").input.columns == spec.input.columns
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame.rename(columns={"hour": "day"}))
-    assert single(LSSVMClassifier).fit(frame, pandas.Series(y, name="hour")).to_spec("m").label.column is None
-    both = pandas.DataFrame({"flow": x[:, 0], "level": -x[:, 1]})
-    assert single(LSSVMRegressor).fit(frame, both).to_spec("m").label.columns == ("flow", "level")
-    assert single(LSSVMRegressor).fit(x, both).to_spec("m").label.outputs == 2
-    assert single(KernelRidgeRegressor).fit(frame, both["flow"]).to_spec("m").label.column == "flow"
-
-
 @pytest.mark.parametrize(
     "classes, names",
     [

@@ -3,7 +3,6 @@
 import copy
 import ctypes
 import doctest
-import pickle
 
 import numpy as np
 import pytest
@@ -99,19 +98,6 @@ def test_it_is_the_host_model_of_its_spec_from_a_file(case, tmp_path):
     shares, kind = host.read("blame")
     assert (model.blame_ == shares).all() and model.kind_ == host.spec.program.status(kind).name.lower()
     assert (model.regimes_ == host.read("regimes")[0]).all() and len(model.regimes_) == model.spec_.learning.components
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_pieces_of_a_stream_and_copies_are_the_stream(case):
-    x = given(case, recording())
-    whole = clone(MODELS[case]).fit(x)
-    for cuts in ([200], [1, 2, 3, 399], sorted(np.random.default_rng(0).choice(399, 40, replace=False) + 1)):
-        pieces = clone(MODELS[case])
-        for i, part in enumerate(np.split(x, cuts)):
-            pieces = pickle.loads(pickle.dumps(pieces)) if i % 2 else copy.deepcopy(pieces)
-            pieces.monitor(part) if i else pieces.partial_fit(part)
-        assert state(pieces) == state(whole) and pieces.status_counts_ == whole.status_counts_
-    assert state(whole.fit(x)) == state(pieces)
 
 
 @pytest.mark.in_turn
@@ -245,10 +231,3 @@ def test_what_is_out_of_range_is_refused_counted_and_told():
         told = model.monitor(np.full((32, 3), 2e3))
     assert learned(model.model_) == before and model.status_counts_["REFUSED_INPUT"] == 32
     assert (told.level == model.level_).all() and not told.alarm.any() and set(told.kind) == {""}
-
-
-def test_column_names_reach_the_spec():
-    frame = pytest.importorskip("pandas").DataFrame(recording(), columns=["flow", "level", "temperature"])
-    model = OnlineMonitor().fit(frame)
-    assert model.to_spec("pump").input.columns == ("flow", "level", "temperature")
-    assert state(model) == state(OnlineMonitor().fit(frame.to_numpy()))

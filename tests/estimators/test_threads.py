@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 
 import pykernel
-from pykernel import HostModel
 from pykernel.estimators import base
-from pykernel.spec.model import make_spec, rules
-from tests.support.every_model import content_of
 
 THREADS = 8
 ROWS = 1600
@@ -56,20 +53,6 @@ def wrong(ask, parts, times=2):
 
 def as_bytes(answer):
     return tuple(map(as_bytes, answer)) if isinstance(answer, tuple) else np.asarray(answer).tobytes()
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("rule", rules())
-def test_every_question_of_a_program(rule):
-    model = HostModel(make_spec(content_of(rule, "float32", "staged") or content_of(rule, "float32", "plain")))
-    x = np.random.default_rng(0).normal(size=(ROWS, model.spec.width))
-    if model.spec.program.learns:
-        kind = model.spec.program.label_array(model.memory.capacities)
-        y = np.digitize(x[:, 0], [0.0]) if kind.is_class else np.resize(x[:, 0], (200, *kind.shape))
-        model.update(x[:200], None if kind.shape == (0,) else y[:200])
-    questions = [name for name in model.spec.program.questions if model.has(name)]
-    found = {name: wrong(lambda part, name=name: model.ask(name, part), np.split(x, THREADS)) for name in questions}
-    assert found == dict.fromkeys(questions, 0) and questions
 
 
 def fitted(kind):

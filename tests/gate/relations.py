@@ -315,21 +315,20 @@ def units_change_nothing(case: Case) -> Iterator[str]:
     labelled = y.dtype.kind == "f" and y.size > 0
     full = case.content | {"input": {"max_abs": 8 * float(np.abs(x).max())} | case.content["input"]}
     base, settled = accepted(full), 20 if spec.learning.rule == "gmm" else 0  # in the warm-up nothing is judged
-    for by in (-40, -20, 20, 40):
-        fx, fy = 2.0**by, (2.0 ** (-by / 2) if labelled else 1.0)
-        content = _limits_by(full, fx, fy)
-        changed = accepted(content)
-        if changed is None or base is None:
+    before = None if base is None else case.feed(HostModel(base), x, y)
+    for by, also in ((-50, 25), (-40, 0), (0, -60), (-20, -20), (20, -10), (0, 20), (43, 20)):
+        fx, fy = 2.0**by, (2.0**also if labelled else 1.0)
+        changed = accepted(_limits_by(full, fx, fy))
+        if changed is None or before is None:
             if abs(by) <= 20:
                 yield f"a spec in units of 2**{by} is refused"
             continue
-        mine, other = HostModel(base), HostModel(changed)
-        a, b = case.feed(mine, x, y), case.feed(other, x * fx, y * fy if labelled else y)
-        if a[-1].tobytes() != b[-1].tobytes():
-            yield f"inputs times 2**{by}: other statuses"
-        apart = np.nanmax(np.abs(a[0] - b[0] / fy)[settled:]) / (np.nanmax(np.abs(a[0])) or 1)
+        after = case.feed(HostModel(changed), x * fx, y * fy if labelled else y)
+        if before[-1].tobytes() != after[-1].tobytes():
+            yield f"inputs times {fx:g}, labels times {fy:g}: other statuses"
+        apart = np.nanmax(np.abs(before[0] - after[0] / fy)[settled:]) / (np.nanmax(np.abs(before[0])) or 1)
         if apart > (1e-3 if settled else 0):
-            yield f"inputs times 2**{by}: answers differ by {apart:.1g} of the largest"
+            yield f"inputs times {fx:g}, labels times {fy:g}: answers differ by {apart:.1g} of the largest"
 
 
 FLOORED = ("gmm",)

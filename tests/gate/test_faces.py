@@ -1,20 +1,25 @@
 """One stream by every way into the product: the same limits, answers and state, to the byte."""
 
+import copy
 import csv
 import itertools
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier
 
 import pykernel
+from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import declared, make_spec
+from tests.estimators.test_threads import ALL, as_bytes
 from tests.support.every_model import accepted
 
 COLUMNS, ROWS = ("a", "b", "c"), 260
@@ -185,3 +190,40 @@ def test_every_way_into_the_product_is_the_same_model(case, way, tmp_path):
     assert other.learning.rule == spec.learning.rule
     assert str(other.config_values) == str(spec.config_values), "other numbers of the spec"
     assert learned(other, found) == learned(spec, host.memory)
+
+
+LEARNING = [
+    (kind, rule)
+    for kind in ALL
+    if hasattr(kind, "partial_fit")
+    for rule in [None, *(rule for family in kind._families() for rule in family.rules if "rule" in kind._parameters())]
+]
+LIMITS = {"n_epochs": 1, "input_max_abs": 1e3, "label_max_abs": 1e3}
+
+
+def told(model, x):
+    names = ("predict", "predict_proba", "score_samples", "transform")
+    return [as_bytes(getattr(model, name)(x)) for name in names if hasattr(model, name)]
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize(("kind", "rule"), LEARNING)
+def test_an_estimator_in_parts_by_its_copies_is_the_whole(kind, rule):
+    """Answers, counts and state; what the model learns after it was copied, the copy does not."""
+    x = np.random.default_rng(5).normal(size=(300, 3))
+    y = np.digitize(np.sin(x[:, 0]) + x[:, 1], [-0.5, 0.5])
+    given = {"rule": rule, "sigma": 1.5, **LIMITS}
+    left = {*given} - {*kind._parameters()} | ({"sigma"} if rule and rule not in declared("kernel") else set())
+    try:
+        whole = kind(**{key: value for key, value in given.items() if key not in left}).fit(x, y)
+    except UserError:
+        pytest.skip("does not learn by this rule")
+    first = {"classes": np.unique(y)} if is_classifier(whole) else {}
+    for cuts in ([150], [1, 2, 3, 299], sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1)):
+        model = clone(whole)
+        for i, rows in enumerate(np.split(np.arange(300), cuts)):
+            before, model = model, pickle.loads(pickle.dumps(model)) if i % 2 else copy.deepcopy(model)
+            model.partial_fit(x[rows], y[rows], **({} if i else first))
+            assert not i or sum(before.status_counts_.values()) == rows[0]
+        assert model.status_counts_ == whole.status_counts_ and told(model, x) == told(whole, x)
+        assert snapshot.save(model.model_) == snapshot.save(whole.model_)

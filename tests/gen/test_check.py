@@ -8,8 +8,6 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, example, given, settings
-from hypothesis import strategies as st
 
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError
@@ -96,42 +94,6 @@ def test_every_rule_and_strategy_is_equal(choice, precision):
     assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
 
 
-LABEL_SECTIONS = {
-    "several": {"outputs": 3, "max_abs": 10.0},
-    "two classes": {"classes": ["a", "b"]},
-    "three classes": {"classes": ["a", "b", "c"]},
-}
-LABELLED = {
-    f"{rule}, {technique}, {kind}": (rule, technique, kind)
-    for rule, technique in (
-        ("klms", "nt"),
-        ("klms", "lsridge"),
-        ("krls-t", "mklms"),
-        ("ald-krls", None),
-        ("knlms", None),
-        ("rls", None),
-    )
-    for kind in LABEL_SECTIONS
-}
-
-
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("case", LABELLED)
-def test_every_kind_of_label_with_the_real_models(case, precision):
-    rule, technique, kind = LABELLED[case]
-    sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {"n_max": 8}}
-    sections["reduction"] |= {"technique": technique} if technique else {}
-    if rule == "rls":
-        sections = {"learning": {"rule": rule}, "label": LABEL_SECTIONS[kind], "reduction": {}, "kernel": None}
-    spec = spec_of(precision=precision, **sections)
-    report = in_one_build(spec, samples=10_000)
-    assert_equal(report)
-    questions = Reference(build(spec), None, *mixed_stream(spec, 10)).questions
-    assert ("classify" in questions) == ("classes" in kind)
-    assert ("variance" in questions) == (rule == "krls-t") and ("novelty" in questions) == (rule != "rls")
-
-
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kind", LABELS)
@@ -193,73 +155,6 @@ def test_a_changed_question_is_caught(old, new, says):
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
 def test_every_compiler_agrees(technique, precision, c):
     assert_equal(check(spec_of(technique, precision), samples=5_000, compilers=[c.name]))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("c", EACH_COMPILER, ids=str)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_the_full_product(technique, precision, c):
-    for dim, n_max in ((1, 1), (1, 24), (3, 2), (8, 33), (32, 8)):
-        for learning in ({"eta": 0.5}, {"eta": 1.9, "rho": 0.05}):
-            spec = spec_of(technique, precision, dim, n_max, learning=learning)
-            assert_equal(check(spec, samples=100_000, levels=("-O0", "-O1", "-O2", "-O3", "-Os"), compilers=[c.name]))
-
-
-def a_spec(**content):
-    """A spec of what goes together, or an example that does not count."""
-    try:
-        return make_spec({"name": "m"} | content)
-    except UserError:
-        assume(False)
-
-
-# a failing configuration is small as it is, and each attempt to shrink it compiles
-@settings(
-    max_examples=max(2, settings().max_examples // 50),
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.filter_too_much],
-)
-@example("mklms", None, "klms", "one", "float64", 6, 1, 1.0, 0.5, 0.0, 0.03, 1.0, True, 0.1, 0.5, {}, 0)
-@given(
-    technique=st.sampled_from(PRESETS),
-    projection=st.sampled_from([None, None, "klms", "ls", "lsridge"]),
-    rule=st.sampled_from(["klms", "klms", "qklms", "krls-t", "fb-krls"]),
-    label=st.sampled_from(["one", *LABEL_SECTIONS]),
-    precision=st.sampled_from(PRECISIONS),
-    dim=st.integers(1, 6),
-    n_max=st.integers(1, 12),
-    sigma=st.floats(1e-3, 1e3),
-    eta=st.floats(0.01, 1.99),
-    rho=st.sampled_from([0.0, 1e-3, 0.3]),
-    ridge=st.floats(1e-4, 0.1),
-    limit=st.sampled_from([1.0, 1e6, 1e18]),
-    standardise=st.booleans(),
-    step_limit=st.sampled_from([None, 0.1]),
-    high=st.sampled_from([None, 0.5]),
-    strategy=st.sampled_from(
-        [{}, {"when": "before"}, {"candidates": "newest"}, {"lambda_max": 0.01}, {"truncate_age": 30, "removals": 4}]
-    ),
-    seed=st.integers(0, 99),
-)
-def test_any_configuration_is_equal(
-    technique, projection, rule, label, precision, dim, n_max, sigma, eta, rho, ridge, limit, standardise, step_limit,
-    high, strategy, seed,
-):  # fmt: skip
-    learning = {"rule": rule} | (
-        {"eta": eta, "rho": rho, "step_limit": step_limit} if rule in ("klms", "qklms") else {}
-    )
-    kind = LABEL_SECTIONS.get(label, {})
-    spec = a_spec(
-        precision=precision,
-        input={"dim": dim, "max_abs": limit, "standardise": standardise},
-        label=kind if "classes" in kind else kind | {"max_abs": min(limit, 1e12), "high": high},
-        kernel={"sigma": sigma},
-        learning=learning,
-        reduction={"technique": technique, "projection": projection, "n_max": n_max, "ridge": ridge, "force": True}
-        | strategy,
-    )
-    assert_equal(in_one_build(spec, samples=3000, seed=seed))
 
 
 def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from enum import IntEnum
 from pathlib import Path
 
@@ -17,19 +16,17 @@ from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, check, mixed_stream
-from pykernel.gen.compilers import compile_c, compiler, find_compilers
+from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.compilers import compiler, find_compilers
 from pykernel.gen.ir import DialectError
-from pykernel.gen.project import build, generate, state_hash
+from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, callable_entries, read_log
 from pykernel.host.samples import Batch
 from pykernel.host.simulate import Simulation
 from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
-from tests.support.compilers import EACH as EACH_COMPILER
-from tests.support.compilers import QUICK, compilers, in_one_build
-from tests.support.harness import SANITIZERS
+from tests.support.compilers import in_one_build
 from tests.support.program_toys import (
     LABELS,
     MadeStatus,
@@ -44,15 +41,9 @@ from tests.support.program_toys import (
     oven_update,
     oven_valid,
 )
-from tests.support.toys import toy_spec
 
 PRECISIONS = ("float32", "float64")
-OVENS = ("real", "two classes")
 WRITTEN = re.compile(r"reset|snapshot|SNAPSHOT|STORAGE|wipe|restore|learned")
-
-
-def all_specs(precision="float32"):
-    return [*(glass_spec(kind, precision) for kind in LABELS), *(oven_spec(kind, precision) for kind in OVENS)]
 
 
 def assert_equal(report):
@@ -189,12 +180,6 @@ def test_what_is_trained_is_equal(kind, samples, precision):
     assert ("not_trained" if samples == 1 else "done") in report.calls["assess"]
 
 
-@pytest.mark.parametrize("c", EACH_COMPILER[1:], ids=str)
-def test_every_compiler_agrees(c):
-    for spec in (glass_spec("class"), oven_spec("two classes", "float64")):
-        assert_equal(in_one_build(spec, samples=3000, c=c))
-
-
 def test_a_trained_model_starts_from_what_it_learned():
     spec = oven_spec()
     model = HostModel(spec)
@@ -243,51 +228,6 @@ def test_the_host_has_every_call():
 
 
 # -------------------------------------------------------------------------------------------- the generated project
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_every_kind_compiles_strictly_and_its_example_runs(precision, tmp_path, exhaustive):
-    """Each compiler, the files one by one and in one unit; nothing undefined, nothing that can change."""
-    for i, spec in enumerate(all_specs(precision)[:: 1 if exhaustive else 2]):
-        folder = tmp_path / str(i)
-        generate(spec, folder)
-        sources = sorted((folder / "src").glob("*.c"))
-        assert len(sources) == (2 if spec.program.learns else 1)
-        (folder / "unit.c").write_text("".join(f'#include "{path.name}"\n' for path in sources))
-        include = f"-I{folder / 'src'}"
-        for c in compilers(exhaustive) if exhaustive or i == 0 else QUICK[:1]:
-            for files in (sources, [folder / "unit.c"]):
-                compile_c(c, [*files, folder / "examples" / "main.c"], folder / "run", ("-O2", include), ())
-            compile_c(c, sources, folder / "all.o", ("-O2", "-r", "-nostdlib"), ())
-            words = ["nm", folder / "all.o"]
-            symbols = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-            undefined = {line.split()[-1] for line in symbols if " U " in line}
-            assert undefined <= {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"}
-            assert not [line for line in symbols if re.search(r" [dDbBC] ", line)]
-            out = subprocess.run([folder / "run"], capture_output=True, text=True, check=True).stdout
-        hashed = re.search(r"bytes of RAM, (model|memory) hash ([0-9a-f]{8})", out)
-        assert hashed[1] == ("model" if spec.program.learns else "memory") and hashed[2] == example_hash(spec, 200)
-        assert out.count("forecast") == 11 and ("label" in out) == spec.program.learns
-
-
-def example_hash(spec, steps):
-    """What NAME_hash returns after the examples' samples, by the simulation."""
-    model = HostModel(spec, build(spec).drop)
-    turn = np.arange(steps) % 20
-    phase = turn.astype(spec.real.dtype) / spec.real.real(20)
-    x = np.repeat(phase[:, None], spec.dim, 1)
-    question = "classify" if spec.label.classes else "predict"
-    if not spec.program.learns:
-        model.ask(question, x)
-        return f"{state_hash(spec, model.memory):08x}"
-    y = turn * len(spec.label.classes) // 20 if spec.label.classes else np.where(phase < 0.5, 1, -1)
-    for start in range(0, steps, 20):
-        part = slice(start, start + 20)
-        model.update(x[part], y[part])
-        if len(x[part]) == 20:
-            assert model.train() == 0
-    return f"{state_hash(spec, model.memory):08x}"
 
 
 def test_a_model_that_learns_nothing_speaks_of_no_state(tmp_path):
@@ -351,14 +291,6 @@ def first_difference(spec, old, new, stream, passes=True):
     return row["first_difference"]
 
 
-def test_a_changed_table_value_is_caught():
-    spec = glass_spec(rho=0.7)
-    said = first_difference(spec, "0.7f", "0.70001f", mixed_stream(spec, 200), passes=False)
-    assert re.fullmatch(r"prediction \d+: (value|scaled)\[0\] is .* on the host, .* in C", said) or re.fullmatch(
-        r"prediction \d+: \S+ on the host, \S+ in C", said
-    )
-
-
 def test_a_changed_answer_and_a_changed_refusal_are_caught():
     """What no prediction shows: a probability, a class among equals, a status, memory that a refusal leaves."""
     spec = glass_spec("class")
@@ -407,98 +339,7 @@ def test_a_changed_action_visit_or_reading_is_caught(old, new, says):
     assert not row["equal"] and re.match(says, row["first_difference"]), row["first_difference"]
 
 
-@pytest.mark.in_turn
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_no_undefined_behaviour(precision, tmp_path):
-    """Every call under the address and undefined-behaviour sanitizers."""
-    for spec in (glass_spec("class", precision), oven_spec("two classes", precision, samples=5)):
-        project = build(spec)
-        x, y = mixed_stream(spec, 3000)
-        folder = tmp_path / spec.name
-        folder.mkdir()
-        for path, text in project.files.items():
-            if path.startswith("src/"):
-                (folder / Path(path).name).write_text(text)
-        (folder / "replay.c").write_text(project.replay)
-        x.tofile(folder / "x")
-        y.tofile(folder / "y")
-        real = "float" if precision == "float32" else "double"
-        name, macro = spec.name, spec.name.upper()
-        more = "glass_replay_probability(&m, 3000, x, (void *)p, s); glass_replay_classify(&m, 3000, x, s, s);"
-        if spec.program.learns:
-            more = f"""oven_train(&m); oven_refresh(&m); {real} out[2]; oven_leave_one_out(&m, out);
-                for (int i = 0; i < 3000; i++) oven_assess(&m, &x[i * OVEN_DIM], y[i]);
-                oven_leave_one_out(&m, out); oven_drift(&m, out); oven_restart(&m); oven_train(&m);"""
-        (folder / "main.c").write_text(f"""
-            #include "{name}.h"
-            #include <stdio.h>
-            void {name}_replay({name}_t *, int64_t, const {real} *, const int32_t *, {real} *, int32_t *);
-            void {name}_replay_probability({name}_t *, int64_t, const {real} *, {real} *, int32_t *);
-            void {name}_replay_classify({name}_t *, int64_t, const {real} *, int32_t *, int32_t *);
-            static {real} x[3000 * {macro}_DIM], p[3000 * 3]; static int32_t y[3000], s[3000]; static {name}_t m;
-            int main(void) {{
-                FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
-                if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
-                if ({name}_selftest(&m) != {macro}_DONE) return 2;
-                {name}_init(&m); {name}_replay(&m, 3000, x, y, p, s); {more}
-                return 0;
-            }}""")
-        words = ["gcc", "-std=c99", *SANITIZERS, *(folder / n for n in ("main.c", "replay.c", f"{name}.c"))]
-        subprocess.run([*words, "-o", folder / "run"], check=True)
-        run = subprocess.run([folder / "run"], capture_output=True, text=True, cwd=folder)
-        assert run.returncode == 0, run.stderr[-2000:]
-
-
 # --------------------------------------------------------------------------------------------- emulated targets
-
-
-def on_target(*specs, **how):
-    pytest.importorskip("unicorn")
-    pytest.importorskip("ziglang")
-    from pykernel.targets.check import check_targets
-
-    for spec in specs:
-        report = check_targets(spec, **how)
-        assert report.ok, [(row["target"], row["first_difference"]) for row in report.rows]
-        yield report
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize(("target", "precision"), [("cortex-m4f", "float32"), ("cortex-m0plus", "float64")])
-@pytest.mark.exhaustive
-def test_targets_compute_the_hosts_bytes_and_are_measured(target, precision):
-    how = {"names": [target], "samples": 300, "chain": "zig", "tries": 60}
-    specs = (glass_spec("class", precision), oven_spec("real", precision), oven_spec("two classes", precision))
-    for report in on_target(*specs, **how):
-        (row,) = report.rows
-        learns = report.figures["state_bytes"] > 0
-        asked = {"classify"} if "classes" in report.figures["extents"] else set()
-        expected = {"update", "train", "refresh", "restart", "assess"} if learns else {"probability"}
-        assert set(row["calls"]) == {"predict"} | asked | expected and row["selftest"] == "passed"
-        for call in row["calls"]:
-            figures = row[call]
-            assert 0 < figures["min"] <= figures["median"] <= figures["max"]
-            assert (figures["worst"] is not None) == (call in ("predict", "update"))
-        assert row["predict"]["worst"] >= row["predict"]["max"]
-        if learns:
-            assert row["train"]["max"] > row["predict"]["max"] and row["other_calls"]["drift"] > 0
-
-
-@pytest.mark.parametrize(
-    ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
-)
-@pytest.mark.exhaustive
-def test_other_emulators_agree(target, chain, emulator):
-    from pykernel.targets.check import choose
-
-    try:
-        choose([target], chain, emulator)
-    except UserError as missing:
-        pytest.skip(str(missing))
-    specs = (glass_spec("class"), glass_spec("reals"), oven_spec("two classes"), oven_spec())
-    how = {"names": [target], "samples": 80, "chain": chain, "emulator": emulator, "tries": 0}
-    assert len(list(on_target(*specs, **how))) == 4
 
 
 @pytest.mark.in_turn
@@ -689,30 +530,6 @@ def test_there_are_no_snapshots_of_nothing():
     for call in (lambda: save(model), lambda: load(model, b"PKSN"), lambda: snapshot_bytes(model.spec)):
         with pytest.raises(UserError, match="glass learns nothing on the device, so that there are no snapshots of it"):
             call()
-    trained = HostModel(oven_spec())
-    x, y = mixed_stream(trained.spec, 100)
-    trained.update(x, y)
-    assert trained.train() == 0
-    again = HostModel(oven_spec())
-    load(again, save(trained))
-    assert again.predict(x).tobytes() == trained.predict(x).tobytes() and again.train() == 0
-    device = CModel(build(trained.spec), find_compilers()[0])
-    buffer = np.zeros(snapshot_bytes(trained.spec), np.uint8)
-    buffer[:] = np.frombuffer(save(trained), np.uint8)
-    assert device.call("load", device.pointer(buffer, "uint8_t *")) == 0
-    assert device.ask("predict", x)[0][:, 0].tobytes() == trained.predict(x).tobytes()
-
-
-def test_programs_that_nobody_changed_are_as_they_were():
-    """A model that learns sample by sample has neither trainings nor visits in its report."""
-    spec = toy_spec("class")
-    report = check(spec, samples=200, levels=("-O1",), compilers=[find_compilers()[0].name])
-    assert_equal(report)
-    assert report.calls == {} and set(report.rows[0]) >= {"selftest", "state_hash", "text_bytes"}
-    run = Simulation(spec)
-    list(run.run(*mixed_stream(spec, 50)))
-    run.finish()
-    assert not {"trainings", "leave_one_out"} & set(run.report())
 
 
 # --------------------------------------------------------------------------------------------------- the command

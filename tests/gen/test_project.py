@@ -588,15 +588,6 @@ def test_strict_flags_are_those_of_the_promise():
     } <= set(STRICT)
 
 
-@pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
-def test_cmake_project_builds_and_runs(tmp_path):
-    generate(spec_of(), tmp_path / "out")
-    build_folder = tmp_path / "build"
-    subprocess.run(["cmake", "-S", tmp_path / "out", "-B", build_folder], check=True, capture_output=True)
-    subprocess.run(["cmake", "--build", build_folder], check=True, capture_output=True)
-    assert subprocess.run([build_folder / "flow_example"], capture_output=True).returncode == 0
-
-
 def test_memory_and_numpy_agree_on_every_offset():
     """The C asserts offsets at compile time; here NumPy's are the same ones."""
     for technique in TECHNIQUES:

@@ -12,6 +12,7 @@ from pykernel.gen.compilers import compile_c, compiler, takes
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
+from tests.gate.models import declared_models
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace
 from tests.support.random_specs import RULES, content_of, random_spec, shrunk
 from tests.support.spec_text import damaged, toml
@@ -28,7 +29,7 @@ def failure(content, seed, calls, levels=LEVELS, patch=str):
     spec = make_spec(content)
     project = build(spec)
     called = random_calls(spec, np.random.default_rng(seed), calls)
-    host = trace(HostModel(spec, project.drop), called)
+    host = trace(HostModel(spec, project.drop, raw=spec.program.whole), called)
     broken = broken_promise(spec, called, host)
     if broken is not None:
         return f"host: {broken}"
@@ -54,6 +55,14 @@ def assert_equal(seed, calls):
         pytest.fail(
             f"seed {seed}: {found}\nthe least spec that fails so, {failure(least, seed, calls)}:\n{toml(least)}"
         )
+
+
+@pytest.mark.in_turn(24)
+@pytest.mark.parametrize("drawn", declared_models(), ids=str)
+def test_host_and_c_agree_over_every_rule_precision_and_stage(drawn):
+    """The same, and the bytes of snapshots; one build."""
+    found = failure(drawn.content, 0, 300, LEVELS[1:2])
+    assert found is None, found
 
 
 @pytest.mark.in_turn(2)

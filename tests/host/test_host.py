@@ -12,44 +12,6 @@ from pykernel.spec.model import make_spec
 from tests.support.toys import LABELS, ToyStatus, toy_spec
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.in_turn
-def test_streams_are_one_row_at_a_time_and_plain_python(kind, precision):
-    """One loop over all rows, one call for each, and plain Python: the same bytes, answers and statuses."""
-    spec = toy_spec(kind, precision)
-    x, y = mixed_stream(spec, 300)
-    whole, single, plain = HostModel(spec), HostModel(spec), HostModel(spec, engine="python")
-    predictions, statuses = whole.prequential(x, y)
-    assert predictions.shape == ((300,) if spec.outputs == 1 else (300, spec.outputs))
-    assert {-2, -1, 1} <= set(statuses) and statuses.dtype == np.int32
-    for model in (single, plain):
-        for t in range(300):
-            p, status = model.predict(x[t]), model.update(x[t], y[t : t + 1])
-            assert p.tobytes() == predictions[t : t + 1].tobytes() and status[0] == statuses[t]
-        assert model.memory.bytes == whole.memory.bytes
-    for question in ("novelty", *(["classify"] if spec.label.classes else [])):
-        values, found = whole.ask(question, x)
-        again, same = plain.ask(question, x)
-        assert values.tobytes() == again.tobytes() and found.tobytes() == same.tobytes()
-        refused = found == ToyStatus.REFUSED_INPUT
-        assert refused.any() and (refused == ~(np.abs(x) <= 100).all(axis=1)).all()
-        assert (values[refused] == -1).all() if question == "classify" else np.isnan(values[refused]).all()
-
-
-def test_a_delay_learns_what_was_known_by_then():
-    for kind in LABELS:
-        spec = toy_spec(kind)
-        x, y = mixed_stream(spec, 100)
-        late, twin = HostModel(spec), HostModel(spec)
-        predictions, statuses = late.prequential(x, y, delay=7)
-        for t in range(100):
-            assert twin.predict(x[t]).tobytes() == predictions[t : t + 1].tobytes()
-            expected = twin.update(x[t - 7], y[t - 7 : t - 6])[0] if t >= 7 else 0
-            assert statuses[t] == expected
-        assert late.memory.bytes == twin.memory.bytes
-
-
 def test_classes_follow_the_values():
     """Two classes: the sign of one value.  More: the largest of theirs, the first of equals."""
     two, three = HostModel(toy_spec("two classes")), HostModel(toy_spec("class"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pykernel.cli.app import main
@@ -32,7 +32,6 @@ from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.harness import SANITIZERS
 from tests.support.machines import MACHINES
 from tests.support.specs import named
-from tests.support.toys import LABELS, toy_spec
 
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
@@ -162,57 +161,6 @@ def refused(spec, data, engine=None):
 # -------------------------------------------------------------------------------------------------- the same bytes
 
 
-@pytest.mark.in_turn(16)
-@pytest.mark.parametrize("standardise", [False, True])
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_host_and_device_write_the_same_bytes_and_go_on_as_if_never_interrupted(technique, precision, standardise):
-    """Learn on one side, load on the other, learn on both: states and statuses are those of the run without a stop."""
-    assert_goes_on(spec_of(technique, precision, 3, 16, standardise, learning={"eta": 0.4, "rho": 0.01}))
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("kind", LABELS)
-def test_every_kind_of_label_is_saved(kind, precision):
-    """Room for labels is working memory: zero after a load, and no part of a snapshot."""
-    spec = toy_spec(kind, precision)
-    assert_goes_on(spec)
-    model = taught(spec)
-    assert model.memory.field("target").any()
-    found = snapshot.read(spec, snapshot.save(model))
-    assert set(found.fields) == {"weight", "power", "count"} and not found.memory.field("target").any()
-    assert found.memory.field("weight").tobytes() == model.memory.field("weight").tobytes()
-    model.memory.field("count")[0] = 1001
-    assert "learning cannot give" in refused(spec, sealed(spec, model.memory))
-    assert Device(spec).load(sealed(spec, model.memory)) == INVALID
-
-
-def assert_goes_on(spec):
-    x, y = mixed_stream(spec, 3000, seed=4)
-    whole = HostModel(spec, built(spec).drop)
-    _, statuses = whole.prequential(x, y)
-    first, rest = slice(0, 1700), slice(1700, None)
-    host, device = HostModel(spec), Device(spec)
-    host.prequential(x[first], y[first])
-    device.prequential(x[first], y[first])
-    data = snapshot.save(host)
-    assert device.save() == (DONE, data) and len(data) == device.size
-    # each goes on from the other's, in a memory that held something else
-    new_host, new_device = taught(spec, 100, seed=9), Device(spec)
-    new_device.prequential(*mixed_stream(spec, 100, seed=8))
-    snapshot.load(new_host, device.save()[1])
-    assert new_device.load(data) == DONE
-    assert not any(bytes(new_device.memory.bytes)[len(new_device.state) :])  # working memory
-    for model in (new_host, new_device):
-        _, found = model.prequential(x[rest], y[rest])
-        assert found.tobytes() == statuses[rest].tobytes()
-    end = bytes(whole.memory.bytes)[: len(new_device.state)]
-    assert new_device.state == end
-    assert snapshot.save(new_host)[HEADER.size : -4] == end
-    assert snapshot.read(spec, new_device.save()[1]).state_hash == state_hash(spec, whole.memory)
-
-
 def test_a_snapshot_is_laid_out_as_documented():
     spec = spec_of("fklms", dim=1, n_max=2)
     model = taught(spec, 50)
@@ -253,43 +201,6 @@ def test_emulated_microcontrollers_read_and_write_the_hosts_snapshots(name, prec
     assert machine.call("flow_load", model, MAILBOX) == BROKEN % 2**32
     machine.call("flow_wipe", model)
     assert not any(uc.mem_read(model, len(data) - 24))
-
-
-@settings(max_examples=max(12, settings().max_examples // 15))
-@given(
-    technique=st.sampled_from(TECHNIQUES),
-    precision=st.sampled_from(PRECISIONS),
-    standardise=st.booleans(),
-    dim=st.integers(1, 4),
-    n_max=st.integers(1, 12),
-    sigma=st.floats(1e-3, 1e3),
-    eta=st.floats(0.01, 1.99),
-    rho=st.sampled_from([0.0, 1e-3, 0.3]),
-    ridge=st.floats(1e-4, 0.1),
-    limit=st.sampled_from([1.0, 1e6, 1e18]),
-    clip=st.sampled_from([1.0, 5.0]),
-    horizon=st.sampled_from([40, 1000]),
-    step_limit=st.sampled_from([None, 0.1]),
-    seed=st.integers(0, 99),
-)
-def test_whatever_learning_leads_to_is_valid(
-    technique, precision, standardise, dim, n_max, sigma, eta, rho, ridge, limit, clip, horizon, step_limit, seed
-):
-    spec = spec_of(
-        technique,
-        precision,
-        input={"dim": dim, "max_abs": limit, "standardise": standardise, "clip": clip, "horizon": horizon},
-        label={"max_abs": limit},
-        kernel={"sigma": sigma},
-        learning={"eta": eta, "rho": rho} | ({"step_limit": step_limit} if step_limit else {}),
-        reduction={"technique": technique, "n_max": n_max, "ridge": ridge},
-    )
-    model = HostModel(spec)
-    x, y = mixed_stream(spec, 3000, seed)
-    for part in np.split(np.arange(3000), [1, 20, 100, 1000]):
-        model.prequential(x[part], y[part])
-        model.refresh()
-        assert snapshot.is_valid(model.spec, model.memory)
 
 
 def test_a_linear_model_knows_what_is_valid():

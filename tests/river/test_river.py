@@ -253,26 +253,6 @@ def test_the_bits_are_those_of_the_host_model(case):
     assert state(other) == state(model) and other.status_counts_ == model.status_counts_
 
 
-def test_the_bits_are_those_of_the_estimators():
-    samples = list(stream(200))
-    x, y = rows(samples)
-    limits = {"input_max_abs": 1e12, "label_max_abs": 1e9}
-    model, twin = Regressor(n_max=16), pykernel.BudgetedKernelRegressor(n_max=16, **limits).partial_fit(x, y)
-    learn(model, samples)
-    assert state(model) == state(twin)
-    assert [model.predict_one(each) for each, _ in samples] == twin.predict(x).tolist()
-    model = Classifier(classes=["high", "low", "mid"])
-    learn(model, samples)
-    labels = np.array([label_of(model, each) for each in y.tolist()])
-    twin = pykernel.BudgetedKernelClassifier(input_max_abs=1e12).partial_fit(x[:60], labels[:60], model.classes_)
-    for i in range(60, 200):
-        twin.partial_fit(x[i : i + 1], labels[i : i + 1])
-    assert state(model) == state(twin)
-    found = [list(model.predict_proba_one(each).values()) for each, _ in samples[:20]]
-    p = twin.predict_proba(x[:20]).astype(float)
-    assert found == (p / p.sum(axis=1, keepdims=True)).tolist()
-
-
 def test_intervals_are_the_devices():
     model, rng = Regressor(rule="rls", interval_level=0.9), np.random.default_rng(0)
     within, widths = 0, []
@@ -289,15 +269,6 @@ def test_intervals_are_the_devices():
     assert model.predict_one(x, with_interval=True).lower == lower[0] and upper[0] > lower[0]
     with pytest.raises(UserError, match="give interval_level"):
         Regressor(rule="rls").predict_one(x, with_interval=True)
-
-
-def test_another_engine_computes_the_same(monkeypatch):
-    models = []
-    for name in ("llvm", "python"):
-        monkeypatch.setenv("PYKERNEL_ENGINE", name)
-        models.append(Regressor("nt", rule="klms", n_max=4, sigma=2.0))
-        models[-1].said = learn(models[-1], stream(30))
-    assert models[0].said == models[1].said and state(models[0]) == state(models[1])
 
 
 @pytest.mark.in_turn(3)

@@ -132,6 +132,7 @@ class FrozenFamily:
 
 
 class TableLearning(Learning):
+    rule: str = "klms"
     rho: float = 0.0
 
 

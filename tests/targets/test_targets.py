@@ -104,22 +104,6 @@ def test_every_target_computes_the_hosts_bytes(target, exhaustive):
     assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
 
 
-@pytest.mark.parametrize(
-    ("target", "technique", "precision"),
-    [
-        ("cortex-m0plus", "nt", "float64"),
-        rarely("cortex-m3", "fklms", "float32"),
-        rarely("cortex-m4f", "mklms", "float64"),
-        rarely("cortex-m7f", "fklms", "float64"),
-        rarely("rv32imac", "nt", "float32"),
-        rarely("rv32imafc", "fklms", "float64"),
-    ],
-)
-def test_other_techniques_and_precisions(target, technique, precision):
-    """Doubles in one FPU's registers, in pairs of integers, and through the library for floating point."""
-    assert_equal(check_targets(spec_of(technique, precision), [target], samples=200, chain="zig", tries=0))
-
-
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("target", "precision"),
@@ -200,31 +184,6 @@ def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage, ki
     report = check_targets(spec, ["cortex-m0plus"], samples=100, chain="zig", tries=0)
     assert_equal(report)
     assert report.rows[0]["selftest"] == "passed"
-
-
-@pytest.mark.in_turn(9)
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize(
-    ("target", "chain", "emulator"), [("cortex-m4f", "gcc", "qemu"), ("rv32imac", "gcc", "qemu"), ("avr", None, None)]
-)
-@pytest.mark.exhaustive
-def test_every_kind_of_label_in_other_emulators(target, chain, emulator, kind):
-    need(target, chain, emulator)
-    assert_equal(check_targets(toy_spec(kind), [target], samples=150, chain=chain, emulator=emulator, tries=0))
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("emulator", ["unicorn", "qemu"])
-def test_a_changed_question_is_caught(emulator):
-    target, chain, _ = need("cortex-m4f", None, emulator)
-    reference = Reference(build(toy_spec("class")), None, *mixed_stream(toy_spec("class"), 60))
-    how = {"patch": lambda text: text.replace("1.0f + s->power", "2.0f + s->power")}
-    if emulator == "unicorn":
-        model = UnicornModel(reference.project, model_image(reference.project, target, chain, **how))
-    else:
-        model = ProcessModel(reference.project, target, chain, **how)
-    row = reference.verdict(model)
-    assert not row["equal"] and row["first_difference"].startswith("novelty of row 0")
 
 
 @pytest.mark.parametrize(
