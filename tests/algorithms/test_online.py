@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import cache
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.klms import KLMS
-from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
@@ -497,22 +495,6 @@ def test_what_diverges_begins_anew_as_a_new_model(technique: str) -> None:
 # ------------------------------------------------------------------------------------------ the working memory
 
 
-@given(streams(), st.integers(0, 2**32))
-def test_no_update_depends_on_the_working_memory(stream: tuple[Spec, np.ndarray, np.ndarray], seed: int) -> None:
-    made, x, y = stream
-    rng = np.random.default_rng(seed)
-    kept, wiped = HostModel(made), HostModel(made)
-    for t in range(len(x)):
-        if rng.random() < 0.3:
-            for name in Work.fields:
-                wiped.memory.field(name)[...] = 0
-        assert kept.update(x[t], y[t]) == wiped.update(x[t], y[t])
-        assert persistent(kept) == persistent(wiped)
-        if rng.random() < 0.05:
-            kept.refresh()
-            wiped.refresh()
-
-
 # ------------------------------------------------------------------------------------------------- executions
 
 
@@ -567,14 +549,3 @@ def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     for first, delay in ((-1, 0), (0, -1), (3, 0)):
         with pytest.raises(ValueError, match=r"first -?\d, delay"):
             model.prequential(np.zeros((2, 2)), np.zeros(2), first, delay)
-
-
-def test_a_pickled_model_goes_on_as_the_first() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    model = HostModel(spec_of("fklms", 6, 2, "float32", sigma=1.0))
-    model.update(x[:30], y[:30])
-    again = pickle.loads(pickle.dumps(model))
-    assert again.update(x[30:], y[30:]).tobytes() == model.update(x[30:], y[30:]).tobytes()
-    assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
-    assert len(model.memory.view(Expansion).alpha) == 6
