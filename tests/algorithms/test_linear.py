@@ -444,18 +444,6 @@ def test_bounds_of_predictions_do_not_touch_learning(rule):
     assert np.abs(plain.predict(x)).max() > 1
 
 
-def test_a_frozen_model_checks_samples_and_does_not_change():
-    model = model_of("rls", "float32", input={"standardise": True})
-    x = np.random.default_rng(0).normal(size=(100, 3))
-    model.update(x, x[:, 0])
-    model.freeze()
-    before = state(model)
-    assert (model.update(x, -x[:, 0]) == LinearStatus.FROZEN).all() and state(model) == before
-    assert model.update([[np.nan, 0, 0]], [0]) == LinearStatus.REFUSED_INPUT
-    model.freeze(False)
-    assert model.update(x[:1], x[:1, 0]) == LinearStatus.DONE
-
-
 @settings(max_examples=max(15, settings().max_examples // 10))
 @given(
     rule=st.sampled_from(list(RULES)),

@@ -511,31 +511,6 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
     assert bytes(jitted.memory.bytes) == bytes(plain.memory.bytes)
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("technique", ["nt", "fklms", "lsreg"])
-@pytest.mark.parametrize("delay", [0, 1, 7])
-def test_run_predicts_before_it_learns(technique: str, delay: int) -> None:
-    """A forecast sees no label that comes less than ``delay`` rows later; run() is predict() and learn() in turn."""
-    rng = np.random.default_rng(0)
-    made = spec_of(technique, 6, 2, "float32", sigma=1.0, rho=0.01)
-    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    predictions, statuses = HostModel(made).prequential(x, y, 0, delay)
-    model = HostModel(made)
-    for t in range(50):
-        assert predictions[t] == model.predict(x[t])
-        if t >= delay:
-            assert statuses[t] == model.update(x[t - delay], y[t - delay])
-    # in two parts, the second beginning with what the first still waits for
-    parts = HostModel(made)
-    first = parts.prequential(x[:20], y[:20], 0, delay)
-    second = parts.prequential(x[20 - delay :], y[20 - delay :], delay, delay)
-    np.testing.assert_array_equal(np.concatenate([first[0], second[0]]), predictions)
-    np.testing.assert_array_equal(np.concatenate([first[1], second[1]]), statuses)
-    changed = y.copy()
-    changed[30:] = 9
-    assert (HostModel(made).prequential(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
-
-
 def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     model = HostModel(spec_of(dim=2, precision="float32"))
     assert model.update([1, 2], 3).tolist() == [Status.ADDED]

@@ -253,20 +253,6 @@ def test_a_refused_label_may_be_given_again_and_broken_memory_is_told():
     assert model.update(x[:4], np.ones(4))[-1] == SignalStatus.REFUSED_STATE
 
 
-def test_what_is_refused_changes_nothing():
-    spec = spec_of({"window": 8, "features": list(KINDS), "max_abs": 10.0})
-    model, x = HostModel(spec), waves(30, "float32")
-    model.update(x, np.ones(30))
-    before = bytes(model.memory.bytes)
-    for bad in (np.nan, np.inf, -np.inf, 10.001, -1e30):
-        row = x[:1].copy()
-        row[0, 1] = bad
-        assert model.update(row, np.ones(1)).tolist() == [SignalStatus.REFUSED_SAMPLE]
-        assert bytes(model.memory.bytes) == before
-    assert model.call("gap", -1) == SignalStatus.REFUSED_GAP and bytes(model.memory.bytes) == before
-    assert model.call("label", 1.0) == SignalStatus.NO_WINDOW and bytes(model.memory.bytes) == before
-
-
 def test_a_gap_restarts_windows_and_lags_and_nothing_else():
     """After it the stage goes on as one that begins, but for the phase; what was learned stays."""
     signal = {"window": 8, "hop": 4, "features": list(KINDS), "lags": [0, 1], "periods": [24]}
