@@ -279,12 +279,3 @@ def test_the_device_starts_from_a_recording(tmp_path, content, labels):
     with pytest.raises(UserError, match="learned none of the recording's 150 rows"):
         pykernel.generate(spec, tmp_path / "d", start=(np.full_like(x, np.inf), y))
     assert not (tmp_path / "d").exists()
-
-
-def test_a_learned_state_can_be_given_with_a_spec(tmp_path):
-    model = BudgetedKernelRegressor(n_max=4).fit(*samples(50, seed=0))
-    pykernel.generate(model, tmp_path / "a", name="flow")
-    pykernel.generate(model.to_spec("flow"), tmp_path / "b", memory=model.model_.memory)
-    pykernel.generate(model.to_spec("flow"), tmp_path / "c")
-    source = {folder: (tmp_path / folder / "src" / "flow.c").read_bytes() for folder in "abc"}
-    assert source["a"] == source["b"] != source["c"]

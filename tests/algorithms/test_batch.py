@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.batch.krr import BatchStatus
 from pykernel.algorithms.frame import Status
-from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import find_compilers
-from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.batch import LEAST
 from pykernel.spec.model import Spec, make_spec
+from tests.support.compilers import parting
 from tests.support.retraining import (
     Call,
     Inputs,
@@ -421,18 +419,6 @@ def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision
 # ------------------------------------------------------------------------------------- other ways to run, and as C
 
 
-@settings(max_examples=max(8, settings().max_examples // 24))
-@given(sequences(most=25, precisions=("float32",)))
-def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) -> None:
-    """And raises for positions outside of an array."""
-    spec, some_calls = sequence
-    jitted, plain = HostModel(spec), HostModel(spec, engine="python")
-    for call in some_calls:
-        (a, u), (b, v) = made(jitted, call), made(plain, call)
-        assert a == b and u.tobytes() == v.tobytes(), call[0]
-        assert persistent(jitted) == persistent(plain), call[0]
-
-
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
@@ -447,24 +433,7 @@ def test_plain_python_gives_the_same_bytes(sequence: tuple[Spec, list[Call]]) ->
     ],
 )
 def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
-    """Every status, every answer and the whole memory, call by call over a long sequence of all that can be called."""
+    """Whatever is called, in any order; and so does plain Python."""
     ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3
     inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
-    spec = spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)
-    project = build(spec)
-    host, device = HostModel(spec, project.drop), CModel(project, find_compilers()[0])
-    rng, seen = np.random.default_rng(5), Counter[str]()
-    device.call("init")
-    for part in range(12):
-        some_calls = stream(spec, 150, part)
-        for call in some_calls:
-            if call[0] == "update" and rng.random() < 0.2:
-                factor = np.float32(rng.choice([0.0, 1e-20, 7.0, 1e3, 1e30])).astype(call[1].dtype)
-                with np.errstate(over="ignore"):
-                    call = (call[0], call[1] * factor, call[2])
-            (a, u), (b, v) = made(host, call), made(device, call)
-            assert a == b and np.array_equal(np.isnan(u), np.isnan(v)), call[0]
-            assert u[~np.isnan(u)].tobytes() == v[~np.isnan(v)].tobytes(), call[0]
-            seen[f"{call[0]}: {a}"] += 1
-        assert bytes(host.memory.bytes) == bytes(device.memory.bytes)
-    assert seen["train: 0"] > 50 and seen["train: -4"] > 5, seen
+    assert parting(spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)) is None

@@ -23,7 +23,6 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch
 from pykernel.host.signal import steps_of
-from pykernel.host.snapshot import is_valid, read, save
 from pykernel.spec.defaults import width
 from pykernel.spec.families.fixed_errors import POWER_ERROR, faded, value_error
 from pykernel.spec.families.fixed_scales import FUNCTIONS, ROUNDED
@@ -366,38 +365,6 @@ def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
     assert len(set(found.values())) == 1
 
 
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
-def test_what_is_learned_can_be_saved_and_nothing_forged_is_taken(case: dict[str, Any]) -> None:
-    spec = online(**case)
-    model = HostModel(spec, raw=True)
-    x, y = mixed_stream(spec, 500, seed=1)
-    model.update(x, y)
-    snapshot = save(model)
-    assert (read(spec, snapshot).memory.field("alpha") == model.memory.field("alpha")).all()
-    rng = np.random.default_rng(0)
-    for struct in spec.program.persistent:
-        for name, given_range in struct.ranges.items():
-            if name not in {slot.name for slot in model.memory.layout.slots}:
-                continue
-            low, high = _ends(given_range, spec)
-            values_ = model.memory.field(name).reshape(-1)
-            kept = values_.copy()
-            limits = np.iinfo(values_.dtype)
-            for beyond in (low - 1, high + 1):
-                if limits.min <= beyond <= limits.max:
-                    values_[int(rng.integers(len(values_)))] = beyond
-                    assert not is_valid(spec, model.memory), (name, beyond)
-                    values_[:] = kept
-    assert is_valid(spec, model.memory)
-
-
-def _ends(given_range: Any, spec: Any) -> tuple[int, int]:
-    from pykernel.dialect import ends_of
-
-    return ends_of(given_range, spec.capacities, spec.config, spec.real)
-
-
 LINES: list[dict[str, Any]] = [
     {"max_abs": 4.0},
     {"outputs": 3, "max_abs": 50.0, "low": -1.0, "high": 20.0},
@@ -408,20 +375,11 @@ LINES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("label", LINES, ids=str)
 @pytest.mark.in_turn(6)
-def test_a_line_is_the_same_in_c_and_nothing_forged_is_taken(label: dict[str, Any]) -> None:
+def test_a_line_is_the_same_in_c(label: dict[str, Any]) -> None:
     content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
     content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}
-    spec = make_spec(content)
-    report = in_one_build(spec, samples=3000, level="-O3", c=QUICK[-1])
+    report = in_one_build(make_spec(content), samples=3000, level="-O3", c=QUICK[-1])
     assert report.ok, report.rows
-    model = HostModel(spec, raw=True)
-    model.update(*mixed_stream(spec, 300))
-    assert read(spec, save(model)) and is_valid(spec, model.memory)
-    for name in ("line", "line_constant"):
-        kept = model.memory.field(name).copy()
-        model.memory.field(name).reshape(-1)[0] = spec.config.slope_most + 1
-        assert not is_valid(spec, model.memory)
-        model.memory.field(name)[...] = kept
 
 
 def test_a_line_in_whole_numbers_is_as_good() -> None:
@@ -476,15 +434,9 @@ def test_whole_numbers_learn_as_well_as_real_ones(technique: str, stages_: bool)
     assert errors["int16"] <= 1.1 * errors["float32"], errors
 
 
-def test_a_frozen_state_and_a_reset() -> None:
-    spec = online("fklms", "klms", 2, 4, "number", {"stages": True})
-    model = HostModel(spec)
+def test_what_is_beyond_a_limit_has_its_status() -> None:
+    model = HostModel(online("fklms", "klms", 2, 4, "number", {"stages": True}))
     model.update([[0.5, 0.5]] * 30 + [[-0.5, 1]] * 30, [1.0] * 60)
-    model.freeze()
-    kept = bytes(model.memory.bytes)[: spec.program.state_bytes(model.memory.layout)]
-    assert model.update([[1.0, 1.0]], [2.0]).tolist() == [7]
-    assert bytes(model.memory.bytes)[: len(kept)] == kept
-    model.freeze(False)
     assert model.update([[1.0, 1.0]], [2.0])[0] > 0
     assert model.update([[9.0, 1.0]], [2.0])[0] == -1 and model.update([[1.0, 1.0]], [4.1])[0] == -2
     assert model.update([[1.0, 1.0]], [math.nan])[0] == -2

@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.host.alarms.plants import faulty
 from benchmarks.host.alarms.plants_draws import PLANTS
 from pykernel.algorithms.novelty.gmm import GMM, JUDGED
-from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.project import build
 from pykernel.host import snapshot
@@ -23,7 +20,6 @@ from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, read_log
 from pykernel.spec.families.gmm import LEAST, MOST
 from pykernel.spec.model import Spec, make_spec
-from tests.host.test_snapshot import sealed
 from tests.support.compilers import QUICK
 from tests.support.following import is_valid, persistent
 from tests.support.gmm_twin import Twin
@@ -477,66 +473,6 @@ def test_decisions_are_replayed_exactly(components: int) -> None:
 # ----------------------------------------------------------------------------------------------- damaged states
 
 
-def damaged(model: HostModel, rng: np.random.Generator) -> str:
-    """Change a byte, or one number to one that is hard to bear; what was changed."""
-    names = [name for struct in model.spec.program.persistent for name in struct.fields]
-    name = str(rng.choice([name for name in names if model.memory.field(name).size]))
-    field = model.memory.field(name)
-    at = tuple(int(rng.integers(size)) for size in field.shape)
-    if rng.random() < 0.4:
-        data = np.array([field[at]]).view(np.uint8)
-        data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
-        field[at] = data.view(field.dtype)[0]
-    elif field.dtype.kind == "f":
-        info, value = np.finfo(field.dtype), field[at]
-        hard = [np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, info.max, -info.max, info.tiny, 1e-30, -value, value * 0.5]
-        most = float(model.spec.config.root_most)
-        field[at] = rng.choice([*hard, most, -most, 64, -64, 2.0**-40, 2.0**-41, 1e9, -1e9])
-    else:
-        whole = np.iinfo(field.dtype)
-        field[at] = rng.choice(
-            [v for v in (0, 1, 2, 3, 7, 80, 2000, 65535, 10**6, whole.min, whole.max) if v <= whole.max]
-        )
-    return f"{name}{list(at)} = {field[at]}"
-
-
-@settings(max_examples=max(10, settings().max_examples // 6))
-@given(
-    seed=st.integers(0, 2**32),
-    precision=st.sampled_from(PRECISIONS),
-    shape=st.sampled_from([(1, 2), (2, 3), (2, 8)]),
-    most=st.sampled_from([100.0, 1e15]),
-    rows=st.sampled_from([0, 1, 3, 30, 90]),
-)
-def test_a_damaged_state_is_refused_or_harmless(
-    seed: int, precision: str, shape: tuple[int, int], most: float, rows: int
-) -> None:
-    """Counts and places stay in their arrays, and numbers stay numbers; plain Python raises where they do not."""
-    rng = np.random.default_rng(seed)
-    spec = spec_of(precision, *shape, most, warmup=20, relearn_after=9)
-    good = HostModel(spec)
-    x = np.clip(np.concatenate([regime(rng, 40, shape[0]), regime(rng, 80, shape[0], place=8)]), -most, most)
-    good.update(x[:rows])
-    if rows == 90:
-        good.call(str(rng.choice(ACTIONS)))
-    snapshot.load(HostModel(spec), snapshot.save(good))
-    what = [damaged(good, rng) for _ in range(rng.integers(1, 4))]
-    model = HostModel(spec, engine="python")
-    try:
-        snapshot.load(model, sealed(spec, good.memory))
-    except UserError:
-        return
-    for row in [*x[rows : rows + 12], np.full(spec.dim, most), -x[0], x[0]]:
-        assert model.update(row[None])[0] >= 0, what
-        assert is_finite(model), what
-        answers = [model.novelty(x[:1]), *(model.read(name)[0] for name in ("alarm", "blame", "regimes"))]
-        assert all(np.isfinite(each).all() for each in answers), what
-        if rng.random() < 0.2:
-            model.call(str(rng.choice(ACTIONS)))
-            assert is_finite(model), what
-    assert is_valid(model), what
-
-
 UNSOUND: list[tuple[str, Any, float]] = [
     ("counts", 0, 0), ("counts", 3, 5), ("means", (3, 0), 1.0), ("roots", (3, 0), 1.0), ("roots", (0, 0), 0.0),
     ("roots", (4, 0), 0.0), ("weights", 0, 0.0), ("weights", 3, 1.0), ("rejected", 3, 1), ("rejected", slice(0, 1), 1),
@@ -565,11 +501,6 @@ def test_what_learning_cannot_lead_to_is_refused() -> None:
         assert set(told) == {Status.REFUSED_STATE} and persistent(model) == damage, name
         model.memory.buffer[...] = state
     assert model.update(row)[0] >= 0
-
-
-def is_finite(model: HostModel) -> bool:
-    names = [name for struct in model.spec.program.persistent for name in struct.fields]
-    return all(np.isfinite(model.memory.field(name)).all() for name in names)
 
 
 # ----------------------------------------------------------------------------------------------- symmetries

@@ -195,16 +195,6 @@ def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
     assert (tmp_path / "p.png").stat().st_size > 10_000
 
 
-def test_late_labels_are_judged_when_they_are_learned():
-    """What was judged does not depend on the delay, for the model learns the same samples in the same order."""
-    x, y = series(300)
-    models = [HostModel(spec_of("rls", stages="none")) for _ in range(2)]
-    models[0].prequential(x, y)
-    models[1].prequential(np.concatenate([x, x[:7]]), np.append(y, y[:7]), delay=7)
-    for name in ("error_power", "stretch"):
-        assert models[0].memory.field(name).tolist() == models[1].memory.field(name).tolist() != [0.0]
-
-
 def test_frozen_models_and_a_restart():
     x, y = series(400)
     model = HostModel(spec_of("okfeb", stages="none"))

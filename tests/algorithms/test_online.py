@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import cache
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.algorithms.online.klms import KLMS
-from pykernel.algorithms.online.state import Expansion, Work
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
@@ -497,22 +495,6 @@ def test_what_diverges_begins_anew_as_a_new_model(technique: str) -> None:
 # ------------------------------------------------------------------------------------------ the working memory
 
 
-@given(streams(), st.integers(0, 2**32))
-def test_no_update_depends_on_the_working_memory(stream: tuple[Spec, np.ndarray, np.ndarray], seed: int) -> None:
-    made, x, y = stream
-    rng = np.random.default_rng(seed)
-    kept, wiped = HostModel(made), HostModel(made)
-    for t in range(len(x)):
-        if rng.random() < 0.3:
-            for name in Work.fields:
-                wiped.memory.field(name)[...] = 0
-        assert kept.update(x[t], y[t]) == wiped.update(x[t], y[t])
-        assert persistent(kept) == persistent(wiped)
-        if rng.random() < 0.05:
-            kept.refresh()
-            wiped.refresh()
-
-
 # ------------------------------------------------------------------------------------------------- executions
 
 
@@ -529,31 +511,6 @@ def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np
     assert bytes(jitted.memory.bytes) == bytes(plain.memory.bytes)
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("technique", ["nt", "fklms", "lsreg"])
-@pytest.mark.parametrize("delay", [0, 1, 7])
-def test_run_predicts_before_it_learns(technique: str, delay: int) -> None:
-    """A forecast sees no label that comes less than ``delay`` rows later; run() is predict() and learn() in turn."""
-    rng = np.random.default_rng(0)
-    made = spec_of(technique, 6, 2, "float32", sigma=1.0, rho=0.01)
-    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    predictions, statuses = HostModel(made).prequential(x, y, 0, delay)
-    model = HostModel(made)
-    for t in range(50):
-        assert predictions[t] == model.predict(x[t])
-        if t >= delay:
-            assert statuses[t] == model.update(x[t - delay], y[t - delay])
-    # in two parts, the second beginning with what the first still waits for
-    parts = HostModel(made)
-    first = parts.prequential(x[:20], y[:20], 0, delay)
-    second = parts.prequential(x[20 - delay :], y[20 - delay :], delay, delay)
-    np.testing.assert_array_equal(np.concatenate([first[0], second[0]]), predictions)
-    np.testing.assert_array_equal(np.concatenate([first[1], second[1]]), statuses)
-    changed = y.copy()
-    changed[30:] = 9
-    assert (HostModel(made).prequential(x, changed, 0, delay)[0][: 31 + delay] == predictions[: 31 + delay]).all()
-
-
 def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     model = HostModel(spec_of(dim=2, precision="float32"))
     assert model.update([1, 2], 3).tolist() == [Status.ADDED]
@@ -567,14 +524,3 @@ def test_host_model_takes_lists_and_refuses_other_shapes() -> None:
     for first, delay in ((-1, 0), (0, -1), (3, 0)):
         with pytest.raises(ValueError, match=r"first -?\d, delay"):
             model.prequential(np.zeros((2, 2)), np.zeros(2), first, delay)
-
-
-def test_a_pickled_model_goes_on_as_the_first() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    model = HostModel(spec_of("fklms", 6, 2, "float32", sigma=1.0))
-    model.update(x[:30], y[:30])
-    again = pickle.loads(pickle.dumps(model))
-    assert again.update(x[30:], y[30:]).tobytes() == model.update(x[30:], y[30:]).tobytes()
-    assert bytes(again.memory.bytes) == bytes(model.memory.bytes)
-    assert len(model.memory.view(Expansion).alpha) == 6

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.kernel_choice import KernelConfig
@@ -290,18 +290,6 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
         assert_sound(model)
     model.refresh()
     assert_sound(model)
-
-
-@given(streams())
-@settings(max_examples=max(1, settings().max_examples // 6))
-def test_plain_and_jitted_give_the_same_bytes(stream: tuple[Spec, np.ndarray, np.ndarray]) -> None:
-    made, x, y = stream
-    jitted, plain = HostModel(made), HostModel(made, engine="python")
-    a, b = jitted.prequential(x[:30], y[:30], delay=1), plain.prequential(x[:30], y[:30], delay=1)
-    assert a[0].tobytes() == b[0].tobytes() and a[1].tobytes() == b[1].tobytes()
-    jitted.refresh()
-    plain.refresh()
-    assert bytes(jitted.memory.bytes) == bytes(plain.memory.bytes)
 
 
 EVERY = [(kernel, rule, technique) for kernel in KERNELS for rule in RULES for technique in TECHNIQUES

@@ -82,20 +82,6 @@ def test_mean_and_deviation_weigh_sample_k_by_k_until_the_horizon_and_exponentia
     assert model.memory.field("observed")[0] == 50
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("technique", ["nt", "fklms", "mklms"])
-def test_predictions_do_not_depend_on_the_inputs_units(technique, precision):
-    """Units that differ by powers of two: the same bytes.  Another offset: the same to rounding."""
-    x, y = data()
-    section = {"standardise": True}
-    results = []
-    for factor in ([1.0, 1.0], [2.0**10, 2.0**-7]):
-        model = HostModel(spec_of(technique, precision, input=section))
-        results.append(model.prequential(np.float32(x) * np.float32(factor), y))
-    assert results[0][0].tobytes() == results[1][0].tobytes()
-    assert results[0][1].tobytes() == results[1][1].tobytes()
-
-
 def test_the_standardiser_makes_one_sigma_fit_sensors_of_different_ranges():
     x, y = data(1000)
     x = x * [1000.0, 0.001] + [5000.0, 0.0]
@@ -114,17 +100,6 @@ def test_the_first_samples_are_observed_and_outliers_are_clipped():
     assert (statuses[:20] == Status.OBSERVED).all() and (statuses[20:] != Status.OBSERVED).all()
     model.update([[1e9, -1e9]], [0.0])
     assert np.abs(model.memory.field("v")).max() <= 3.0
-
-
-def test_a_refused_sample_leaves_the_statistics_alone():
-    model = HostModel(spec_of(input={"standardise": True, "max_abs": 10.0}, label={"max_abs": 10.0}))
-    x, y = data(100)
-    model.update(x, y)
-    before = bytes(model.memory.bytes)
-    state = model.memory.layout.ends["Stages"]
-    for row, label in (([np.nan, 0], 0), ([11.0, 0], 0), ([0, 0], np.inf), ([0, 0], 11.0)):
-        assert model.update([row], [label])[0] < 0
-        assert bytes(model.memory.bytes)[:state] == before[:state]
 
 
 @given(seed=st.integers(0, 10**6), constant=st.booleans())
@@ -169,25 +144,6 @@ def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(
 
 
 # ----------------------------------------------------------------------------------------------------- freeze
-
-
-def test_a_frozen_model_answers_and_does_not_learn():
-    x, y = data()
-    model, other = HostModel(spec_of()), HostModel(spec_of())
-    model.update(x[:200], y[:200])
-    other.update(x[:200], y[:200])
-    model.call("freeze", 7)
-    assert model.memory.field("frozen")[0] == 1
-    learned = model.spec.program.state_bytes(model.memory.layout)
-    frozen = bytes(model.memory.bytes[:learned])
-    assert (model.update(x[200:300], y[200:300]) == Status.FROZEN).all()
-    assert bytes(model.memory.bytes[:learned]) == frozen
-    assert model.predict(x).tobytes() == other.predict(x).tobytes()
-    assert model.update([[np.nan, 0.0]], [0.0])[0] == Status.REFUSED_INPUT
-    model.freeze(False)
-    model.update(x[300:], y[300:])
-    other.update(x[300:], y[300:])
-    assert model.memory.bytes[:learned] == other.memory.bytes[:learned]
 
 
 # ---------------------------------------------------------------------------------------------------- refresh

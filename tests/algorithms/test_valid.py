@@ -1,13 +1,17 @@
 """``valid`` of every rule: what no learning can lead to is refused, whatever the configuration."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
 
+from pykernel.dialect import ends_of
 from pykernel.dialect.program import taken_by
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec, make_spec
+from tests.support.every_model import MODELS, content_of, with_every_section
 from tests.support.following import is_valid
 from tests.support.random_calls import Samples
 from tests.support.random_specs import RULES, random_spec
@@ -16,44 +20,55 @@ SPECS = 1
 """Random specs of each rule."""
 
 
-def learned(seed: int, rule: str) -> HostModel:
-    rng = np.random.default_rng([29, seed])
-    spec = random_spec(rng, rule)
-    model = HostModel(spec, model_code(spec).drop)
-    samples = Samples(model.spec, rng)
-    takes = len(taken_by(spec.program.entry("update")))
+def learned(spec: Spec, rng: np.random.Generator) -> HostModel:
+    model, samples = HostModel(spec, model_code(spec).drop, raw=spec.program.whole), Samples(spec, rng)
     for _ in range(80):
-        model.call("update", *(samples.x(), samples.y())[:takes])
+        model.visit(spec.program.learner, samples.x()[None], samples.y()[None])
     return model
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
-@pytest.mark.in_turn(5)
-def test_no_state_may_have_a_number_that_is_none(rule: str, exhaustive: bool) -> None:
-    """Each real field of what is saved, each of some elements: infinity and NaN are refused."""
-    for seed in range(10 * SPECS if exhaustive else SPECS):
-        model = learned(seed, rule)
-        assert is_valid(model)
-        for struct in model.spec.program.persistent:
-            for name in set(struct.fields) - set(model_code(model.spec).drop):
-                field = model.memory.field(name)
-                if field.dtype.kind != "f" or not field.size:
-                    continue
-                flat = field.reshape(-1)
-                for at in {0, flat.size // 2, flat.size - 1} if exhaustive else {flat.size // 2}:
-                    for value in (np.inf, -np.inf, np.nan):
-                        kept = flat[at]
-                        flat[at] = value
-                        assert not is_valid(model), (seed, name, at, value)
-                        flat[at] = kept
-        assert is_valid(model)
+def beyond(spec: Spec, name: str, kind: np.dtype[Any]) -> list[float]:
+    """What a field may never hold: no number, and what is beyond the range that it declares."""
+    ranges = {key: given for struct in spec.program.persistent for key, given in struct.ranges.items()}
+    found = [np.inf, -np.inf, np.nan] if kind.kind == "f" else []
+    if name in ranges:
+        low, high = ends_of(ranges[name], spec.capacities, spec.config, spec.real)
+        limits = np.iinfo(kind) if kind.kind in "iu" else np.finfo(kind)
+        with np.errstate(over="ignore"):
+            further = (
+                [low - 1, high + 1] if kind.kind in "iu" else [low - 1e-3 * abs(low) - 1, high + 1e-3 * abs(high) + 1]
+            )
+        found += [value for value in further if limits.min <= value <= limits.max]
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS, ids=" ".join)
+@pytest.mark.in_turn(20)
+def test_no_state_may_have_a_number_that_is_none_or_beyond_its_range(model: tuple[str, str, str]) -> None:
+    """Each field of what is saved, the first, middle and last of its elements."""
+    content = content_of(*model)
+    if content is None or not make_spec(content).program.persistent:
+        return
+    taught = learned(make_spec(with_every_section(content, *model[:2])), np.random.default_rng(29))
+    assert is_valid(taught)
+    for struct in taught.spec.program.persistent:
+        for name in set(struct.fields) - set(model_code(taught.spec).drop):
+            flat = taught.memory.field(name).reshape(-1)
+            for at in {0, flat.size // 2, flat.size - 1} if flat.size else ():
+                for value in beyond(taught.spec, name, flat.dtype):
+                    kept = flat[at]
+                    flat[at] = value
+                    assert not is_valid(taught), (name, at, value)
+                    flat[at] = kept
+    assert is_valid(taught)
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])
 def test_no_call_leaves_an_array_whatever_a_count_says(rule: str, exhaustive: bool) -> None:
     """Each whole number of what is saved alone, as after a fault of the RAM; plain Python checks each place in an array."""
     for seed in range(10 * SPECS if exhaustive else SPECS):
-        before = learned(seed, rule)
+        rng = np.random.default_rng([29, seed])
+        before = learned(random_spec(rng, rule), rng)
         spec, drop = before.spec, model_code(before.spec).drop
         model, samples = HostModel(spec, drop, engine="python"), Samples(spec, np.random.default_rng([30, seed]))
         takes = len(taken_by(spec.program.entry("update")))

@@ -228,6 +228,29 @@ def refused_rows_leave_no_trace(case: Case) -> Iterator[str]:
 
 
 @relation(RELATIONS)
+def a_frozen_model_does_not_learn(case: Case) -> Iterator[str]:
+    """While learning is off, rows are checked and change nothing; then the model goes on as one that was never frozen."""
+    if not case.program.learns or not case.model().exists("freeze") or case.spec.signal is not None:
+        return
+    (x, y), half = case.hostile, case.rows // 2
+    model, other = case.model(), case.model()
+    for each in (model, other):
+        case.feed(each, x[:half], y[:half])
+    model.freeze()
+    frozen = case.state(model)
+    statuses = model.update(x[half:], y[half:])
+    if set(statuses[statuses >= 0].tolist()) - {int(case.program.status.FROZEN)}:
+        yield "while frozen, a row has another status"
+    if case.state(model) != frozen:
+        yield "while frozen, the state changes"
+    if case.ask(model, x) != case.ask(other, x):
+        yield "while frozen, answers differ"
+    model.freeze(False)
+    if case.state(model) != case.state(other):
+        yield "after it was frozen, the state differs"
+
+
+@relation(RELATIONS)
 def a_delay_is_a_shift(case: Case) -> Iterator[str]:
     """With a delay of d, row t is answered by the model that learned the rows before t - d; in parts, too."""
     if not case.program.learns or case.program.reads or case.program.label_kind == "none":

@@ -1,7 +1,5 @@
 """docs/paper-000.md: its numbers are those of the results; what must hold of them does, computed again."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -14,45 +12,16 @@ import benchmarks.papers.paper_000_page as page
 import benchmarks.papers.paper_000_tasks as tasks
 from benchmarks import basis_data, tables
 from benchmarks.papers import basis_pages, paper_000
-from tests.support import DATA, DOCS
+from tests.support import DATA
+from tests.support.papers import goes_on
 
+COMMAND = paper_000
 FOLDER = DATA / "paper-000"
-TEXT = tables.read(DOCS / "paper-000.md")
 NAMES = ("residuals", "times", "cost", "stops", "estimates", "eliminations", "ranks", "same", "errata")
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in NAMES}
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory, exhaustive):
-    """The quick results, and the words of the command."""
-    if not exhaustive:
-        pytest.skip("runs with --exhaustive")
-    folder = tmp_path_factory.mktemp("paper-000")
-    words = ["--quick", "--jobs", "1", "-o", str(folder)]
-    paper_000.main(words)
-    return {name: tables.load(folder / f"{name}.csv") for name in NAMES}, folder, words
-
-
 # ---------------------------------------------------------------------------------------------------------- the page
-
-
-def test_the_pages_tables_are_the_results():
-    assert tables.fill(TEXT, page.TABLES, RESULTS) == TEXT
-    assert TEXT.count("<!-- table: ") == len(page.TABLES)
-
-
-@pytest.mark.parametrize("name", list(page.FACTS))
-def test_the_texts_numbers_are_the_results(name):
-    """Each fact is a phrase of the page, made from the results; it fails to be made where what it says is not so."""
-    fact = page.FACTS[name](RESULTS)
-    assert fact in " ".join(TEXT.split()), fact
-
-
-def test_every_figure_is_shown():
-    for name in page.FIGURES:
-        assert f"(data/paper-000/{name}.png)" in TEXT
-        assert (FOLDER / f"{name}.png").is_file()
-    assert {path.stem for path in FOLDER.glob("*.csv")} == set(NAMES)
 
 
 def test_the_results_are_complete():
@@ -136,24 +105,16 @@ def test_the_results_are_what_is_computed_now(quick):
 
 
 def test_the_command_goes_on_where_it_stopped(quick, capsys):
-    _, folder, words = quick
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(before) == {*(f"{name}.csv" for name in NAMES), *(f"{name}.png" for name in page.FIGURES), "tasks.jsonl"}
-    # stopped in the middle of a line
-    finished = before["tasks.jsonl"].splitlines(keepends=True)
-    kept = [line for line in finished if json.loads(line)["task"].get("rho") != "59"]
-    (folder / "tasks.jsonl").write_bytes(b"".join(kept) + finished[0][:50])
-    paper_000.main(words)
-    assert f"{len(finished) - len(kept)} tasks computed" in capsys.readouterr().out
+    before = goes_on(
+        quick,
+        paper_000.main,
+        capsys,
+        NAMES,
+        [f"{name}.png" for name in page.FIGURES],
+        lambda task: task.get("rho") != "59",
+    )
     for name in ("residuals.csv", "stops.csv", "same.csv"):
-        assert (folder / name).read_bytes() == before[name]
-
-
-def test_bad_arguments_are_one_sentence(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        paper_000.main(["--quick"])
-    assert stopped.value.code == 2
-    assert "--quick needs -o FOLDER" in capsys.readouterr().err
+        assert (quick[1] / name).read_bytes() == before[name]
 
 
 # ---------------------------------------------------------------------------------------------------------- the data

@@ -1,6 +1,5 @@
 """docs/paper-002.md: its numbers are those of the results; what must hold of them does, computed again."""
 
-import json
 import sys
 
 import numpy as np
@@ -19,7 +18,9 @@ from benchmarks import tables
 from benchmarks.host import lp, skfa, svm
 from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
+from tests.support.papers import goes_on
 
+COMMAND = paper_002
 FOLDER = DATA / "paper-002"
 TEXT = tables.read(DOCS / "paper-002.md")
 SPACED = " ".join(TEXT.split())
@@ -29,30 +30,7 @@ NAMES = {
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in sorted(NAMES)}
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory, exhaustive):
-    """The quick results, and the words of the command."""
-    if not exhaustive:
-        pytest.skip("runs with --exhaustive")
-    folder = tmp_path_factory.mktemp("paper-002")
-    words = ["--quick", "--jobs", "1", "-o", str(folder)]
-    paper_002.main(words)
-    return {path.stem: tables.load(path) for path in folder.glob("*.csv")}, folder, words
-
-
 # ---------------------------------------------------------------------------------------------------------- the page
-
-
-def test_the_pages_tables_are_the_results():
-    assert tables.fill(TEXT, page.TABLES, RESULTS) == TEXT
-    assert TEXT.count("<!-- table: ") == len(page.TABLES)
-
-
-@pytest.mark.parametrize("name", list(page.FACTS))
-def test_the_texts_numbers_are_the_results(name):
-    """Each fact is a phrase of the page, made from the results; it fails to be made where what it says is not so."""
-    fact = page.FACTS[name](RESULTS)
-    assert fact in " ".join(TEXT.split()), fact
 
 
 def test_the_rearrangement_is_as_measured():
@@ -61,13 +39,6 @@ def test_the_rearrangement_is_as_measured():
     after, before = (np.mean([float(row[key]) for row in rows]) for key in ("error", "greedy"))
     assert after < before
     assert f"60 vectors of SGMA leave {after:.3f} of the digits' trace, before {before:.3f}" in TEXT
-
-
-def test_every_figure_is_shown():
-    for name in page.FIGURES:
-        assert f"(data/paper-002/{name}.png)" in TEXT
-        assert (FOLDER / f"{name}.png").is_file()
-    assert {path.stem for path in FOLDER.glob("*.csv")} == NAMES
 
 
 def test_the_results_are_complete():
@@ -202,31 +173,19 @@ def test_the_results_are_what_is_computed_now(quick):
 
 
 def test_the_command_goes_on_where_it_stopped(quick, capsys):
-    _, folder, words = quick
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(before) == {
-        *(f"{name}.csv" for name in NAMES - {"readings"}),
-        *(f"{name}.png" for name in page.FIGURES),
-        "tasks.jsonl",
-    }
-    # stopped in the middle of a line
-    finished = before["tasks.jsonl"].splitlines(keepends=True)
-    kept = [line for line in finished if json.loads(line)["task"]["kind"] != "classes"]
-    (folder / "tasks.jsonl").write_bytes(b"".join(kept) + finished[0][:50])
-    paper_002.main(words)
-    assert f"{len(finished) - len(kept)} tasks computed" in capsys.readouterr().out
+    before = goes_on(
+        quick,
+        paper_002.main,
+        capsys,
+        NAMES - {"readings"},
+        [f"{name}.png" for name in page.FIGURES],
+        lambda task: task["kind"] != "classes",
+    )
     for name in NAMES - {"readings"}:
-        assert (folder / f"{name}.csv").read_bytes() == before[f"{name}.csv"]
+        assert (quick[1] / f"{name}.csv").read_bytes() == before[f"{name}.csv"]
     # figures and tables again, of what is there
-    paper_002.main(["--show", "-o", str(folder)])
-    assert (folder / "subsets.csv").read_bytes() == before["subsets.csv"]
-
-
-def test_bad_arguments_are_one_sentence(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        paper_002.main(["--quick"])
-    assert stopped.value.code == 2
-    assert "--quick needs -o FOLDER" in capsys.readouterr().err
+    paper_002.main(["--show", "-o", str(quick[1])])
+    assert (quick[1] / "subsets.csv").read_bytes() == before["subsets.csv"]
 
 
 # ------------------------------------------------------------------------------------------- support vector machines

@@ -7,38 +7,15 @@ import pytest
 
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.support import DATA, DOCS
+from tests.support import DATA
 
 pytest.importorskip("matplotlib")
 
-import benchmarks.papers.paper_003_figures as figures
-import benchmarks.papers.paper_003_page as page
 import benchmarks.papers.paper_003_tasks as tasks
-from benchmarks import tables
 from benchmarks.papers import paper_003
 from benchmarks.results import TREE
 
-TEXT = tables.read(DOCS / "paper-003.md")
 ROWS = paper_003.read_table(DATA / "paper-003" / "results.csv")
-COSTS = paper_003.read_table(DATA / "paper-003" / "cost.csv")
-
-
-def test_the_pages_tables_are_the_results():
-    assert tables.fill(TEXT, page.TABLES, ROWS, COSTS) == TEXT
-    assert TEXT.count("<!-- table: ") == len(page.TABLES)
-
-
-@pytest.mark.parametrize("name", list(page.FACTS))
-def test_the_texts_numbers_are_the_results(name):
-    """Each fact is a phrase of the page, made from the results; some fail to be made where the text would be wrong."""
-    fact = page.FACTS[name](ROWS, COSTS)
-    assert fact in " ".join(TEXT.split()), fact
-
-
-def test_every_figure_is_shown():
-    for name in figures.FIGURES:
-        assert f"(data/paper-003/figure-{name}.png)" in TEXT
-        assert (DATA / "paper-003" / f"figure-{name}.png").is_file()
 
 
 @pytest.fixture
@@ -113,13 +90,6 @@ def test_the_command_goes_on_where_it_stopped(tmp_path, capsys):
     assert f"{len(finished) - 20} of {len(finished)} tasks computed" in capsys.readouterr().out
     again = (tmp_path / "tasks.jsonl").read_bytes().splitlines()
     assert [json.loads(line)["result"] for line in again] == [json.loads(line)["result"] for line in finished]
-
-
-def test_bad_arguments_are_one_sentence(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        paper_003.main(["--figures", "1,99", "-o", str(tmp_path)])
-    assert stopped.value.code == 2
-    assert "there is no figure '99'" in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive

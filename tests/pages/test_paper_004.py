@@ -1,7 +1,5 @@
 """docs/paper-004.md: its numbers are those of the results; what must hold of them does, computed again."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -13,46 +11,18 @@ import benchmarks.papers.paper_004_page as page
 import benchmarks.papers.paper_004_tasks as tasks
 from benchmarks import tables
 from benchmarks.papers import paper_004
-from tests.support import DATA, DOCS
+from tests.support import DATA
+from tests.support.papers import goes_on
 
+COMMAND = paper_004
 FOLDER = DATA / "paper-004"
-TEXT = tables.read(DOCS / "paper-004.md")
 NAMES = ("errors", "times", "selection", "errata")
 RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in NAMES}
 ROUNDING = 1e-20
 """Of relative squared errors: ten digits."""
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory, exhaustive):
-    """The quick results, and the words of the command."""
-    if not exhaustive:
-        pytest.skip("runs with --exhaustive")
-    folder = tmp_path_factory.mktemp("paper-004")
-    words = ["--quick", "--jobs", "1", "-o", str(folder)]
-    paper_004.main(words)
-    return {name: tables.load(folder / f"{name}.csv") for name in NAMES}, folder, words
-
-
 # ---------------------------------------------------------------------------------------------------------- the page
-
-
-def test_the_pages_tables_are_the_results():
-    assert tables.fill(TEXT, page.TABLES, RESULTS) == TEXT
-    assert TEXT.count("<!-- table: ") == len(page.TABLES)
-
-
-@pytest.mark.parametrize("name", list(page.FACTS))
-def test_the_texts_numbers_are_the_results(name):
-    """Each fact is a phrase of the page, made from the results; it fails to be made where what it says is not so."""
-    fact = page.FACTS[name](RESULTS)
-    assert fact in " ".join(TEXT.split()), fact
-
-
-def test_every_figure_is_shown():
-    for name in page.FIGURES:
-        assert f"(data/paper-004/{name}.png)" in TEXT
-        assert (FOLDER / f"{name}.png").is_file()
 
 
 def test_the_results_are_complete():
@@ -141,17 +111,16 @@ def test_retraining_is_what_scikit_learn_computes():
 
 
 def test_the_command_goes_on_where_it_stopped(quick, capsys):
-    _, folder, words = quick
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(before) == {*(f"{name}.csv" for name in NAMES), *(f"{name}.png" for name in page.FIGURES), "tasks.jsonl"}
-    # stopped in the middle of a line
-    finished = before["tasks.jsonl"].splitlines(keepends=True)
-    kept = [line for line in finished if json.loads(line)["task"].get("folds") != 5]
-    (folder / "tasks.jsonl").write_bytes(b"".join(kept) + finished[0][:50])
-    paper_004.main(words)
-    assert f"{len(finished) - len(kept)} tasks computed" in capsys.readouterr().out
+    before = goes_on(
+        quick,
+        paper_004.main,
+        capsys,
+        NAMES,
+        [f"{name}.png" for name in page.FIGURES],
+        lambda task: task.get("folds") != 5,
+    )
     for name in ("errors.csv", "times.csv", "selection.csv"):
-        assert (folder / name).read_bytes() == before[name]
+        assert (quick[1] / name).read_bytes() == before[name]
 
 
 @pytest.mark.exhaustive
@@ -177,8 +146,7 @@ def test_corrections_of_folds_are_the_closed_form():
 
 
 def test_bad_arguments_are_one_sentence(capsys):
-    for words, answer in ((["--quick"], "--quick needs -o FOLDER"), (["--trials", "1"], "trials must be 2 or more")):
-        with pytest.raises(SystemExit) as stopped:
-            paper_004.main(words)
-        assert stopped.value.code == 2
-        assert answer in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        paper_004.main(["--trials", "1"])
+    assert stopped.value.code == 2
+    assert "trials must be 2 or more" in capsys.readouterr().err

@@ -3,9 +3,7 @@
 What the rule keeps, how it answers and learns, how its numbers are scaled; the frame of whole numbers makes the rest.
 """
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, be
 from pykernel.errors import UserError
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.host.model import HostModel
-from pykernel.host.snapshot import load, save
 from pykernel.spec.families.fixed import WholeSpec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.fixed_online import FixedLabel, complain_of_label_range, frame_parameters
 from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, factors, limits
@@ -26,8 +23,15 @@ from pykernel.spec.family import Models
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.schema import key_tables, spec_schema
 from pykernel.spec.stages import LinearPart
-from tests.spec.test_toy_family import LEVELS, Drift, LevelLearning, LevelStatus
-from tests.support.compilers import in_one_build
+from tests.spec.test_toy_family import (
+    LEVELS,
+    STREAM,
+    Drift,
+    LevelLearning,
+    LevelStatus,
+    asked_of_every_command,
+    assert_the_frame_makes_the_rest,
+)
 from tests.support.json_schema import misfits
 
 # ------------------------------------------------------------------------------------- the family: a level that follows
@@ -131,7 +135,6 @@ BASE = {
     "label": {"max_abs": 50.0},
     "learning": {"rule": "level"},
 }
-STREAM = np.random.default_rng(0).normal(2.0, 1.0, (400, 3))
 
 
 @pytest.fixture(autouse=True)
@@ -189,24 +192,7 @@ def test_the_frame_makes_the_rest(label, around):
     if around == "signal":
         raw = {"channels": ["a"], "max_abs": 10.0, "window": 8, "hop": 4, "features": ["mean"]}
         content = {k: v for k, v in content.items() if k != "input"} | {"signal": raw}
-    spec = make_spec(content)
-    report = in_one_build(spec, samples=600)
-    assert report.ok and report.statuses.get("FROZEN", 0) == 0
-    model = HostModel(spec)
-    y = np.argmax(STREAM, axis=1) if "classes" in label else STREAM if label else STREAM[:, 0]
-    statuses = model.update(STREAM[:, :1], y)
-    assert {"DONE"} <= {spec.program.status(status).name for status in statuses}
-    question = spec.program.forecasts(spec.config)
-    answers = model.read(question)[0] if around == "signal" else model.ask(question, np.zeros((1, 1)))[0]
-    assert np.isfinite(answers).all() and ("classes" in label or (answers != 0).any())
-    before = bytes(model.memory.bytes)
-    model.freeze()
-    assert spec.program.status(model.update(STREAM[:1, :1], y[:1])[0]).name in ("FROZEN", "GATHERING")
-    model.freeze(False)
-    restored = HostModel(spec)
-    load(restored, save(model))
-    kept = spec.program.state_bytes(spec.memory().layout)
-    assert around == "signal" or bytes(restored.memory.bytes)[:kept] == before[:kept]
+    assert_the_frame_makes_the_rest(content, label)
 
 
 def test_it_learns_what_the_rule_of_reals_learns():
@@ -222,32 +208,12 @@ def test_it_learns_what_the_rule_of_reals_learns():
 def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
     """plan tries it for a device without an FPU, with what its key declares."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(300, 1))
-    y = 5.0 + np.repeat(rng.normal(size=6), 50) + 0.3 * rng.normal(size=300)
-    Path("tank.csv").write_text("a,y\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in zip(x[:, 0], y, strict=True)))
-    Path("tank.toml").write_text(
+    spec = (
         'name = "tank"\nprecision = "int16"\n[input]\ncolumns = ["a"]\nmax_abs = 10\n[label]\ncolumn = "y"\nmax_abs = 20\n'
         '[learning]\nrule = "level"\n'
     )
-    words = {
-        "simulate": "tank.toml tank.csv",
-        "generate": "tank.toml -o tank",
-        "check": "tank.toml --data tank.csv --level -O2",
-        "sweep": "tank.toml tank.csv --rule level,slow-level --target none --jobs 1 -o swept",
-        "plan": "tank.csv --label y --rule level,slow-level --trials 12 --jobs 1 --ram 4k --target cortex-m0plus -o planned",
-        "page": "tank.toml tank.csv -o tank.html",
-    }
-    for command, given in words.items():
-        as_json = [] if command == "page" else ["--json"]
-        code, out, err = run(command, *given.split(), *as_json)
-        assert code == 0, (command, err)
-        report = json.loads(out) if as_json else {}
-        if command == "sweep":
-            assert {row["rule"] for row in report["table"]} == {"level", "slow-level"}
-            assert all(row["values"]["learning.part"] != 0.5 and row["tried"] > 5 for row in report["table"])
-        if command == "plan":
-            assert {row["model"] for row in report["table"]} == {"level", "slow-level", "level int16"}
+    reports = asked_of_every_command(run, spec, "--trials 12 --target cortex-m0plus")
+    assert {row["model"] for row in reports["plan"]["table"]} == {"level", "slow-level", "level int16"}
 
 
 @pytest.mark.parametrize("kind", [BudgetedKernelRegressor, BudgetedKernelClassifier])

@@ -7,7 +7,7 @@ a new regime; a change that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.elementary import bounded
+from pykernel.algorithms.elementary import absolute, bounded
 from pykernel.algorithms.extents import COMPONENTS
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
 from pykernel.algorithms.novelty.bank import (
@@ -65,6 +65,7 @@ REPEATS_SHARE = Constant(0.5)
 """Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
 LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-64)
+LOSS_MOST = Constant(2.0**51)
 """Bounds of a sound state, below what learning leaves."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
@@ -385,7 +386,7 @@ def wide(r: Real[...], n: Index) -> Bool:
 @kernel
 def keeps(m: GmmModel) -> Bool:
     """Whether learning could have led to this state.  O(K D^2)."""
-    if not intact(m) or not valid_threshold(m):
+    if not intact(m) or not valid_threshold(m) or not (absolute(m.merge_loss[0]) <= LOSS_MOST):
         return False
     if m.known[0] > 0 and m.watched[0] == 0:
         return False

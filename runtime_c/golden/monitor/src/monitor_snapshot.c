@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7D32C611u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2CB8390Au)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -69,7 +69,21 @@
 #define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
 #define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
 #define MONITOR_LEAST_WIDTH 5.421011e-20f
+#define MONITOR_LOSS_MOST 2.2517998e+15f
 #define MONITOR_LEAST_WEIGHT 0.00024414062f
+
+/* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
+static float monitor_snapshot_absolute(float x)
+{
+#if defined(__GNUC__)
+    return __builtin_fabsf(x);
+#else
+    union { float value; uint32_t bits; } both;
+    both.value = x;
+    both.bits &= 0x7FFFFFFFu;
+    return both.value;
+#endif
+}
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
@@ -233,7 +247,9 @@ static bool monitor_snapshot_wide(monitor_stored_t *stored, uint32_t r, int32_t 
 /* Whether learning could have led to this state.  O(K D^2). */
 static bool monitor_snapshot_keeps(monitor_stored_t *stored)
 {
-    if (!monitor_snapshot_intact(stored) || !monitor_snapshot_valid_threshold(stored)) {
+    if (!monitor_snapshot_intact(stored) || !monitor_snapshot_valid_threshold(stored)
+            || !(monitor_snapshot_absolute(monitor_stored_real(stored, MONITOR_PLACE(merge_loss),
+                    0)) <= MONITOR_LOSS_MOST)) {
         return false;
     }
     if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > 0)
