@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x38F0823Bu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB727811Fu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -149,12 +149,13 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_ONE_OF_MANY 2.3841858e-07f
 #define FLOW_MANY 4.194304e+06f
 #define FLOW_WHOLE 1.6777216e+07f
-#define FLOW_PART 9.094947e-13f
+#define FLOW_PART_OF_LIMIT 9.094947e-13f
 #define FLOW_EXPERT_FAR 1000.0f
 #define FLOW_VARIANCE_LEAST 1.1754944e-38f
 #define FLOW_LOUD 1.048576e+06f
 #define FLOW_LOUD_PARTS 1.1529215e+18f
 #define FLOW_EXPLAINED 4.0f
+#define FLOW_LEAST_LIMIT 9.536743e-07f
 #define FLOW_POWER_MOST 6.044629e+24f
 #define FLOW_POWER_LEAST 7.523164e-37f
 #define FLOW_WEIGHT_MOST 1024.0f
@@ -586,7 +587,7 @@ static void flow_weigh(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OU
     FLOW_LOOP(7)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(7)
-        y[o] = FLOW_LABEL_LIMIT * (FLOW_PART * s->unit[o] * y[o]);
+        y[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * y[o]);
     }
 }
 
@@ -859,7 +860,7 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
         FLOW_TURN(17)
         most[o] = FLOW_LOUD * FLOW_REMAINDER_LIMIT;
         if ((s->judged >= 20) && (s->left_power[o] > 0.0f)) {
-            most[o] = allowed * (FLOW_LABEL_LIMIT * (FLOW_PART * flow_sqrt(s->left_power[o])));
+            most[o] = allowed * (FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * flow_sqrt(s->left_power[o])));
         }
     }
 }
@@ -964,6 +965,7 @@ static void flow_hear(flow_t *s)
         FLOW_TURN(26)
         const float value = s->error[o];
         s->value[o] = value;
+        s->most[o] += FLOW_LEAST_LIMIT * flow_absolute(value);
         s->y[o] = flow_clipped(s->y[o], value - s->most[o], value + s->most[o]);
         s->error[o] = flow_miss(s->y[o], value);
     }
@@ -1205,7 +1207,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(40)
         /* with exactly the bits of weigh() */
-        s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART * s->unit[o] * s->error[o]);
+        s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
     flow_hear(s);
     if (s->counted < FLOW_POWER_HORIZON) {
@@ -1749,6 +1751,6 @@ int32_t flow_selftest(flow_t *s)
         }
     }
     flow_reset(s);
-    const bool sound = flow_arithmetic() && (found == 0xB4D2C0ABu);
+    const bool sound = flow_arithmetic() && (found == 0x16AC2F90u);
     return sound ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }
