@@ -234,6 +234,7 @@ ROOMS = {
     "cycles": ["tests/targets/test_cycles.py", "tests/targets/test_bound.py"],
     "cache": ["tests/engine/test_compile_cache.py", "tests/engine/test_jitted.py"],
     "importers": ["tests/importers/test_importing.py"],
+    "gate": [f"tests/gate/test_{name}.py" for name in ("relations", "faces")],
     "simulate": [f"tests/host/test_{name}.py" for name in ("streams", "host", "simple", "advice")],
 }
 """Promises that are no formula, and the tests, as they run by default, that should keep them."""
@@ -243,6 +244,32 @@ def of_room(room: str, file: str, *faults: tuple[str, str, str]) -> list[Fault]:
     return [Fault(*fault[:1], file, *fault[1:], room) for fault in faults]
 
 
+# ---- seams: where two parts meet
+FAULTS += of_room(
+    *("gate", "pykernel/algorithms/frame.py"),
+    *(("a refused label's input is learned", "        return Status.REFUSED_LABEL\n    m.y[0] = y", "        if m.scales:\n            settle_inputs(m, x)\n        return Status.REFUSED_LABEL\n    m.y[0] = y"),),
+    ("the interval judges the last question", "    if m.covers:\n        answer_before(m, x)\n", ""),
+    *(("inputs of a frozen model are learned", "    if m.frozen[0] != 0:\n", "    if m.frozen[0] != 0:\n        if m.scales:\n            settle_inputs(m, x)\n"),),
+) + of_room(
+    *("gate", "pykernel/algorithms/stages.py"),
+    ("variances have a floor", "VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)", "VARIANCE_LEAST = Constant(2.0**-40)"),
+    ("what is usual is held", "OUTLYING = Constant(5.0)", "OUTLYING = Constant(1.5)"),
+) + of_room(
+    *("gate", "pykernel/algorithms/expert.py"),
+    ("the expert answers without the last input", "    for j in range(len(x)):\n        total += m.expert_weights", "    for j in range(len(x) - 1):\n        total += m.expert_weights"),
+) + of_room(
+    *("gate", "pykernel/algorithms/missing.py"),
+    ("what was missing once stays so", "            m.absent[j] = 0\n", ""),
+) + of_room(
+    *("gate", "pykernel/spec/model.py"),
+    ("a range is one name", "[each for name in names for each in in_range(name)]", "list(names)"),
+) + of_room(
+    *("gate", "pykernel/engine/executor.py"),
+    ("threads share a question's memory", "        with self.memory.lock:\n            self._rows(", "        if True:\n            self._rows("),
+) + of_room(
+    *("gate", "pykernel/host/model.py"),
+    ("labels come a row sooner", "                delay=delay,", "                delay=max(0, delay - 1),"),
+)  # fmt: skip
 FAULTS += of_room(
     *("plan", "pykernel/tuning/costs.py"),
     ("the stack is no RAM", 'int(costs["ram_bytes"] + costs["stack_bytes"])', 'int(costs["ram_bytes"])'),
