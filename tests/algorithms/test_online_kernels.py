@@ -18,7 +18,6 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec, make_spec
-from tests.host.test_snapshot import assert_goes_on
 from tests.support.compilers import in_one_build
 from tests.support.following import (
     FIXED,
@@ -325,10 +324,9 @@ def test_all_of_them_agree_to_the_byte(kernel: str, rule: str, technique: str, p
     same_bytes(kernel, rule, technique, precision, 20_000)
 
 
-def test_a_saved_state_goes_on_and_its_diagonal_is_checked() -> None:
-    """Host and C write the same bytes and go on from them; a k(v, v) that is not that of v is refused."""
+def test_the_diagonal_of_a_saved_state_is_checked() -> None:
+    """A k(v, v) that is not that of v is refused."""
     made = made_of("polynomial", "krls-t", "sup", 6, 2, precision="float32", forgetting=0.99)
-    assert_goes_on(made)
     model = HostModel(made)
     model.update(np.random.default_rng(0).uniform(-2, 2, (40, 2)), np.ones(40))
     assert is_valid(model)

@@ -101,6 +101,7 @@ class Around:
             edge = self.spec.input.standardise and (np.abs(z) >= self.spec.input.clip).any()
             most = self.spec.label.clip * (1 + self.label_shock) * (4 if edge else 1) * np.sqrt(self.left)
             most[self.left == 0] = np.inf
+            most = most + 2.0**-20 * np.abs(k)
             far = np.abs(r - k) > most
             y = np.where(far, self.lead(z) + k + np.sign(r - k) * most, y)
             r = np.where(far, k + np.sign(r - k) * most, r)

@@ -108,7 +108,7 @@ BOUNDS = [1.0, 1.0, 1.5]
 class FrozenFamily:
     """What a spec wants to know; the spec's rho is a number of the basis, force is a choice."""
 
-    rules = {"": "kernel"}  # noqa: RUF012
+    rules = {"klms": "kernel"}  # noqa: RUF012
     programs = {"real": FROZEN}  # noqa: RUF012
 
     def validate(self, spec, refuse):
