@@ -248,12 +248,12 @@ def of_room(room: str, file: str, *faults: tuple[str, str, str]) -> list[Fault]:
 FAULTS += of_room(
     *("gate", "pykernel/algorithms/frame.py"),
     *(("a refused label's input is learned", "        return Status.REFUSED_LABEL\n    m.y[0] = y", "        if m.scales:\n            settle_inputs(m, x)\n        return Status.REFUSED_LABEL\n    m.y[0] = y"),),
+    ("the expert is judged by its last answer", "    if m.mixes:\n        consult(m, x)\n", ""),
     ("the interval judges the last question", "    if m.covers:\n        answer_before(m, x)\n", ""),
     *(("inputs of a frozen model are learned", "    if m.frozen[0] != 0:\n", "    if m.frozen[0] != 0:\n        if m.scales:\n            settle_inputs(m, x)\n"),),
 ) + of_room(
     *("gate", "pykernel/algorithms/stages.py"),
     ("variances have a floor", "VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)", "VARIANCE_LEAST = Constant(2.0**-40)"),
-    ("what is usual is held", "OUTLYING = Constant(5.0)", "OUTLYING = Constant(1.5)"),
 ) + of_room(
     *("gate", "pykernel/algorithms/expert.py"),
     ("the expert answers without the last input", "    for j in range(len(x)):\n        total += m.expert_weights", "    for j in range(len(x) - 1):\n        total += m.expert_weights"),

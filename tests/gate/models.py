@@ -20,6 +20,8 @@ Content = dict[str, Any]
 Tuple = tuple[str, ...]
 RECIPES: dict[str, Content] = {
     "a number": {"label": {"column": "y"}},
+    "a number with an interval": {"label": {"column": "y"}, "interval": {}},
+    "a number with gaps": {"label": {"column": "y"}, "input": {"missing": "hold"}},
     "several numbers": {"label": {"columns": ["y", "z"]}},
     "two classes": {"label": {"column": "y", "classes": ["a", "b"]}},
     "classes": {"label": {"column": "y", "classes": ["a", "b", "c"]}},
@@ -61,10 +63,11 @@ def declared_models() -> dict[tuple[str, str, str], Content]:
         if (content := content_of(rule, precision, stage)) is not None
     }
     for (task, sections), precision in itertools.product(RECIPES.items(), ("float32", "float64", "int16")):
-        if precision == "int16" and "novelty" in sections:
+        if precision == "int16" and sections.keys() != {"label"}:
             continue
         limits: Content = {"max_abs": [10.0, 10.0, 10.0]} if precision == "int16" else {}
-        content = {"name": "m", "precision": precision, "input": {"columns": ["a", "b", "c"], **limits}, **sections}
+        content = {"name": "m", "precision": precision, **sections}
+        content["input"] = {"columns": ["a", "b", "c"], **limits, **sections.get("input", {})}
         if precision == "int16" and "classes" not in sections["label"]:
             content = content | {"label": content["label"] | {"max_abs": 5.0}}
         found[task, precision, "by default"] = content
@@ -94,8 +97,9 @@ class Covering:
             rule, precision = [*RULES, *WHOLE_RULES][turn], None if turn < len(RULES) else "int16"
             return with_many_keys(rng, random_content(rng, rule, 0, precision), wanted)
         content = {"name": "m", "precision": str(rng.choice(["float32", "float64"]))}
-        content |= {"input": {"dim": int(rng.choice([1, 2, 3, 5]))}} | list(RECIPES.values())[turn - whole]
+        content |= list(RECIPES.values())[turn - whole]
+        content["input"] = {"dim": int(rng.choice([1, 2, 3, 5])), **content.get("input", {})}
         return with_many_keys(rng, content, wanted)
 
 
-__all__ = ["Covering", "Drawn", "declared_models", "features", "tuples"]
+__all__ = ["RECIPES", "Covering", "Drawn", "declared_models", "features", "tuples"]

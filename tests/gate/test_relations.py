@@ -7,7 +7,7 @@ import pytest
 
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.gate.models import Covering, declared_models
+from tests.gate.models import RECIPES, Covering, declared_models
 from tests.gate.relations import DECLARED, RELATIONS, Case
 
 DAILY, NIGHTLY = 24, 400
@@ -21,9 +21,14 @@ def walk(relations, content, seed):
 
 
 @pytest.mark.in_turn(6)
-@pytest.mark.parametrize("rule, precision, stage", MODELS)
+@pytest.mark.parametrize("rule, precision, stage", [each for each in MODELS if each[0] not in RECIPES])
 def test_declared_models(rule, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)
+
+
+@pytest.mark.parametrize("task, precision, stage", [each for each in MODELS if each[0] in RECIPES])
+def test_default_models(task, precision, stage):
+    walk(RELATIONS | DECLARED, MODELS[task, precision, stage], 0)
 
 
 def test_drawn_models():
