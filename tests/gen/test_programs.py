@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from enum import IntEnum
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from pykernel.host.simulate import Simulation
 from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.compilers import in_one_build
+from tests.support.harness import SANITIZERS
 from tests.support.program_toys import (
     LABELS,
     MadeStatus,
@@ -337,6 +339,49 @@ def test_a_changed_action_visit_or_reading_is_caught(old, new, says):
     assert old in code, code
     row = reference.compare(find_compilers()[0], "-O1", patch=lambda text: text.replace(old, new, 1))
     assert not row["equal"] and re.match(says, row["first_difference"]), row["first_difference"]
+
+
+@pytest.mark.in_turn
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_no_undefined_behaviour(precision, tmp_path):
+    """Every call under the address and undefined-behaviour sanitizers."""
+    for spec in (glass_spec("class", precision), oven_spec("two classes", precision, samples=5)):
+        project = build(spec)
+        x, y = mixed_stream(spec, 3000)
+        folder = tmp_path / spec.name
+        folder.mkdir()
+        for path, text in project.files.items():
+            if path.startswith("src/"):
+                (folder / Path(path).name).write_text(text)
+        (folder / "replay.c").write_text(project.replay)
+        x.tofile(folder / "x")
+        y.tofile(folder / "y")
+        real = "float" if precision == "float32" else "double"
+        name, macro = spec.name, spec.name.upper()
+        more = "glass_replay_probability(&m, 3000, x, (void *)p, s); glass_replay_classify(&m, 3000, x, s, s);"
+        if spec.program.learns:
+            more = f"""oven_train(&m); oven_refresh(&m); {real} out[2]; oven_leave_one_out(&m, out);
+                for (int i = 0; i < 3000; i++) oven_assess(&m, &x[i * OVEN_DIM], y[i]);
+                oven_leave_one_out(&m, out); oven_drift(&m, out); oven_restart(&m); oven_train(&m);"""
+        (folder / "main.c").write_text(f"""
+            #include "{name}.h"
+            #include <stdio.h>
+            void {name}_replay({name}_t *, int64_t, const {real} *, const int32_t *, {real} *, int32_t *);
+            void {name}_replay_probability({name}_t *, int64_t, const {real} *, {real} *, int32_t *);
+            void {name}_replay_classify({name}_t *, int64_t, const {real} *, int32_t *, int32_t *);
+            static {real} x[3000 * {macro}_DIM], p[3000 * 3]; static int32_t y[3000], s[3000]; static {name}_t m;
+            int main(void) {{
+                FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
+                if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
+                if ({name}_selftest(&m) != {macro}_DONE) return 2;
+                {name}_init(&m); {name}_replay(&m, 3000, x, y, p, s); {more}
+                return 0;
+            }}""")
+        words = ["gcc", "-std=c99", *SANITIZERS, *(folder / n for n in ("main.c", "replay.c", f"{name}.c"))]
+        subprocess.run([*words, "-o", folder / "run"], check=True)
+        run = subprocess.run([folder / "run"], capture_output=True, text=True, cwd=folder)
+        assert run.returncode == 0, run.stderr[-2000:]
 
 
 # --------------------------------------------------------------------------------------------- emulated targets

@@ -117,7 +117,9 @@ def test_no_call_takes_more_than_its_bound(technique, target, level):
     assert_proved({name: found[name] for name in most}, target)
     for name, instructions in most.items():
         bound = found[name]
-        assert instructions <= bound.instructions <= 10 * instructions, name
+        # the self-test is hundreds of calls, of which each counts as its worst: most of them keep no vector
+        loose = 40 if name == "selftest" else 10
+        assert instructions <= bound.instructions <= loose * instructions, name
 
 
 @pytest.mark.exhaustive
