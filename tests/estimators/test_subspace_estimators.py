@@ -101,6 +101,12 @@ def fitted(case, x, y, **parameters):
 # ------------------------------------------------------------------------------------------------------- conventions
 
 
+def not_promised(estimator):
+    """``predict_proba``: of Platt's sigmoids, whose order need not be that of the functions."""
+    border = isinstance(estimator, OnlineSubspaceClassifier) and estimator.head != "logistic"
+    return {"check_classifiers_train": "the most probable class need not be the predicted one"} if border else {}
+
+
 @pytest.mark.in_turn(12)
 @parametrize_with_checks(
     [
@@ -115,7 +121,8 @@ def fitted(case, x, y, **parameters):
         OnlineSubspaceRegressor(update="rls", precision="float64"),
         OnlineSubspaceClassifier(),
         OnlineSubspaceClassifier(head="logistic", precision="float64"),
-    ]
+    ],
+    expected_failed_checks=not_promised,
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
