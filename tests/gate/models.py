@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.every_model import MODELS, content_of
+from tests.support.every_model import MODELS, accepted, content_of
 from tests.support.random_specs import RULES, WHOLE_RULES, random_content, with_many_keys
 
 Content = dict[str, Any]
@@ -62,6 +62,9 @@ def declared_models() -> dict[tuple[str, str, str], Content]:
         for rule, precision, stage in MODELS
         if (content := content_of(rule, precision, stage)) is not None
     }
+    for (rule, precision, _), content in [each for each in found.items() if each[0][2] == "plain"]:
+        if accepted(covered := content | {"interval": {}}) is not None:
+            found[rule, precision, "interval"] = covered
     for (task, sections), precision in itertools.product(RECIPES.items(), ("float32", "float64", "int16")):
         if precision == "int16" and sections.keys() != {"label"}:
             continue
