@@ -559,6 +559,7 @@ def test_each_device_judges_once(devices, folds):
     assert whole.folds[0].x.tobytes() == x.tobytes() and whole.folds[0].split == whole.split
 
 
+@pytest.mark.exhaustive
 def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
     """An input that only tells which device it is helps frozen models on rows of these devices, and on no other."""
     monkeypatch.chdir(tmp_path)

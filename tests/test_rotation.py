@@ -6,20 +6,20 @@ from tests.conftest import ROTATED, in_its_turn
 
 
 def waiting():
-    """Forty functions with the mark, of 1 to 8 combinations, and two hundred without."""
-    for mark, functions in ((True, 40), (False, 200)):
+    """Ten functions with the mark, of 1 to 4 combinations, and sixty without."""
+    for mark, functions in ((True, 10), (False, 60)):
         for number in range(functions):
-            for case in range(1 + number % 8):
+            for case in range(1 + number % 4):
                 name = f"tests/test_{mark}.py::test_{number}[{case}]"
                 yield SimpleNamespace(nodeid=name, get_closest_marker=lambda _, mark=mark: mark or None)
 
 
 def test_each_commit_has_its_turn_and_in_some_hundred_every_test_has_one():
     items = list(waiting())
-    turns = [[item.nodeid for item in in_its_turn(items, f"{commit:040x}")] for commit in range(4000)]
+    turns = [[item.nodeid for item in in_its_turn(items, f"{commit:040x}")] for commit in range(500)]
     assert turns[7] == [item.nodeid for item in in_its_turn(items[::-1], f"{7:040x}")]
     functions = [{name.partition("[")[0] for name in turn} for turn in turns]
     assert all(len(names) == len(turn) == sum(ROTATED.values()) for names, turn in zip(functions, turns, strict=True))
-    assert set.union(*functions[:400]) == {item.nodeid.partition("[")[0] for item in items}
+    assert set.union(*functions[:100]) == {item.nodeid.partition("[")[0] for item in items}
     assert {name for turn in turns for name in turn} == {item.nodeid for item in items}
     assert in_its_turn(items, "") == []

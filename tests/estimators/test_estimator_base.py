@@ -169,6 +169,7 @@ def test_every_scaler_becomes_part_of_every_model(scaler):
 @pytest.mark.filterwarnings(
     "ignore:.*and a linear model's", "ignore:.*weights nearly cancel", "ignore:.*the device needs"
 )
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", [kind for kind in ALL if hasattr(kind, "to_spec")])
 def test_names_of_columns_reach_the_spec_and_change_nothing(kind):
     """Of labels, too, unless a name is no text or an input's."""

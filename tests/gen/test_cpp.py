@@ -152,6 +152,7 @@ def stream(spec, rows):
 
 
 @needs_cpp
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)
 def test_the_class_computes_the_same_bytes(case, tmp_path):
     """Every method called over a stream, of a static object: what they return and write, and the whole memory at the end."""
@@ -176,7 +177,7 @@ def test_the_class_computes_the_same_bytes(case, tmp_path):
 
 
 @needs_cpp
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(20)
 @pytest.mark.parametrize(("rule", "precision", "stage"), MODELS)
 def test_the_class_of_every_model_compiles_and_has_every_call(rule, precision, stage, tmp_path):
     content = content_of(rule, precision, stage)

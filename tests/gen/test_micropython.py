@@ -120,6 +120,7 @@ class Model:
 
 
 @needs_gcc
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", CASES)
 def test_every_method_gives_what_the_c_gives(case, tmp_path):
     """Over a stream, with lists and arrays in turn; answers as values or in an array; and snapshots."""
@@ -209,7 +210,7 @@ def test_counts_beyond_16_bits_are_refused(tmp_path):
 
 
 @needs_gcc
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(20)
 @pytest.mark.parametrize("floats", ["float", "double"])
 @pytest.mark.parametrize(("rule", "precision", "stage"), MODELS)
 def test_the_module_of_every_model_compiles(rule, precision, stage, floats, tmp_path):

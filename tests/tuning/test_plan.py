@@ -485,6 +485,7 @@ def test_without_a_word_on_labels_both_kinds_are_planned_and_the_question_is_tol
     )
 
 
+@pytest.mark.exhaustive
 def test_a_device_without_labels_gets_a_model_that_was_trained_on_all_rows(folder, run):
     """It errs no more on later rows than what a fit of as many vectors does; beside it are simple models that do not learn."""
     x, y = drifting()
@@ -507,6 +508,7 @@ def test_a_device_without_labels_gets_a_model_that_was_trained_on_all_rows(folde
     assert errors[0] <= 1.05 * errors[1]
 
 
+@pytest.mark.exhaustive
 def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(folder, run):
     rows = numbers(folder)
     assert [input_limit(np.array([each])) for each in (0.7, -2.0, 2.1, 49.0, np.nan)] == [10.0, 20.0, 50.0, 500.0, 1e-5]
@@ -524,6 +526,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("kind", "target"), [("number", "cortex-m0plus"), ("classes", None)])
 def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target, tmp_path, monkeypatch):
     """In reals, and in whole numbers for a part without an FPU; and the verdict does not send its user to another model."""
@@ -543,6 +546,7 @@ def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target,
     assert report["winner"]["frozen"]["error"] <= 0.03 + 1.05 * min(each["error"] for each in report["simple"].values())
 
 
+@pytest.mark.exhaustive
 def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
     """A frozen model's errors follow each other where a first-order lag makes the label; not where noise does."""
     rng = np.random.default_rng(0)
