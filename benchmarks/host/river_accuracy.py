@@ -55,7 +55,7 @@ def models(classes: list[Any] | None) -> dict[str, Any]:
         }
     linear = linear_model.LogisticRegression() if len(classes) == 2 else linear_model.SoftmaxRegression()
     return {
-        "pykernel": Classifier(classes=len(classes)),
+        "pykernel": Classifier(classes),
         "LinearRegression": scaled(linear),
         "KNN": scaled(neighbors.KNNClassifier().clone(seed)),
         "HoeffdingAdaptiveTree": scaled(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
@@ -63,7 +63,7 @@ def models(classes: list[Any] | None) -> dict[str, Any]:
 
 
 def of(name: str, classes: bool, samples: list[Any]) -> Iterable[dict[str, Any]]:
-    known = sorted({y for _, y in samples}, key=str) if classes else None
+    known = list(dict.fromkeys(y for _, y in samples)) if classes else None
     for called, model in models(known).items():
         error = 0.0
         for x, y in samples:

@@ -11,6 +11,7 @@ river.linear_model's LinearRegression, or LogisticRegression, of the same dictio
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DATA, DOCS, Rows, markdown, publish, save
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, OnlineMonitor
 from pykernel.engine.llvm import OPTIMISED
 from pykernel.host.model import HostModel
 
@@ -47,8 +47,7 @@ def cases() -> Iterator[tuple[str, str, Mapping[str, Callable[[int], None]]]]:
     from pykernel.river import AnomalyDetector, Classifier, Regressor
 
     x, y = made(FIRST + BLOCK * ROUNDS)
-    samples, numbers, classes = [dict(zip("abcdefgh", row, strict=True)) for row in x.tolist()], y.tolist(), y > 0
-    truths = classes.tolist()
+    samples, rows = [dict(zip("abcdefgh", row, strict=True)) for row in x.tolist()], np.split(x, len(x))
 
     def each(call: Callable[..., Any], *streams: Any) -> Callable[[int], None]:
         def run(start: int) -> None:
@@ -57,110 +56,41 @@ def cases() -> Iterator[tuple[str, str, Mapping[str, Callable[[int], None]]]]:
 
         return run
 
-    rows = [x[i : i + 1] for i in range(len(x))]
-    labels = [y[i : i + 1] for i in range(len(x))]
-    positions = [classes[i : i + 1].astype(np.int64) for i in range(len(x))]
-
     def block(call: Callable[..., Any], *streams: np.ndarray) -> Callable[[int], None]:
         return lambda start: call(*(stream[start : start + BLOCK] for stream in streams))
 
-    def twin(model: Any) -> HostModel:
-        """The same model, of which only the loop is timed."""
+    def kind(
+        model: Any, asked: Mapping[str, tuple[str, str]], linear: Any = None, labels: np.ndarray | None = None
+    ) -> Iterator[tuple[str, str, Mapping[str, Callable[[int], None]]]]:
+        """asked: River's question -> the host model's and scikit-learn's."""
+        taught = [] if labels is None else [labels.tolist()]
+        estimator = type(model)().partial_fit(x[:FIRST], *([] if labels is None else [labels[:FIRST]]))
+        for given in zip(samples[:FIRST], *(stream[:FIRST] for stream in taught), strict=True):
+            model.learn_one(*given)
+            if linear is not None:
+                linear.learn_one(*given)
         optimise(model.model_, x, y)
-        host = HostModel(model.spec_)
+        host, name = HostModel(model.spec_), type(model).__name__
         host.memory.buffer[...] = model.model_.memory.buffer
-        return host
+        learned = [] if labels is None else [labels.astype(np.int64) if labels.dtype == bool else labels]
+        ways = {
+            "kernel": block(host.update, x, *learned),
+            "river": each(model.learn_one, samples, *taught),
+            "sklearn": each(estimator.partial_fit, rows, *(np.split(stream, len(x)) for stream in learned)),
+        }
+        yield name, "learn_one", ways | ({"linear": each(linear.learn_one, samples, *taught)} if linear else {})
+        for call, (question, method) in asked.items():
+            ways = {
+                "kernel": block(functools.partial(host.ask, question), x),
+                "river": each(getattr(model, call), samples),
+                "sklearn": each(getattr(estimator, method), rows),
+            }
+            yield name, call, ways | ({"linear": each(getattr(linear, call), samples)} if linear else {})
 
-    regressor, linear = Regressor(), linear_model.LinearRegression()
-    estimator = BudgetedKernelRegressor().partial_fit(x[:FIRST], y[:FIRST])
-    optimise(estimator.model_, x, y)
-    for sample, number in zip(samples[:FIRST], numbers[:FIRST], strict=True):
-        regressor.learn_one(sample, number)
-        linear.learn_one(sample, number)
-    host = twin(regressor)
-    yield (
-        "Regressor",
-        "learn_one",
-        {
-            "kernel": block(host.update, x, y),
-            "river": each(regressor.learn_one, samples, numbers),
-            "sklearn": each(estimator.partial_fit, rows, labels),
-            "linear": each(linear.learn_one, samples, numbers),
-        },
-    )
-    yield (
-        "Regressor",
-        "predict_one",
-        {
-            "kernel": block(host.predict, x),
-            "river": each(regressor.predict_one, samples),
-            "sklearn": each(estimator.predict, rows),
-            "linear": each(linear.predict_one, samples),
-        },
-    )
-
-    classifier, logistic = Classifier(), linear_model.LogisticRegression()
-    voter = BudgetedKernelClassifier().partial_fit(x[:FIRST], classes[:FIRST].astype(np.int64), [0, 1])
-    optimise(voter.model_, x, y)
-    for sample, truth in zip(samples[:FIRST], truths[:FIRST], strict=True):
-        classifier.learn_one(sample, truth)
-        logistic.learn_one(sample, truth)
-    other = twin(classifier)
-    yield (
-        "Classifier",
-        "learn_one",
-        {
-            "kernel": block(other.update, x, classes.astype(np.int32)),
-            "river": each(classifier.learn_one, samples, truths),
-            "sklearn": each(voter.partial_fit, rows, positions),
-            "linear": each(logistic.learn_one, samples, truths),
-        },
-    )
-    yield (
-        "Classifier",
-        "predict_one",
-        {
-            "kernel": block(other.classify, x),
-            "river": each(classifier.predict_one, samples),
-            "sklearn": each(voter.predict, rows),
-            "linear": each(logistic.predict_one, samples),
-        },
-    )
-    yield (
-        "Classifier",
-        "predict_proba_one",
-        {
-            "kernel": block(other.predict, x),
-            "river": each(classifier.predict_proba_one, samples),
-            "sklearn": each(voter.predict_proba, rows),
-            "linear": each(logistic.predict_proba_one, samples),
-        },
-    )
-
-    monitor = AnomalyDetector()
-    watcher = OnlineMonitor().partial_fit(x[:FIRST])
-    optimise(watcher.model_, x, y)
-    for sample in samples[:FIRST]:
-        monitor.learn_one(sample)
-    third = twin(monitor)
-    yield (
-        "AnomalyDetector",
-        "learn_one",
-        {
-            "kernel": block(third.update, x),
-            "river": each(monitor.learn_one, samples),
-            "sklearn": each(watcher.partial_fit, rows),
-        },
-    )
-    yield (
-        "AnomalyDetector",
-        "score_one",
-        {
-            "kernel": block(third.novelty, x),
-            "river": each(monitor.score_one, samples),
-            "sklearn": each(watcher.score_samples, rows),
-        },
-    )
+    chances = {"predict_one": ("classify", "predict"), "predict_proba_one": ("probability", "predict_proba")}
+    yield from kind(Regressor(), {"predict_one": ("predict", "predict")}, linear_model.LinearRegression(), y)
+    yield from kind(Classifier(), chances, linear_model.LogisticRegression(), y > 0)
+    yield from kind(AnomalyDetector(), {"score_one": ("novelty", "score_samples")})
 
 
 def measured(calls: Mapping[str, Callable[[int], None]], rounds: int) -> dict[str, float]:

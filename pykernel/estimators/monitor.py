@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if  # type: ignore[import-unt
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.algorithms.novelty.threshold import LEVEL_MOST
-from pykernel.estimators.base import Absent, Streaming
+from pykernel.estimators.base import Streaming
 from pykernel.estimators.online import COMMON
 from pykernel.estimators.parameters import Parameter, of_keys
 from pykernel.host.single import Single
@@ -134,71 +134,6 @@ class Detector(OutlierMixin, Streaming):  # type: ignore[misc]
         return cast(np.ndarray, self.fit(X).predict(X))
 
 
-class Telling(Streaming):
-    """Base of estimators with what the device tells of its alarms; of blame, kind and regimes only with rule "gmm"."""
-
-    @property
-    def level_(self) -> float:
-        return float(self._read("alarm")[0][0])
-
-    @property
-    def threshold_(self) -> float:
-        return float(self._read("alarm")[0][1])
-
-    @property
-    def since_(self) -> int:
-        return int(self._read("alarm")[0][2])
-
-    @property
-    def blame_(self) -> np.ndarray:
-        return self._read("blame")[0].astype(np.float64)
-
-    @property
-    def kind_(self) -> str:
-        return self._word(self._read("blame")[1])
-
-    @property
-    def regimes_(self) -> np.ndarray:
-        return self._read("regimes")[0].astype(np.float64)
-
-    def acknowledge(self) -> bool:
-        """Say that what the alarm is about is normal from now on: the rows of the alarm become a regime at once.
-
-        Returns
-        -------
-        changed : bool
-            False if there is nothing new, so that nothing changed.
-        """
-        return self._decided("acknowledge")
-
-    def reject(self) -> bool:
-        """Say that what the alarm is about never may be normal: such rows are always in alarm, and are not learned.
-
-        Returns
-        -------
-        changed : bool
-            False if there is nothing new, or if all regimes but one are rejected ones already, so that nothing changed.
-        """
-        return self._decided("reject")
-
-    def _decided(self, action: str) -> bool:
-        self._need(action)
-        return int(self.model_.call(action)) >= 0
-
-    def _read(self, reading: str) -> tuple[np.ndarray, int]:
-        self._need(reading)
-        return self.model_.read(reading)
-
-    def _need(self, name: str) -> None:
-        check_is_fitted(self)
-        if not self.model_.exists(name):
-            raise Absent(f"{self._where}: rule {self.spec_.learning.rule} has no {name}; the default rule, gmm, has")
-
-    def _word(self, code: int) -> str:
-        """The word for a kind of alarms; empty without an alarm."""
-        return self.spec_.program.status(code).name.lower() if code else ""
-
-
 class Told(NamedTuple):
     """What the device tells after each row of a stream: arrays whose first axis is the rows.
 
@@ -216,7 +151,7 @@ class Told(NamedTuple):
     kind: np.ndarray
 
 
-class OnlineMonitor(Detector, Telling):
+class OnlineMonitor(Detector):
     """A monitor in fixed memory, bit for bit as on a microcontroller: what is normal, and what is not, where, of which kind.
 
     A bank of Gaussians, one for each regime of the machine, learns what rows there are; a linear model how a row follows
@@ -346,6 +281,62 @@ class OnlineMonitor(Detector, Telling):
         """
         X = self._inputs(X)
         return -self._finite(self.model_.novelty(X))
+
+    @property
+    def level_(self) -> float:
+        return float(self._read("alarm")[0][0])
+
+    @property
+    def threshold_(self) -> float:
+        return float(self._read("alarm")[0][1])
+
+    @property
+    def since_(self) -> int:
+        return int(self._read("alarm")[0][2])
+
+    @property
+    def blame_(self) -> np.ndarray:
+        return self._read("blame")[0].astype(np.float64)
+
+    @property
+    def kind_(self) -> str:
+        return self._word(self._read("blame")[1])
+
+    @property
+    def regimes_(self) -> np.ndarray:
+        return self._read("regimes")[0].astype(np.float64)
+
+    def acknowledge(self) -> bool:
+        """Say that what the alarm is about is normal from now on: the rows of the alarm become a regime at once.
+
+        Returns
+        -------
+        changed : bool
+            False if there is nothing new, so that nothing changed.
+        """
+        return self._decided("acknowledge")
+
+    def reject(self) -> bool:
+        """Say that what the alarm is about never may be normal: such rows are always in alarm, and are not learned.
+
+        Returns
+        -------
+        changed : bool
+            False if there is nothing new, or if all regimes but one are rejected ones already, so that nothing changed.
+        """
+        return self._decided("reject")
+
+    def _decided(self, action: str) -> bool:
+        check_is_fitted(self)
+        return int(self.model_.call(action)) >= 0
+
+    def _read(self, reading: str) -> tuple[np.ndarray, int]:
+        check_is_fitted(self)
+        return self.model_.read(reading)
+
+    def _word(self, code: int) -> str:
+        """The word for a kind of alarms; empty without an alarm."""
+        return self.spec_.program.status(code).name.lower() if code else ""
 
     @property
     def offset_(self) -> float:

@@ -550,7 +550,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         values, positions = values[len(values) - half :], positions[len(values) - half :]
         if not half:
             raise Absent(
-                f"{self._where}: no sample was within the limits, so that nothing says how probable a class is"
+                f"{self._where}: fit and partial_fit met no sample within the limits, so that nothing says how probable a class is"
             )
         resolution = float(np.finfo(self.spec_.real.dtype).eps)
         return fit_calibration(values, positions, len(self.classes_), resolution)
@@ -631,11 +631,12 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         classes = self._classes_of(y)
         values = np.zeros((0, 1 if len(classes) == 2 else len(classes)))
         about = {"classes_": classes, "_forecasts": (values, np.zeros(0, np.int32), 0)}
+        about["_positions"] = {name: position for position, name in enumerate(classes.tolist())}
         return label_section(self._columns, names, classes=classes.tolist()), about
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """The index of each sample's class in ``classes_``."""
-        known = {value: position for position, value in enumerate(self.classes_.tolist())}
+        known = self._positions
         values, inverse = np.unique(y, return_inverse=True)
         strange = [value for value in values.tolist() if value not in known]
         if strange:

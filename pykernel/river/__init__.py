@@ -9,6 +9,6 @@ try:
 except ImportError as error:
     raise MissingExtra("pykernel.river", "river") from error
 
-from pykernel.river.models import AnomalyDetector, Classifier, Regressor, Transformer
+from pykernel.river.models import AnomalyDetector, Classifier, Regressor
 
-__all__ = ["AnomalyDetector", "Classifier", "Regressor", "Transformer"]
+__all__ = ["AnomalyDetector", "Classifier", "Regressor"]

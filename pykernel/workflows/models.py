@@ -37,10 +37,8 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     if not isinstance(model, Spec) and hasattr(model, "steps"):
         return _pipeline(model, "model" if name is None else name)
     if found is None and hasattr(model, "to_spec"):
-        learn = (
-            "fit or partial_fit" if hasattr(model, "partial_fit") else "fit" if hasattr(model, "fit") else "learn_one"
-        )
-        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {learn} first")
+        ways = [name for name in ("learn_one", "fit", "partial_fit") if hasattr(model, name)]
+        raise UserError(f"the {type(model).__name__} has learned nothing yet; call its {' or '.join(ways)} first")
     if found is None:
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "

@@ -1,4 +1,4 @@
-"""Every parameter of the estimators that learn sample by sample, and of River's, at the edges: one sentence, or a model."""
+"""Every parameter of the estimators that learn sample by sample at the edges: one sentence, or a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 import pykernel.estimators.online as online
 from pykernel.estimators import monitor, subspace, subspace_head
@@ -55,20 +54,3 @@ def test_a_parameter_at_an_edge_is_refused_in_a_sentence_or_learned_with(exhaust
             except BaseException as error:
                 raise AssertionError(f"{error!r} of {estimator.__name__}(**{parameters})") from error
     assert learned > 0 and refused > 0
-
-
-@pytest.mark.parametrize("kind", ["Regressor", "Classifier"])
-def test_rivers_parameters_are_those_of_the_estimators(kind: str) -> None:
-    """And go through the same gate, at the first sample."""
-    models = pytest.importorskip("pykernel.river")
-    for parameters, said in (
-        ({"rule": "klms", "sigma": 2e30}, "sigma"),
-        ({"rule": "klms", "sigma": 1.0, "rho": 1.7e308}, "rho"),
-        ({"rule": "qklms", "sigma": 1.0, "quantisation": 1e-30}, "quantisation"),
-        ({"rule": "klms", "sigma": 1.0, "fading": 1 - 1e-9}, "fading"),
-    ):
-        model = getattr(models, kind)(**parameters)
-        with pytest.raises(ValueError, match=said):
-            model.learn_one({"a": 1.0, "b": 0.5}, 1.0 if kind == "Regressor" else "one")
-            model.learn_one({"a": 1.5, "b": 0.5}, 2.0 if kind == "Regressor" else "two")
-            model.learn_one({"a": 1.0, "b": 0.7}, 1.0 if kind == "Regressor" else "one")

@@ -508,7 +508,9 @@ def test_probabilities_need_a_sample_that_was_not_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = BudgetedKernelClassifier(rule="klms", sigma=1.0, input_max_abs=1.0).fit(x, [0, 1, 0])
-    with pytest.raises(UserError, match=r"^BudgetedKernelClassifier: no sample was within the limits"):
+    with pytest.raises(
+        UserError, match=r"^BudgetedKernelClassifier: fit and partial_fit met no sample within the limits"
+    ):
         model.predict_proba([[0.5]])
 
 

@@ -303,7 +303,7 @@ def test_estimators_and_river_take_it(kind, own):
     )
     model = HostModel(make_spec(content))
     model.update(x, labels.astype(int) if classifies else labels)
-    given = own | ({} if classifies else {"label_max_abs": 100.0}) | ({} if river else {"n_epochs": 1})
+    given = own | ({} if classifies else {"label_max_abs": 100.0}) | {"n_epochs": 1}
     estimator = kind(rule="level", input_max_abs=100.0, **given)
     for made in (estimator, estimator.clone() if river else clone(estimator), pickle.loads(pickle.dumps(estimator))):
         if river:
