@@ -71,7 +71,7 @@ def frozen(seed: int, **changes: Any) -> Any:
     label: dict[str, Any] = {"classes": [f"c{i}" for i in range(classes)]} if classes else {"outputs": outputs}
     if not classes and rng.random() < 0.3:
         label |= {"low": -0.5, "high": 0.75}
-    inputs = {"dim": dim, "max_abs": limits[0] if alike else limits}
+    inputs = {"dim": dim, "max_abs": limits[0] if alike and center is None else limits}
     inputs |= {key: value for key, value in (("center", center), ("scale", scale)) if value is not None}
     return make_spec(
         {"name": "flow", "precision": "int16", "input": inputs, "label": label, "kernel": kernel}
