@@ -68,9 +68,7 @@ def test_a_shorter_self_test_is_the_same_on_the_host_and_in_c(name, monkeypatch)
     spec = make_spec(content)
     whole = build(spec)
     answer, samples = selftest_hash(spec, whole.drop), spec.config.rehearsed
-    monkeypatch.setattr(
-        family, "REHEARSAL_LIMIT", 6000 if name in ("efvs", "sgma") else 5 * spec.family.size_bound(spec)
-    )
+    monkeypatch.setattr(family, "REHEARSAL_LIMIT", 6000 if name in ("efvs", "sgma") else 5 * spec.numbers)
     spec = make_spec(content)
     assert 2 <= spec.config.rehearsed < samples
     short = build(spec)

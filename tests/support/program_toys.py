@@ -164,9 +164,6 @@ class GlassFamily:
         classes = {"CLASSES": len(spec.label.classes)} if spec.label.classes else {}
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | classes
 
-    def size_bound(self, spec):
-        return spec.dim + spec.outputs
-
     def parameters(self, spec):
         weight = [[0.3 * (o + 1) * (-1) ** (o + j) / (j + 1) for j in range(spec.dim)] for o in range(spec.outputs)]
         weight[0][0] = spec.learning.rho
@@ -434,9 +431,6 @@ class OvenFamily:
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1, "L_MAX": spec.reduction.n_max}
 
-    def size_bound(self, spec):
-        return (spec.dim + 1) * (spec.reduction.n_max + 2)
-
     def parameters(self, spec):
         return {
             "max_abs": spec.input.max_abs,
@@ -619,9 +613,6 @@ class GaugeFamily:
 
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": 1}
-
-    def size_bound(self, spec):
-        return 2 * spec.dim + 4
 
     def parameters(self, spec):
         rho = spec.learning.rho
