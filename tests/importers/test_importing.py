@@ -2030,7 +2030,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     for words, says in (
         (["nothing.skops"], "there is no such file"),
         (["gate.skops", "--name", "a/b"], "gate.skops: "),
-        (["held.csv"], "give a .skops, .onnx or .safetensors file"),
+        (["held.csv"], "is not a model's file; give a .skops or .onnx file"),
         (["level.onnx", "--data", "held.csv"], "add --inputs"),
         (["gate.skops", "--data", "nothing.csv"], "there is no such file"),
         (["gate.skops", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),
