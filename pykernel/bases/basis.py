@@ -45,7 +45,7 @@ class Basis:
     kernel : MercerKernel
     vectors : (n, D) float64
     indices : (n,) int64
-        Rows of the data; -1 for a vector that is not a row (k-means).
+        Rows of the data; -1 for a vector that is not a row.
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64

@@ -19,19 +19,12 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel.bases.arguments import checked_count, checked_fraction, need_kernel
-from pykernel.bases.baselines import (
-    KMeans,
-    PivotedCholesky,
-    RandomlyPivotedCholesky,
-    RidgeLeverage,
-    Uniform,
-    choose_method,
-)
 from pykernel.bases.basis import LEAST_EPSILON, NUMBERS, Basis, block_rows, read_npz, write_npz
 from pykernel.bases.bound import Watch
 from pykernel.bases.candidates import MEMORY, Selector
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
+from pykernel.bases.pivoted import PivotedCholesky, RandomlyPivotedCholesky
 from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
 from pykernel.bases.skfa import Skfa
 from pykernel.bases.swaps import refine
@@ -48,9 +41,6 @@ SELECTORS: dict[str, type[Selector]] = {
     "skfa": Skfa,
     "rpcholesky": RandomlyPivotedCholesky,
     "pivoted-cholesky": PivotedCholesky,
-    "leverage": RidgeLeverage,
-    "k-means": KMeans,
-    "uniform": Uniform,
 }
 METHODS = ("auto", *SELECTORS)
 OF_SOME = ("candidates", "points")
@@ -59,11 +49,45 @@ CHECKPOINT_SECONDS = 60.0
 NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
 
 
+def choose_method(
+    rows: int, n_max: int, candidates: int | None = 59, *, prefer: str = "atoms", memory: int = MEMORY
+) -> tuple[str, str]:
+    """The method that "auto" takes for l rows, and the reason, one sentence.
+
+    prefer="atoms" (smallest residual for n vectors): "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and
+    n_max > l / candidates, because it then needs fewer kernel values and operations than ``candidates`` columns for
+    each vector; else "sgma" if its n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs",
+    whose cost does not depend on l.
+    prefer="time" (least time): "rpcholesky" if its columns fit, 8 l n_max <= memory; else "efvs".
+    candidates=None means all rows; the formulas above then use 59, unless K fits.
+    """
+    if prefer not in ("atoms", "time"):
+        raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
+    memory = checked_count(memory, "memory, in bytes,", 1)
+    n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
+    if prefer == "time":
+        if 8 * rows * n <= memory:
+            return "rpcholesky", f"time matters, and {n:,} columns of {rows:,} rows fit into {allowed}"
+        return (
+            "efvs",
+            f"{n:,} columns of {rows:,} rows do not fit into {allowed}, and EFVS's cost does not grow with rows",
+        )
+    tried = candidates or 59
+    fits = 8 * rows * (rows + n) <= memory
+    if fits and (candidates is None or n * tried > rows):
+        compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
+        return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
+    if 8 * rows * (n + 2 * tried) <= memory:
+        why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
+        return "sgma", f"{why}, and {n:,} + 2 x {tried} columns of {rows:,} rows fit into {allowed}"
+    return "efvs", f"{n:,} + 2 x {tried} columns of {rows:,} rows do not fit into {allowed}"
+
+
 def select_basis(
     x: Any,
     kernel: MercerKernel | Literal["precomputed"],
     n_max: int,
-    method: str = "auto",
+    method: str | type[Selector] = "auto",
     *,
     seed: int = 0,
     candidates: int | None = 59,
@@ -86,8 +110,8 @@ def select_basis(
         samples takes their kernel values with all l, (rows, l).
     n_max : int
         Largest number of vectors.
-    method : one of METHODS
-        "auto" chooses by size, as ``pykernel.bases.baselines.choose_method`` describes. Its options are
+    method : one of METHODS, or a class of your own, a ``pykernel.bases.candidates.Selector``
+        "auto" chooses by size, as ``choose_method`` describes. Its options are
         ``prefer="time"`` and ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
@@ -118,7 +142,7 @@ def select_basis(
         One sentence says what was wrong: an argument out of range, an option that the method does not have, a
         checkpoint of other data, or rows that cannot be chosen.
     """
-    rows, kernel = _rows_and_kernel(x, kernel, method)
+    rows, kernel = _rows_and_kernel(x, kernel)
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),
@@ -132,7 +156,7 @@ def select_basis(
     swaps = checked_count(swaps, "swaps", 0)
     if confidence is not None:
         confidence = _checked_confidence(confidence, arguments["tau"], swaps)
-    if method not in METHODS:
+    if isinstance(method, str) and method not in METHODS:
         remedy = did_you_mean(method, METHODS, f"it must be one of {', '.join(METHODS)}")
         raise UserError(f"there is no method {method!r}; {remedy}")
     reason = ""
@@ -177,16 +201,12 @@ def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
     return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
 
 
-def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKernel]:
+def _rows_and_kernel(x: Any, kernel: Any) -> tuple[Rows, MercerKernel]:
     if isinstance(kernel, str) and kernel == "precomputed":
         kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
         x = kernel.positions
     need_kernel(kernel)
     if isinstance(kernel, PrecomputedKernel):
-        if method == "k-means":
-            raise UserError(
-                "k-means moves vectors between samples, and a Gram matrix has none there; take another method"
-            )
         if (kernel.matrix.diagonal() < 0).any():
             raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
     rows = as_rows(x)
@@ -195,16 +215,18 @@ def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKern
     return rows, kernel
 
 
-def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any) -> Selector:
-    """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
+def make_selector(
+    method: str | type[Selector], rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any
+) -> Selector:
+    """The selector of a method, at its start.  Raises UserError for options that it does not have."""
     in_passes = method == "sgma" and beyond_memory(rows, n_max, arguments)
-    kind = SgmaInPasses if in_passes else SELECTORS[method]
+    kind = SgmaInPasses if in_passes else SELECTORS[method] if isinstance(method, str) else method
     taken, common = keywords(kind), (*keywords(Selector), *OF_SOME)
     options = [name for name in taken if name not in common]
     for option in arguments:
         if option not in (*common, *options):
             has = f"its options are {', '.join(options)}" if options else "it has none"
-            raise UserError(f"{method} has no option {option!r}; {did_you_mean(option, options, has)}")
+            raise UserError(f"{kind.method} has no option {option!r}; {did_you_mean(option, options, has)}")
     return kind(rows, kernel, n_max, **{name: arguments[name] for name in arguments if name in taken})
 
 

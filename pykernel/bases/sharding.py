@@ -256,14 +256,11 @@ def work(task: Task, shared: _Shared) -> dict[str, Any]:
             checkpoint=checkpoint,
             **task["options"],
         )
-    own = basis.indices >= 0
-    indices = np.full(len(basis), -1, np.int64)
-    indices[own] = rows.origin(basis.indices[own])
     count = max(1, min(len(rows), (s + 1) * task["points"] // shards - s * task["points"] // shards))
     points = np.random.default_rng([task["seed"], 1, s]).choice(len(rows), count, replace=False, shuffle=False)
     return {
         "rows": len(rows),
-        "indices": indices.tolist(),
+        "indices": rows.origin(basis.indices).tolist(),
         "vectors": basis.vectors.tolist(),
         "points": np.sort(rows.origin(points)).tolist(),
         "trace": float(basis.trace[-1]),

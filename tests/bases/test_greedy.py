@@ -785,7 +785,7 @@ def test_what_was_measured_of_cost_against_l_meets_the_goal() -> None:
     assert max(lazy.values()) / min(lazy.values()) <= 1.05
 
 
-@pytest.mark.parametrize("method", sorted({*SELECTORS} - {"k-means"}))
+@pytest.mark.parametrize("method", sorted(SELECTORS))
 def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Path) -> None:
     """The same rows, features and traces as from inputs; a file that is loaded with the same matrix."""
     rng = np.random.default_rng(2)
@@ -817,7 +817,6 @@ def test_a_basis_of_a_gram_matrix_has_no_c() -> None:
 
 def test_gram_matrices_that_no_basis_is_chosen_from() -> None:
     for matrix, options, sentence in (
-        (np.eye(3), {"method": "k-means"}, "k-means moves vectors between samples"),
         (-np.eye(3), {}, "the Gram matrix has a number below 0 on its diagonal"),
         (np.ones((3, 2)), {}, "the shape of the Gram matrix is (3, 2)"),
     ):

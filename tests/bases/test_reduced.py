@@ -55,7 +55,7 @@ def small_basis(kernel, x, n=9):
             chosen.append(i)
     factor = np.linalg.cholesky(kernel.gram(x[chosen], x[chosen]))
     trace = np.linspace(1, 0.1, len(chosen) + 1)
-    return Basis(kernel, x[chosen], np.array(chosen), factor, trace, True, 0, "uniform", "n_max")
+    return Basis(kernel, x[chosen], np.array(chosen), factor, trace, True, 0, "rpcholesky", "n_max")
 
 
 def labels(kind, x, seed=1):
@@ -249,12 +249,12 @@ def test_the_grid_is_what_each_cell_gives(cv):
     targets, _ = labels(("counts", 3), x)
     kernel = MercerKernel("gaussian")
     found = select_reduced(
-        "ls-svm", x, targets, kernel, [0.5, 2.0], [0.01, 1.0, 100.0], basis=12, cv=cv, method="uniform", seed=3
+        "ls-svm", x, targets, kernel, [0.5, 2.0], [0.01, 1.0, 100.0], basis=12, cv=cv, method="rpcholesky", seed=3
     )
     folds = None if cv == "deleted" else selection.stratified_folds(targets, 5, 3)
     for i, sigma in enumerate([0.5, 2.0]):
         own = MercerKernel("gaussian", gamma=1 / (2 * sigma**2))
-        basis = select_basis(x, own, 12, "uniform", seed=3)
+        basis = select_basis(x, own, 12, "rpcholesky", seed=3)
         machine = ReducedProblem("ls-svm", basis, x, targets)
         for j, ridge in enumerate([0.01, 1.0, 100.0]):
             left = machine.leave_one_out(ridge) if folds is None else machine.leave_fold_out(ridge, folds)
@@ -267,13 +267,13 @@ def test_the_grid_is_what_each_cell_gives(cv):
 def test_a_basis_brings_its_kernel_and_other_widths_keep_its_vectors():
     x = rows(80)
     targets, _ = labels("values", x)
-    basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 10, "uniform")
+    basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 10, "rpcholesky")
     alone = select_reduced("krr", x, targets, basis.kernel, basis=basis)
     assert alone.widths.tolist() == [1.0] and len(alone.ridges) == 17
     several = select_reduced("krr", x, targets, basis.kernel, [1.0, 3.0], alone.ridges, basis=basis)
     assert several.press[0] == pytest.approx(alone.press[0], rel=1e-9)
     with pytest.raises(UserError, match="method is for choosing"):
-        select_reduced("krr", x, targets, basis.kernel, basis=basis, method="uniform")
+        select_reduced("krr", x, targets, basis.kernel, basis=basis, method="rpcholesky")
 
 
 def test_given_vectors_leave_out_what_earlier_ones_span():

@@ -126,7 +126,7 @@ def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_ou
         (["--method", "sgma", "--candidates", "0"], {"method": "sgma", "candidates": None}),
         (["--method", "efvs", "--points", "0"], {"method": "efvs", "points": None}),
         (["--method", "rpcholesky", "--seed", "5"], {"method": "rpcholesky", "seed": 5}),
-        (["--method", "k-means"], {"method": "k-means"}),
+        (["--method", "pivoted-cholesky"], {"method": "pivoted-cholesky"}),
         (["--tau", "0.3"], {"tau": 0.3}),
         (["--method", "sgma", "--with", "view=column,rule=4.3,epsilon=0.3"], {"method": "sgma", "view": "column", "rule": "4.3", "epsilon": 0.3}),
         (["--method", "sgma", "--with", "pool=9,swaps=2"], {"method": "sgma", "pool": 9, "swaps": 2}),
