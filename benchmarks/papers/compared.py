@@ -45,9 +45,6 @@ class _Listed(Selector):
     computed for 32 vectors at once, unless tau needs it after each vector.
     """
 
-    keeps_order = True  # the list is part of the saved state, because it takes time to compute
-    changing = ("position",)
-
     def __init__(
         self, rows: Rows, kernel: MercerKernel, n_max: int, *, traced: int | None = None, **common: Any
     ) -> None:
@@ -114,23 +111,6 @@ class _Listed(Selector):
                 self.columns[some, first:n], self.left[some] = fresh, falling[:, -1]
         return traces / self.total if self.total > 0 else traces
 
-    def state(self) -> dict[str, np.ndarray]:
-        if not self.keeps_order:
-            return super().state()
-        indices, vectors = self.order
-        return super().state() | {
-            "order": indices,
-            "order_vectors": np.zeros((0, 0)) if vectors is None else vectors,
-        }
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        if self.keeps_order:
-            self.order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
-        super().restore(state)
-        while self.followed + self.batch <= self.grown.n:
-            self._follow()
-        self.grown.evaluations = int(state["basis_evaluations"])
-
     def basis(self) -> Basis:
         chosen, first = self.grown, self.followed
         if first < chosen.n:  # vectors of an incomplete batch; the batch is followed when it is complete
@@ -147,7 +127,6 @@ class Uniform(_Listed):
     """
 
     method = "uniform"
-    keeps_order = False
 
     def _list(self) -> tuple[np.ndarray, None]:
         return np.random.default_rng(self.seed).permutation(len(self.rows)), None

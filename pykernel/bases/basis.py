@@ -299,22 +299,6 @@ class Growing:
         self.n = n + 1
         self.trace[n + 1] = trace
 
-    def state(self) -> dict[str, np.ndarray]:
-        n = self.n
-        return {
-            "basis_vectors": self.vectors[:n].copy(),
-            "basis_indices": self.indices[:n].copy(),
-            "basis_factor": self.factor[:n, :n].copy(),
-            "basis_trace": self.trace[: n + 1].copy(),
-            "basis_evaluations": np.array(self.evaluations, np.int64),
-        }
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        n = self.n = len(state["basis_vectors"])
-        self.vectors[:n], self.indices[:n] = state["basis_vectors"], state["basis_indices"]
-        self.factor[:n, :n], self.trace[: n + 1] = state["basis_factor"], state["basis_trace"]
-        self.evaluations = int(state["basis_evaluations"])
-
     def basis(self, method: str, stopped: Stop | None, exact: bool) -> Basis:
         n = self.n
         trace = self.trace[: n + 1].clip(0.0)

@@ -6,7 +6,6 @@ vectors; letters as in ``pykernel.bases.basis``.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,14 +31,11 @@ class _Sweep(Selector):
     for each round; memory is O(l) and a few blocks of 32 MB.
     """
 
-    changing = ("shown", "left", "rounds")
-
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
         super().__init__(rows, kernel, n_max, **common)
         kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
         self.columns = np.zeros((len(rows), self.capacity)) if kept else None
         self.shown = 0  # vectors that were chosen in a round, and then added by a step
-        self.rounds: list[int] = []  # vectors after each
         self.left = self.parts.diagonal()  # R_ii
         self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
         self.total = sum_of(self.left)
@@ -102,7 +98,6 @@ class _Sweep(Selector):
             self.left[start:end] = falling[:, -1]
         self.left[chosen.indices[before:n]] = 0.0
         chosen.trace[before + 1 : n + 1] = traces / self.total
-        self.rounds.append(n)
 
     def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
         """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
@@ -117,15 +112,6 @@ class _Sweep(Selector):
             values -= kept[:, :before] @ factor[before:, :before].T
             kept[:, before:n] = project(factor[before:, before:], values)
             yield start, kept[:, before:n]
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        super().restore(state)
-        if self.columns is not None:  # the same operations as without kept columns, so the bits are equal
-            evaluations = self.evaluations
-            for before, n in itertools.pairwise([0, *self.rounds]):
-                for _ in self._fresh_columns(before, n):
-                    pass
-            self.grown.evaluations = evaluations
 
     def basis(self) -> Basis:
         whole = super().basis()

@@ -1,12 +1,10 @@
-"""The basis and the driver of its selection: what every method keeps to, files, checkpoints, refusals."""
+"""The basis and the driver of its selection: what every method keeps to, files, refusals."""
 
 import contextlib
 import io
 import json
 import os
 import re
-import signal
-import threading
 from dataclasses import replace
 
 import mpmath
@@ -19,14 +17,12 @@ from pykernel import Basis, MercerKernel, select_basis
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import inner_product, squared_distance
 from pykernel.bases import basis
-from pykernel.bases import select as selecting
 from pykernel.bases.select import METHODS, SELECTORS, make_selector
 from pykernel.dialect import DIM, Real, real
 from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 from tests.support import ROOT
-from tests.support.interrupts import interrupts
 
 NAMED = tuple(SELECTORS)
 
@@ -304,147 +300,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         found.save(tmp_path / "absent" / "basis.npz")
 
 
-# ------------------------------------------------------------------------------------------------------ checkpoints
-
-EACH = [
-    *((name, {}) for name in METHODS),
-    ("rpcholesky", {"block": 1}), ("rpcholesky", {"memory": 0}), ("pivoted-cholesky", {"memory": 0}),
-    ("efvs", {"lazy": False}),
-    ("sgma", {"view": "column"}), ("sgma", {"pool": 3}), ("exhaustive", {"view": "column"}),
-    ("skfa", {"criterion": "kurtosis"}),
-]  # fmt: skip
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("method, options", EACH, ids=by)
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
-def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, tmp_path):
-    x, path, kernel = samples(90), tmp_path / "checkpoint.npz", KERNELS[kernel]
-    arguments = (x, kernel, 9, method)
-    whole = select_basis(*arguments, seed=5, candidates=7, points=8, **options)
-    seen = []
-
-    def interrupt(n, trace):
-        if n not in seen:
-            seen.append(n)
-            raise KeyboardInterrupt
-
-    for _ in range(len(whole)):
-        with pytest.raises(
-            KeyboardInterrupt, match=r"checkpoint.npz contains the finished part; make the same call to continue"
-        ):
-            select_basis(
-                *arguments, seed=5, candidates=7, points=8, checkpoint=path, progress=interrupt, **options
-            )  # fmt: skip
-    assert seen == list(range(1, len(whole) + 1))
-    found = select_basis(*arguments, seed=5, candidates=7, points=8, checkpoint=path, progress=interrupt, **options)
-    assert same(found, whole)
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
-    x, path = samples(40), tmp_path / "checkpoint.npz"
-
-    def stop(n, trace):
-        raise KeyboardInterrupt
-
-    def select(x=x, kernel=GAUSSIAN, n_max=5, method="rpcholesky", **options):
-        return select_basis(x, kernel, n_max, method, checkpoint=path, **options)
-
-    with pytest.raises(KeyboardInterrupt):
-        select(progress=stop)
-    changed = x.copy()
-    changed[17, 1] += 1e-9
-    for arguments, what in (
-        ({"x": changed}, "other data"), ({"x": x[:-1]}, "other data"), ({"kernel": KERNELS["linear"]}, "another kernel"),
-        ({"kernel": replace(GAUSSIAN, gamma=0.51)}, "another kernel"), ({"n_max": 6}, "other arguments"),
-        ({"seed": 1}, "other arguments"), ({"method": "efvs"}, "other arguments"), ({"epsilon": 1e-9}, "other arguments"),
-        ({"block": 9}, "other arguments"),
-    ):  # fmt: skip
-        with pytest.raises(
-            UserError, match=rf"checkpoint.npz is a checkpoint of {what}; give another file, or remove it"
-        ):
-            select(**arguments)
-    with monkeypatch.context() as patch:
-        patch.setattr(selecting, "version", lambda _: "9.9")
-        with pytest.raises(UserError, match=r"is a checkpoint of another version of pykernel or NumPy"):
-            select()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
-    with pytest.raises(UserError, match="not what select_basis"):
-        select()
-    with np.load(io.BytesIO(whole)) as file:
-        arrays = {name: file[name] for name in file.files if name != "shown"}
-    np.savez(path, **arrays)
-    with pytest.raises(UserError, match=r"checkpoint.npz is damaged .*; remove it to start anew"):
-        select()
-    select_basis(x, GAUSSIAN, 5, "rpcholesky").save(path)
-    with pytest.raises(UserError, match="it is a pykernel basis 2"):
-        select()
-
-
-def test_checkpoints_are_written_when_due(tmp_path, monkeypatch):
-    path, seen = tmp_path / "checkpoint.npz", []
-    monkeypatch.setattr(selecting, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(selecting._Keeper, "due", lambda keeper: True)
-
-    def look(n, trace):
-        if path.exists():
-            with np.load(path) as file:
-                seen.append((n, len(file["basis_vectors"])))
-
-    select_basis(samples(), GAUSSIAN, 6, "pivoted-cholesky", checkpoint=path, progress=look)
-    assert seen == [(n, n - 1) for n in range(2, 7)]
-
-
-def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
-    """Control-C during a step: the state is that after the step."""
-    from pykernel.bases.pivoted import PivotedCholesky
-
-    assert threading.current_thread() is threading.main_thread()
-    path, x, step = tmp_path / "checkpoint.npz", samples(), PivotedCholesky.step
-    whole = select_basis(x, GAUSSIAN, 8, "pivoted-cholesky")
-
-    def interrupted(self):
-        if self.grown.n == 4 and not path.exists():
-            signal.raise_signal(signal.SIGINT)
-        return step(self)
-
-    monkeypatch.setattr(PivotedCholesky, "step", interrupted)
-    with interrupts(), pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
-        select_basis(x, GAUSSIAN, 8, "pivoted-cholesky", checkpoint=path)
-    with np.load(path) as file:
-        assert len(file["basis_vectors"]) == 5
-    assert same(select_basis(x, GAUSSIAN, 8, "pivoted-cholesky", checkpoint=path), whole)
-
-
-def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
-    """In the middle of a step the state is not whole: it is not written."""
-    from pykernel.bases.pivoted import RandomlyPivotedCholesky
-
-    path, x, sweep = tmp_path / "checkpoint.npz", samples(), RandomlyPivotedCholesky._sweep
-    arguments = (x, GAUSSIAN, 8, "rpcholesky")
-    whole = select_basis(*arguments, block=2)
-
-    def interrupted(self, before):
-        if before >= at:
-            for _ in range(2):
-                signal.raise_signal(signal.SIGINT)
-        return sweep(self, before)
-
-    with interrupts(), monkeypatch.context() as patch:
-        patch.setattr(RandomlyPivotedCholesky, "_sweep", interrupted)
-        at = 0
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            select_basis(*arguments, block=2, checkpoint=path)
-        assert not path.exists() and "checkpoint" not in str(stopped.value)
-        patch.setattr(selecting._Keeper, "due", lambda keeper: True)
-        at = 3
-        with pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
-            select_basis(*arguments, block=2, checkpoint=path)
-    with np.load(path) as file:
-        assert file["shown"] >= 3
-    assert same(select_basis(*arguments, block=2, checkpoint=path), whole)
+# --------------------------------------------------------------------------------------------------------- progress
 
 
 def test_progress_is_told_or_drawn(capsys):
@@ -487,10 +343,6 @@ def test_progress_is_told_or_drawn(capsys):
         ({"x": np.zeros(4)}, "has 1 dimensions; rows and columns are wanted"),
         ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),
         ({"progress": True}, "progress is True; it must be a title, or a function of n and tr R / tr K"),
-        (
-            {"checkpoint": "absent/point.npz"},
-            "there is no folder absent for the checkpoint; make it, or give another path",
-        ),
         (
             {"kernel": "gaussian"},
             "kernel is a str; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)",
