@@ -43,29 +43,16 @@ OF_SOME = ("candidates", "points")
 NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
 
 
-def choose_method(
-    rows: int, n_max: int, candidates: int | None = 59, *, prefer: str = "atoms", memory: int = MEMORY
-) -> tuple[str, str]:
+def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
     """The method that "auto" takes for l rows, and the reason, one sentence.
 
-    prefer="atoms" (smallest residual for n vectors): "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and
-    n_max > l / candidates, because it then needs fewer kernel values and operations than ``candidates`` columns for
-    each vector; else "sgma" if its n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs",
-    whose cost does not depend on l.
-    prefer="time" (least time): "rpcholesky" if its columns fit, 8 l n_max <= memory; else "efvs".
+    "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it then needs fewer
+    kernel values and operations than ``candidates`` columns for each vector; else "sgma" if its n_max + 2 candidates
+    columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs", whose cost does not depend on l.
     candidates=None means all rows; the formulas above then use 59, unless K fits.
     """
-    if prefer not in ("atoms", "time"):
-        raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
     memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
-    if prefer == "time":
-        if 8 * rows * n <= memory:
-            return "rpcholesky", f"time matters, and {n:,} columns of {rows:,} rows fit into {allowed}"
-        return (
-            "efvs",
-            f"{n:,} columns of {rows:,} rows do not fit into {allowed}, and EFVS's cost does not grow with rows",
-        )
     tried = candidates or 59
     fits = 8 * rows * (rows + n) <= memory
     if fits and (candidates is None or n * tried > rows):
@@ -104,8 +91,7 @@ def select_basis(
     n_max : int
         Largest number of vectors.
     method : one of METHODS, or a class of your own, a ``pykernel.bases.candidates.Selector``
-        "auto" chooses by size, as ``choose_method`` describes. Its options are
-        ``prefer="time"`` and ``memory`` (bytes).
+        "auto" chooses by size, as ``choose_method`` describes. Its option is ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
@@ -151,9 +137,8 @@ def select_basis(
         raise UserError(f"there is no method {method!r}; {remedy}")
     reason = ""
     if method == "auto":
-        hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
-        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
-        options["memory"] = hints.get("memory", MEMORY)  # the memory limit of "auto" also holds for the chosen method
+        memory = options.setdefault("memory", MEMORY)  # the memory limit of "auto" also holds for the chosen method
+        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], memory=memory)
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
     with one_thread:  # so that the choice does not depend on how many there are

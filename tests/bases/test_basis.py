@@ -336,7 +336,6 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "rpcholesky", "block": 0}, "block is 0; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "block": 10**9}, "block is 1000000000; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "memory": -1}, "memory, in bytes, is -1; it must be a whole number from 0 up"),
-        ({"method": "auto", "prefer": "speed"}, "prefer is 'speed'; it must be 'atoms', the least residual, or 'time'"),
         ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number from 1 up"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),

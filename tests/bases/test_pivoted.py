@@ -148,10 +148,6 @@ def test_values_near_the_end_of_the_range(method):
         ((100_000, 100), {"memory": 8 * 100_000 * 218}, "sgma", "100 + 2 x 59 columns of 100,000 rows fit"),
         ((100_000, 100), {"memory": 8 * 100_000 * 218 - 1}, "efvs", "100 + 2 x 59 columns of 100,000 rows do not fit"),
         ((10_000_000, 100), {}, "efvs", "columns of 10,000,000 rows do not fit into 1,024 MB"),
-        # time
-        ((506, 100), {"prefer": "time"}, "rpcholesky", "time matters"),
-        ((1000, 100), {"prefer": "time", "memory": 800_000}, "rpcholesky", "100 columns of 1,000 rows fit"),
-        ((1000, 100), {"prefer": "time", "memory": 799_999}, "efvs", "100 columns of 1,000 rows do not fit"),
         # no more vectors than rows
         ((50, 10**9), {}, "exhaustive", "50 vectors > 50 rows / 59"),
     ],
@@ -164,7 +160,7 @@ def test_auto_follows_its_rule_to_the_last_row(arguments, options, method, why):
 def test_auto_takes_what_it_says_and_is_the_same_basis():
     x = samples(200)
     for n, options, method in (
-        (3, {}, "sgma"), (4, {}, "exhaustive"), (4, {"prefer": "time"}, "rpcholesky"), (4, {"memory": 8 * 200}, "efvs"),
+        (3, {}, "sgma"), (4, {}, "exhaustive"), (4, {"memory": 8 * 200}, "efvs"),
     ):  # fmt: skip
         found = select_basis(x, GAUSSIAN, n, seed=2, **options)
         asked = select_basis(

@@ -76,14 +76,14 @@ def brute(model, basis, x, ridge, told):
     return Task("kfd", features, np.full(features.shape[1], -1), ridge, **told)
 
 
-def retrained(model, basis, x, ridge, told, folds, recode):
+def retrained(model, basis, x, ridge, told, folds):
     task = brute(model, basis, x, ridge, told)
     if model != "krr":
-        return left_out(task, folds, "kept", recode)
+        return left_out(task, folds, "kept")
     predictions = np.empty(task.targets.shape)
     for number in np.unique(folds):
         fold = folds == number
-        rest = task.rest(fold, "kept", recode)
+        rest = task.rest(fold, "kept", True)
         z, y = rest.gram, rest.targets
         matrix = np.vstack([z, np.sqrt(ridge) * np.eye(z.shape[1])])
         right = np.vstack([y, np.zeros((z.shape[1], y.shape[1]))])
@@ -172,15 +172,12 @@ def test_leaving_out_equals_training_anew(model, kind, large, monkeypatch):
     ridges = [1e-6, 0.2, 30.0]
     for keep in (0, reduced.KEPT):
         machine = ReducedProblem(model, basis, x, targets, keep=keep)
-        for recode in (True, False):
-            one = machine.leave_one_out_path(ridges, recode)
-            several = machine.leave_fold_out_path(ridges, folds, recode)
-            for r, ridge in enumerate(ridges):
-                for found, parts in ((one[r], np.arange(len(x))), (several[r], folds)):
-                    expected = retrained(model, basis, x, ridge, told, parts, recode)
-                    assert np.abs(found - expected).max() < 1e-8 * max(1, np.abs(targets.values).max())
-            alone = machine.leave_one_out(0.2, recode)
-            assert np.abs(one[1] - alone).max() < 1e-13 * max(1, np.abs(targets.values).max())
+        one, several = machine.leave_one_out_path(ridges), machine.leave_fold_out_path(ridges, folds)
+        for r, ridge in enumerate(ridges):
+            for found, parts in ((one[r], np.arange(len(x))), (several[r], folds)):
+                expected = retrained(model, basis, x, ridge, told, parts)
+                assert np.abs(found - expected).max() < 1e-8 * max(1, np.abs(targets.values).max())
+        assert np.abs(one[1] - machine.leave_one_out(0.2)).max() < 1e-13 * max(1, np.abs(targets.values).max())
 
 
 @settings(max_examples=60, deadline=None)
@@ -200,21 +197,18 @@ def test_leaving_out_equals_training_anew_for_any_data(data):
     folds = rng.integers(0, draw(st.integers(2, count)), count)
     folds[0], folds[1] = 0, 1
     machine = ReducedProblem(model, basis, x, targets)
-    recode = kind == "values" or draw(st.booleans())
     if kind != "values" and len(np.unique(told["positions"])) < told["count"]:
         return
     for parts in (np.arange(count), folds):
-        if (
-            recode
-            and kind != "values"
-            and any(len(np.unique(told["positions"][parts != part])) < told["count"] for part in np.unique(parts))
+        if kind != "values" and any(
+            len(np.unique(told["positions"][parts != part])) < told["count"] for part in np.unique(parts)
         ):  # retraining.py does not train classes without samples
             continue
-        found = machine.leave_fold_out(ridge, parts, recode)
-        expected = retrained(model, basis, x, ridge, told, parts, recode)
+        found = machine.leave_fold_out(ridge, parts)
+        expected = retrained(model, basis, x, ridge, told, parts)
         assert np.abs(found - expected).max() < 1e-7 * max(1.0, np.abs(targets.values).max())
         if len(np.unique(parts)) == count:
-            assert np.abs(machine.leave_one_out(ridge, recode) - found).max() < 1e-7 * max(1.0, np.abs(found).max())
+            assert np.abs(machine.leave_one_out(ridge) - found).max() < 1e-7 * max(1.0, np.abs(found).max())
 
 
 def test_a_ridge_near_nothing_gives_finite_numbers():
