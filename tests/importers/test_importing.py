@@ -734,7 +734,7 @@ REFUSED = {
         Pipeline([("cubes", Cubes()), ("ridge", Ridge())]), "numbers"
     ),
     "step 'nystroem': has a gaussian kernel behind a Nystroem": lambda: fit(make_pipeline(Nystroem(n_components=9), SVC())),
-    "step 'polynomialfeatures': degree is 3; the degrees": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
+    "step 'polynomialfeatures': a PolynomialFeatures is no affine map of the inputs; a KernelRidge": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
     "step 'simpleimputer': missing_values is -1": lambda: fit(make_pipeline(SimpleImputer(missing_values=-1), SVC())),
     "step 'functiontransformer': 'log1p' is a function": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
     "CalibratedClassifierCV: averages 5 classifiers": lambda: fit(CalibratedClassifierCV(LinearSVC())),
