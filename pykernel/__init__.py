@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
     from pykernel.estimators.trained import TrainedKernelRegressor as TrainedKernelRegressor
     from pykernel.host.model import HostModel as HostModel
-    from pykernel.importers.importing import from_gpytorch as from_gpytorch
     from pykernel.importers.importing import from_sklearn as from_sklearn
     from pykernel.importers.importing import load_model as load_model
     from pykernel.spec.model import Spec as Spec
@@ -73,7 +72,6 @@ __all__ = [
     "basis",
     "check",
     "fit",
-    "from_gpytorch",
     "from_sklearn",
     "generate",
     "load_model",
@@ -113,7 +111,6 @@ _HOMES = {
     "basis": "pykernel.workflows.basis",
     "check": "pykernel.workflows.check",
     "fit": "pykernel.workflows.fit",
-    "from_gpytorch": "pykernel.importers.importing",
     "from_sklearn": "pykernel.importers.importing",
     "generate": "pykernel.workflows.generate",
     "load_model": "pykernel.importers.importing",

@@ -680,13 +680,13 @@ def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float,
 
 
 @contextlib.contextmanager
-def working(title: str | None, steps: int = 1, done: int = 0) -> Iterator[Callable[[], None]]:
+def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
     """Show how far the work is, and give the function that is called after each step.
 
-    done: how many of the steps are already done.  Without a title nothing is shown.
+    Without a title nothing is shown.
     """
     steps_done = _Bar(title)
-    steps_done.begin(steps, done)
+    steps_done.begin(steps, 0)
     try:
         yield steps_done.advance
     finally:

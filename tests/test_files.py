@@ -472,7 +472,7 @@ COMMANDS = (
     "replay spec.toml log.csv --state {}", "replay spec.toml log.csv --start {}", "snapshot show spec.toml {}",
     "snapshot diff spec.toml {} {}", "sweep spec.toml {}", "sweep spec.toml data.csv --results {} --target none",
     "plan {}", "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "convert {} -o x.npy",
-    "basis {} -n 2 --save x.npz", "basis rows.npy -n 2 --save x.npz --sigma 1 --checkpoint {} --force",
+    "basis {} -n 2 --save x.npz",
 )  # fmt: skip
 WRITING = (
     "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",

@@ -32,9 +32,9 @@ from threadpoolctl import threadpool_limits
 import benchmarks.papers.basis_pages as pages
 import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
-from benchmarks.papers import basis_tasks
+from benchmarks.papers import basis_tasks, compared
 from benchmarks.tables import Rows, load, markdown, publish, save
-from pykernel.bases import baselines, basis, candidates, gram, greedy, select, sgma
+from pykernel.bases import basis, candidates, gram, greedy, pivoted, select, sgma
 from pykernel.errors import UserError
 from pykernel.parallel import Workers
 
@@ -148,7 +148,7 @@ def plan(quick: bool, sets: Sequence[str], seeds: int) -> Iterator[dict[str, Any
 
 def measure(quick: bool, sets: Sequence[str], seeds: int, jobs: int | None, path: Path) -> list[dict[str, str]]:
     tasks = list(plan(quick, sets, seeds))
-    sources, product = (reference, basis_tasks), (basis, candidates, gram, greedy, baselines, select, sgma)
+    sources, product = (reference, basis_tasks, compared), (basis, candidates, gram, greedy, pivoted, select, sgma)
     picked = basis_tasks.sample()
     found: dict[int, Any] = {}
     # times last, and alone; scikit-learn's fits are timed, too

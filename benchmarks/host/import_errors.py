@@ -65,7 +65,6 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
-    PolynomialFeatures,
     RobustScaler,
     StandardScaler,
 )
@@ -203,8 +202,6 @@ STEPS = {
     ),
     "KernelPCA": (KernelPCA(5, kernel="rbf"), Ridge()),
     "KernelPCA, linear": (KernelPCA(2), Ridge()),
-    "PolynomialFeatures": (PolynomialFeatures(2), Ridge()),
-    "PolynomialFeatures, squares": (PCA(3), PolynomialFeatures((2, 2)), Ridge()),
     "GPR Matern 0.5": (
         SelectKBest(f_regression, k=1),
         GaussianProcessRegressor(Matern(nu=0.5), alpha=0.1, optimizer=None),
@@ -229,10 +226,6 @@ FOLDED = {
         "three",
     ),
     "KernelPCA, classes": (make_pipeline(StandardScaler(), KernelPCA(5, kernel="rbf"), LinearSVC()), "three"),
-    "PolynomialFeatures, classes": (
-        make_pipeline(StandardScaler(), PolynomialFeatures(2, interaction_only=True, include_bias=False), LinearSVC()),
-        "three",
-    ),
     "SelectKBest": (make_pipeline(StandardScaler(), SelectKBest(k=2), SVC()), "three"),
     "CalibratedClassifierCV": (CalibratedClassifierCV(scaled(SVC()), ensemble=False), "two"),
     "CalibratedClassifierCV, 3": (scaled(CalibratedClassifierCV(OneVsRestClassifier(SVC()), ensemble=False)), "three"),

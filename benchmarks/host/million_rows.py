@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 
+from benchmarks.papers.compared import select_basis
 from benchmarks.tables import DATA, ROOT
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
@@ -33,7 +34,6 @@ import numpy as np
 
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.rows import SomeRows, as_rows, save_rows
 
 PAGE = DOCS / "bases.md"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 
+from benchmarks.papers.compared import select_basis
 from benchmarks.tables import DATA
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
@@ -31,7 +32,6 @@ from benchmarks.host.subspace_guide import SHRINKAGE, Features, data
 from benchmarks.tables import DOCS, Rows, load, markdown, publish, save
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.plots import COLOURS, heading, png
 from pykernel.training.subspace import HostSubspace
 

@@ -28,9 +28,9 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist
 
 from benchmarks.basis_data import load
+from benchmarks.papers.compared import select_basis
 from benchmarks.tables import DATA, save
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 

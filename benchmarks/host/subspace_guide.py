@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 
+from benchmarks.papers.compared import select_basis
 from benchmarks.tables import DATA
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
@@ -36,7 +37,6 @@ from sklearn.svm import SVC
 
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training.subspace import HostSubspace
 

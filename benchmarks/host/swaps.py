@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from benchmarks.papers.compared import select_basis
 from benchmarks.tables import DATA
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
@@ -28,7 +29,6 @@ from benchmarks.tables import DOCS, Rows, markdown, publish, save
 from pykernel.bases import swaps
 from pykernel.bases.basis import Basis, residual_sums
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.rows import Rows as Samples
 from pykernel.rows import as_rows
 

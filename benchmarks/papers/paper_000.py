@@ -21,7 +21,7 @@ from typing import Any
 
 import benchmarks.papers.basis_pages as pages
 import benchmarks.papers.paper_000_tasks as tasks
-from benchmarks.papers import basis_reference, basis_tasks
+from benchmarks.papers import basis_reference, basis_tasks, compared
 from benchmarks.papers.basis_pages import Experiment, Task, number
 from benchmarks.papers.paper_000_page import FIGURES, TABLES
 from pykernel.bases import basis, candidates, gram, greedy, select, sgma
@@ -303,7 +303,7 @@ def plan(quick: bool, sets: Sequence[str]) -> list[Experiment]:
 
 
 PAGE = pages.Page("paper-000", plan, lambda quick: ("digits",) if quick else SETS, tasks.run_task, TABLES, FIGURES)
-COMMON = (basis_reference, basis_tasks, tasks)
+COMMON = (basis_reference, basis_tasks, compared, tasks)
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 import benchmarks.papers.basis_reference as reference
 from benchmarks.papers import basis_tasks
-from pykernel.bases.select import select_basis
+from benchmarks.papers.compared import select_basis
 
 DRAWS = 20_000
 

@@ -20,8 +20,8 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 
 import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
+from benchmarks.papers.compared import select_basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from pykernel.training.bkfe import bkfe

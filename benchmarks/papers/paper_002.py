@@ -21,7 +21,7 @@ from typing import Any
 
 import benchmarks.papers.basis_pages as pages
 import benchmarks.papers.paper_002_tasks as tasks
-from benchmarks.papers import basis_reference, basis_tasks
+from benchmarks.papers import basis_reference, basis_tasks, compared
 from benchmarks.papers.basis_pages import Experiment, Task, number
 from benchmarks.papers.paper_002_page import FIGURES, TABLES
 from pykernel.training import reduced
@@ -292,7 +292,7 @@ def plan(quick: bool, sets: Sequence[str]) -> list[Experiment]:
 
 
 PAGE = pages.Page("paper-002", plan, lambda quick: ("digits",) if quick else SETS, tasks.run_task, TABLES, FIGURES)
-COMMON = (basis_reference, basis_tasks, tasks)
+COMMON = (basis_reference, basis_tasks, compared, tasks)
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -18,10 +18,10 @@ from scipy.sparse.linalg import cg
 import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
+from benchmarks.papers.compared import select_basis
 from pykernel.bases.basis import Basis
 from pykernel.bases.bound import residual_bound
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.training.closed_form import Targets
 from pykernel.training.low_rank import preconditioner
 from pykernel.training.reduced import ReducedProblem

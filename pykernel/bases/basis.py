@@ -45,7 +45,7 @@ class Basis:
     kernel : MercerKernel
     vectors : (n, D) float64
     indices : (n,) int64
-        Rows of the data; -1 for a vector that is not a row (k-means).
+        Rows of the data; -1 for a vector that is not a row.
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
@@ -298,22 +298,6 @@ class Growing:
         self.factor[n, :n], self.factor[n, n] = z, math.sqrt(square)
         self.n = n + 1
         self.trace[n + 1] = trace
-
-    def state(self) -> dict[str, np.ndarray]:
-        n = self.n
-        return {
-            "basis_vectors": self.vectors[:n].copy(),
-            "basis_indices": self.indices[:n].copy(),
-            "basis_factor": self.factor[:n, :n].copy(),
-            "basis_trace": self.trace[: n + 1].copy(),
-            "basis_evaluations": np.array(self.evaluations, np.int64),
-        }
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        n = self.n = len(state["basis_vectors"])
-        self.vectors[:n], self.indices[:n] = state["basis_vectors"], state["basis_indices"]
-        self.factor[:n, :n], self.trace[: n + 1] = state["basis_factor"], state["basis_trace"]
-        self.evaluations = int(state["basis_evaluations"])
 
     def basis(self, method: str, stopped: Stop | None, exact: bool) -> Basis:
         n = self.n

@@ -6,7 +6,6 @@ R = K - C C'.  Adding row r: c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <-
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -71,10 +70,6 @@ class Live:
             return np.flatnonzero(~self._mask)
         return np.delete(np.arange(self.count), np.fromiter(self._few, np.int64, self.deaths))
 
-    def dead(self) -> np.ndarray:
-        """Ascending."""
-        return np.array(sorted(self._few), np.int64) if self._mask is None else np.flatnonzero(self._mask)
-
     def draw(
         self, generator: np.random.Generator, size: int | None, without: Collection[int] | np.ndarray = ()
     ) -> np.ndarray:
@@ -131,7 +126,6 @@ class Parts:
 
     def __init__(self, rows: Rows, grown: Growing, whole: bool = False) -> None:
         self.rows, self.grown, self.whole = rows, grown, whole
-        self.counted = False  # the whole K is counted once, even if a restored selector computes it again
         self._gram: np.ndarray | None = None
 
     @property
@@ -141,8 +135,7 @@ class Parts:
             x = self.rows.take(np.arange(len(self.rows)))
             size = max(1, BLOCK // len(x))
             self._gram = each_row(self.rows, size, lambda block: self.grown.kernel.gram(block, x), len(x))
-            self.grown.evaluations += 0 if self.counted else len(x) ** 2
-            self.counted = True
+            self.grown.evaluations += len(x) ** 2
         return self._gram
 
     def diagonal(self) -> np.ndarray:
@@ -176,18 +169,13 @@ class Selector:
     """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
 
     Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
-    give the same basis, bit for bit.  A new object after ``restore(state())`` continues exactly as the old object
-    would.  Subclasses implement ``_add``, which chooses and appends one vector.
+    give the same basis, bit for bit.  Subclasses implement ``_add``, which chooses and appends one vector.
 
     error: the value that is compared with tau.
-    changing: names of attributes that ``step`` changes: numbers, lists and arrays.  filled: arrays of which each vector
-    fills a row.
     """
 
     method = ""
     exact = True
-    changing: tuple[str, ...] = ()
-    filled: tuple[str, ...] = ()
     live: Live | None = None
     residual: Residual | None = None
 
@@ -200,7 +188,6 @@ class Selector:
         self.grown = Growing(kernel, self.rows.dim, self.capacity)
         self.generator = np.random.default_rng(seed)
         self.stopped: Stop | None = None
-        self.whole = True  # not in the middle of a step
         self.parts = Parts(self.rows, self.grown)
 
     @property
@@ -218,7 +205,6 @@ class Selector:
 
     def step(self) -> bool:
         """Add a vector; False: none was added, and ``stopped`` says why."""
-        self.whole = False
         if self.stopped is None:
             if self.tau > 0 and self.error <= self.tau:
                 self.stopped = "tau"
@@ -228,36 +214,7 @@ class Selector:
                 self.stopped = "exhausted"
             elif not self._add():
                 self.stopped = "spanned"
-        self.whole = True
         return self.stopped is None
-
-    def state(self) -> dict[str, np.ndarray]:
-        """All that step changes, random numbers included, as arrays without pickles."""
-        generator = json.dumps(self.generator.bit_generator.state).encode()
-        kept = {**self.grown.state(), "generator": np.frombuffer(generator, np.uint8)}
-        kept |= {"stopped": np.array(self.stopped or ""), "counted": np.array(self.parts.counted)}
-        kept |= {name: np.array(getattr(self, name)) for name in self.changing}
-        kept |= {name: getattr(self, name)[: self.n].copy() for name in self.filled}
-        if self.live is not None:
-            kept["dead"] = self.live.dead()
-        return kept | ({} if self.residual is None else self.residual.state())
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from what ``state`` returned, of a selector that was made with the same arguments."""
-        self.parts.counted = bool(state["counted"])
-        for name in self.changing:
-            kept = state[name]
-            setattr(self, name, kept.copy() if isinstance(getattr(self, name), np.ndarray) else kept.tolist())
-        for name in self.filled:
-            getattr(self, name)[: len(state[name])] = state[name]
-        if self.live is not None:
-            self.live = Live(len(self.rows))
-            self.live.kill(state["dead"])
-        if self.residual is not None:
-            self.residual.restore(state)
-        self.grown.restore(state)
-        self.generator.bit_generator.state = json.loads(state["generator"].tobytes())
-        self.stopped = str(state["stopped"]) or None  # type: ignore[assignment]
 
     def basis(self) -> Basis:
         """The basis of the vectors so far."""
@@ -328,14 +285,6 @@ class Residual:
         self.live &= self.left >= self.epsilon * self.diagonal
         self.live[r] = False  # not by delta < epsilon: rounding may leave more than epsilon
         return z, square
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {"projected": self.projected[: self.n].copy(), "left": self.left.copy(), "live": self.live.copy()}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        self.n = len(state["projected"])
-        self.projected[: self.n] = state["projected"]
-        self.left, self.live = state["left"].copy(), state["live"].copy()
 
 
 def best_columns(

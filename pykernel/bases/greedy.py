@@ -30,8 +30,6 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import as_rows
 
 _MOST = 8192  # rows that are looked at once when most of what is drawn is spanned
-POINTS = ("points", "points_x", "points_z", "points_diagonal")
-"""Names of the drawn points in the state of an EFVS."""
 
 
 def unexplained(factor: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> float:
@@ -69,7 +67,6 @@ class Efvs(Selector):
     """
 
     method = "efvs"
-    changing = ("errors", "seen")
     live: Live
 
     def __init__(
@@ -234,14 +231,6 @@ class Efvs(Selector):
         if self.parts.whole:
             return self.parts.gram[np.ix_(points.rows, tried.rows[some])]
         return self.grown.values(points.x, tried.x[some])
-
-    def state(self) -> dict[str, np.ndarray]:
-        return super().state() | ({} if self.drawn is None else dict(zip(POINTS, self.drawn.parts, strict=True)))
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        super().restore(state)
-        if POINTS[0] in state:
-            self.drawn = Drawn(*(state[name] for name in POINTS))
 
 
 class Fvs(Efvs):

@@ -1,4 +1,4 @@
-"""Choosing a basis: methods by name.  A selection shows its progress, and can be interrupted and continued.
+"""Choosing a basis: methods by name.  A selection shows its progress.
 
 A method is a class (``pykernel.bases.candidates.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
 """
@@ -6,37 +6,25 @@ A method is a class (``pykernel.bases.candidates.Selector``) that adds one vecto
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
-import os
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from importlib.metadata import version
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pykernel.bases.arguments import checked_count, checked_fraction, need_kernel
-from pykernel.bases.baselines import (
-    KMeans,
-    PivotedCholesky,
-    RandomlyPivotedCholesky,
-    RidgeLeverage,
-    Uniform,
-    choose_method,
-)
-from pykernel.bases.basis import LEAST_EPSILON, NUMBERS, Basis, block_rows, read_npz, write_npz
+from pykernel.bases.basis import LEAST_EPSILON, Basis
 from pykernel.bases.bound import Watch
 from pykernel.bases.candidates import MEMORY, Selector
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.greedy import Efvs, Fvs
+from pykernel.bases.pivoted import PivotedCholesky, RandomlyPivotedCholesky
 from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
 from pykernel.bases.skfa import Skfa
 from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
-from pykernel.parallel import one_thread, whole_task, working
+from pykernel.parallel import one_thread, working
 from pykernel.rows import Rows, as_rows
 
 # a new method: a class and a line
@@ -48,22 +36,39 @@ SELECTORS: dict[str, type[Selector]] = {
     "skfa": Skfa,
     "rpcholesky": RandomlyPivotedCholesky,
     "pivoted-cholesky": PivotedCholesky,
-    "leverage": RidgeLeverage,
-    "k-means": KMeans,
-    "uniform": Uniform,
 }
 METHODS = ("auto", *SELECTORS)
 OF_SOME = ("candidates", "points")
 """What ``select_basis`` takes for the methods that have it."""
-CHECKPOINT_SECONDS = 60.0
 NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+
+
+def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
+    """The method that "auto" takes for l rows, and the reason, one sentence.
+
+    "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it then needs fewer
+    kernel values and operations than ``candidates`` columns for each vector; else "sgma" if its n_max + 2 candidates
+    columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs", whose cost does not depend on l.
+    candidates=None means all rows; the formulas above then use 59, unless K fits.
+    """
+    memory = checked_count(memory, "memory, in bytes,", 1)
+    n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
+    tried = candidates or 59
+    fits = 8 * rows * (rows + n) <= memory
+    if fits and (candidates is None or n * tried > rows):
+        compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
+        return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
+    if 8 * rows * (n + 2 * tried) <= memory:
+        why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
+        return "sgma", f"{why}, and {n:,} + 2 x {tried} columns of {rows:,} rows fit into {allowed}"
+    return "efvs", f"{n:,} + 2 x {tried} columns of {rows:,} rows do not fit into {allowed}"
 
 
 def select_basis(
     x: Any,
     kernel: MercerKernel | Literal["precomputed"],
     n_max: int,
-    method: str = "auto",
+    method: str | type[Selector] = "auto",
     *,
     seed: int = 0,
     candidates: int | None = 59,
@@ -72,7 +77,6 @@ def select_basis(
     confidence: float | None = None,
     epsilon: float = 1e-10,
     swaps: int = 0,
-    checkpoint: str | os.PathLike[str] | None = None,
     progress: str | Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> Basis:
@@ -86,9 +90,8 @@ def select_basis(
         samples takes their kernel values with all l, (rows, l).
     n_max : int
         Largest number of vectors.
-    method : one of METHODS
-        "auto" chooses by size, as ``pykernel.bases.baselines.choose_method`` describes. Its options are
-        ``prefer="time"`` and ``memory`` (bytes).
+    method : one of METHODS, or a class of your own, a ``pykernel.bases.candidates.Selector``
+        "auto" chooses by size, as ``choose_method`` describes. Its option is ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
@@ -104,9 +107,6 @@ def select_basis(
     swaps : int
         After the choice, at most so many rounds in which each vector is exchanged for a row that is better
         (``pykernel.bases.swaps``).
-    checkpoint : path, optional
-        The finished part is saved in this file, every minute and after an interruption. The same call continues from
-        the file, and finds the same basis, bit for bit. When the basis is complete, the file is removed.
     progress : str or function, optional
         The title of a progress bar; or a function of n and tr R / tr K.
     **options
@@ -115,10 +115,10 @@ def select_basis(
     Raises
     ------
     UserError
-        One sentence says what was wrong: an argument out of range, an option that the method does not have, a
-        checkpoint of other data, or rows that cannot be chosen.
+        One sentence says what was wrong: an argument out of range, an option that the method does not have, or rows
+        that cannot be chosen.
     """
-    rows, kernel = _rows_and_kernel(x, kernel, method)
+    rows, kernel = _rows_and_kernel(x, kernel)
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),
@@ -132,29 +132,22 @@ def select_basis(
     swaps = checked_count(swaps, "swaps", 0)
     if confidence is not None:
         confidence = _checked_confidence(confidence, arguments["tau"], swaps)
-    if method not in METHODS:
+    if isinstance(method, str) and method not in METHODS:
         remedy = did_you_mean(method, METHODS, f"it must be one of {', '.join(METHODS)}")
         raise UserError(f"there is no method {method!r}; {remedy}")
     reason = ""
     if method == "auto":
-        hints = {name: options.pop(name) for name in ("prefer", "memory") if name in options}
-        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], **hints)
-        options["memory"] = hints.get("memory", MEMORY)  # the memory limit of "auto" also holds for the chosen method
+        memory = options.setdefault("memory", MEMORY)  # the memory limit of "auto" also holds for the chosen method
+        method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], memory=memory)
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
-    keeper = None
-    if checkpoint is not None:
-        told = {"method": method, **arguments, **options} | ({} if confidence is None else {"confidence": confidence})
-        keeper = _Keeper(Path(checkpoint), {**fingerprint(rows, kernel), "arguments": repr(sorted(told.items()))})
     with one_thread:  # so that the choice does not depend on how many there are
         watch = None
         if confidence is not None:
             watch = Watch(rows, kernel, arguments["n_max"], arguments["tau"], confidence, arguments["seed"])
             arguments["tau"] = 0.0
         selector = make_selector(method, rows, kernel, **arguments, **options)
-        if keeper is not None:
-            keeper.resume(selector)
-        _advance(selector, arguments["n_max"], progress, keeper, watch)
+        _advance(selector, arguments["n_max"], progress, watch)
         basis = selector.basis()
         if not len(basis):
             raise UserError(NOTHING)
@@ -162,10 +155,8 @@ def select_basis(
             watch.follow(basis)
             basis = watch.told(basis)
         if swaps:
-            with _saving(keeper, selector), working("exchanging" if isinstance(progress, str) else None):
+            with working("exchanging" if isinstance(progress, str) else None):
                 basis = refine(basis, rows, swaps, seed=arguments["seed"], epsilon=arguments["epsilon"])
-    if keeper is not None:
-        keeper.path.unlink(missing_ok=True)
     return replace(basis, reason=reason)
 
 
@@ -177,16 +168,12 @@ def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
     return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
 
 
-def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKernel]:
+def _rows_and_kernel(x: Any, kernel: Any) -> tuple[Rows, MercerKernel]:
     if isinstance(kernel, str) and kernel == "precomputed":
         kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
         x = kernel.positions
     need_kernel(kernel)
     if isinstance(kernel, PrecomputedKernel):
-        if method == "k-means":
-            raise UserError(
-                "k-means moves vectors between samples, and a Gram matrix has none there; take another method"
-            )
         if (kernel.matrix.diagonal() < 0).any():
             raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
     rows = as_rows(x)
@@ -195,16 +182,18 @@ def _rows_and_kernel(x: Any, kernel: Any, method: str) -> tuple[Rows, MercerKern
     return rows, kernel
 
 
-def make_selector(method: str, rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any) -> Selector:
-    """The selector of a method's name, at its start.  Raises UserError for options that it does not have."""
+def make_selector(
+    method: str | type[Selector], rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any
+) -> Selector:
+    """The selector of a method, at its start.  Raises UserError for options that it does not have."""
     in_passes = method == "sgma" and beyond_memory(rows, n_max, arguments)
-    kind = SgmaInPasses if in_passes else SELECTORS[method]
+    kind = SgmaInPasses if in_passes else SELECTORS[method] if isinstance(method, str) else method
     taken, common = keywords(kind), (*keywords(Selector), *OF_SOME)
     options = [name for name in taken if name not in common]
     for option in arguments:
         if option not in (*common, *options):
             has = f"its options are {', '.join(options)}" if options else "it has none"
-            raise UserError(f"{method} has no option {option!r}; {did_you_mean(option, options, has)}")
+            raise UserError(f"{kind.method} has no option {option!r}; {did_you_mean(option, options, has)}")
     return kind(rows, kernel, n_max, **{name: arguments[name] for name in arguments if name in taken})
 
 
@@ -214,18 +203,11 @@ def keywords(kind: type[Selector]) -> dict[str, str]:
     return {each.name: str(each.annotation) for each in parameters if each.kind == each.KEYWORD_ONLY}
 
 
-def _advance(selector: Selector, n_max: int, progress: Any, keeper: _Keeper | None, watch: Watch | None) -> None:
+def _advance(selector: Selector, n_max: int, progress: Any, watch: Watch | None) -> None:
     """Step until no vector is added, or until the watch has proven enough."""
-    done = 0 if progress is None else len(selector.basis())
-    with _saving(keeper, selector), _display(progress, n_max, done) as show:
-        while not (watch is not None and _proven(watch, selector)):
-            with whole_task():  # an interrupt waits for the step's end, so that the state is whole
-                going = selector.step()
-            if not going:
-                return
+    with _display(progress, n_max) as show:
+        while not (watch is not None and _proven(watch, selector)) and selector.step():
             show(selector)
-            if keeper is not None and keeper.due():
-                keeper.save(selector)
 
 
 def _proven(watch: Watch, selector: Selector) -> bool:
@@ -234,9 +216,7 @@ def _proven(watch: Watch, selector: Selector) -> bool:
 
 
 @contextlib.contextmanager
-def _display(
-    progress: str | Callable[[int, float], None] | None, n_max: int, done: int
-) -> Iterator[Callable[[Selector], None]]:
+def _display(progress: str | Callable[[int, float], None] | None, n_max: int) -> Iterator[Callable[[Selector], None]]:
     """A function that shows the progress after a step."""
     if callable(progress):
 
@@ -246,79 +226,5 @@ def _display(
 
         yield tell
     else:
-        with working(progress, n_max, done) as advance:
+        with working(progress, n_max) as advance:
             yield lambda selector: advance()
-
-
-# ----------------------------------------------------------------------------------------------------- checkpoints
-
-
-@dataclass
-class _Keeper:
-    """The checkpoint of a selection: when it is written, and the data and arguments to which it belongs."""
-
-    path: Path
-    about: dict[str, Any]
-    seconds: float = CHECKPOINT_SECONDS
-    next: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.next = time.monotonic() + self.seconds
-
-    def due(self) -> bool:
-        return time.monotonic() >= self.next
-
-    def save(self, selector: Selector) -> None:
-        start = time.monotonic()
-        write_npz(self.path, {"format": "pykernel checkpoint 1", **self.about}, selector.state())
-        end = time.monotonic()
-        # writing takes at most a tenth of the time
-        self.next = end + max(self.seconds, 10 * (end - start))
-
-    def resume(self, selector: Selector) -> None:
-        if not self.path.parent.is_dir():
-            raise UserError(f"there is no folder {self.path.parent} for the checkpoint; make it, or give another path")
-        if not self.path.exists():
-            return
-        stored, state = read_npz(self.path, "pykernel checkpoint 1", "select_basis(..., checkpoint=...)")
-        others = {"data": "other data", "kernel": "another kernel", "arguments": "other arguments"}
-        for name, other in {**others, "versions": "another version of pykernel or NumPy"}.items():
-            if stored.get(name) != self.about[name]:
-                raise UserError(
-                    f"{self.path} is a checkpoint of {other}; give another file, or remove it to start anew"
-                )
-        try:
-            selector.restore(state)
-        except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise UserError(f"{self.path} is damaged ({error}); remove it to start anew") from error
-
-
-@contextlib.contextmanager
-def _saving(keeper: _Keeper | None, selector: Selector) -> Iterator[None]:
-    """An interrupt writes the checkpoint, but not in the middle of a step: then the old checkpoint stays."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if keeper is None or not (selector.whole or keeper.path.exists()):
-            raise
-        if selector.whole:
-            keeper.save(selector)
-        raise KeyboardInterrupt(
-            f"stopped; {keeper.path} contains the finished part; make the same call to continue"
-        ) from None
-
-
-def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
-    """Digests of the data and the kernel to which a checkpoint belongs.
-
-    For more than 32 MB of data, only 4,096 evenly spaced rows are digested.
-    """
-    count = len(rows)
-    digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
-    if count * rows.dim <= NUMBERS:
-        for _, block in rows.blocks(block_rows(0, rows.dim)):
-            digest.update(block.tobytes())
-    else:
-        digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
-    versions = f"{version('pykernel-mcu')} {np.__version__}"
-    return {"data": digest.hexdigest(), "kernel": kernel.described(), "versions": versions}

@@ -72,8 +72,6 @@ class Sgma(Selector):
     """
 
     method = "sgma"
-    changing = ("frobenius", "energy", "kept", "kept_columns")
-    filled = ("orthonormal", "coefficients")
     residual: Residual
 
     def __init__(
@@ -220,7 +218,6 @@ class SgmaInPasses(Selector):
     """
 
     method = "sgma"
-    changing = ("total",)
     live: Live
 
     def __init__(
@@ -307,8 +304,6 @@ class Exhaustive(Selector):
     """
 
     method = "exhaustive"
-    changing = ("frobenius", "f", "g", "reference", "energies", "refreshed")
-    filled = ("orthonormal",)
     residual: Residual
 
     def __init__(

@@ -25,18 +25,29 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from pykernel.bases.arguments import checked_count, checked_fraction, need_choice, need_memory
-from pykernel.bases.basis import LEAST_EPSILON, Basis, Growing, Stop, measured, residual_sums, with_trace
+from pykernel.bases.basis import (
+    LEAST_EPSILON,
+    NUMBERS,
+    Basis,
+    Growing,
+    Stop,
+    block_rows,
+    measured,
+    residual_sums,
+    with_trace,
+)
 from pykernel.bases.candidates import MEMORY, best_columns
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import NOTHING, fingerprint, select_basis
+from pykernel.bases.select import NOTHING, select_basis
 from pykernel.errors import UserError
-from pykernel.parallel import Task, Workers, checked_jobs, cores, interruptible, one_thread, task_key
+from pykernel.parallel import Task, Workers, checked_jobs, cores, interruptible, one_thread
 from pykernel.rows import Rows, SomeRows, as_rows
 
 Split = Literal["random", "blocks"]
@@ -131,8 +142,7 @@ def select_sharded(
     jobs : int or str, optional
         Processes, 1 for this one; or a Dask scheduler's address.  As many as cores if not given.
     results : path, optional
-        Finished shards are kept in this file, and unfinished ones beside it (not with Dask); the same call goes on from
-        there, to the same basis, bit for bit.
+        Finished shards are kept in this file; the same call goes on from there, to the same basis, bit for bit.
     title : str, optional
         Of the progress bar.
     options : mapping, optional
@@ -182,8 +192,7 @@ def select_sharded(
     tasks = [task | {"shard": s} for s in range(shards)]
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "results.jsonl" if results is None else Path(results)
-        beside = str(results) if results is not None and not isinstance(jobs, str) else None
-        found = _run(work, _Shared(rows, kernel, beside, told), tasks, jobs, kept, told, title)
+        found = _run(work, (rows, kernel), tasks, jobs, kept, told, title)
         with one_thread:
             grown, taken, stopped = _union(rows, kernel, n_max, found, epsilon)
             grown.evaluations += sum(each["evaluations"] for each in found)
@@ -211,14 +220,20 @@ def select_sharded(
 # ----------------------------------------------------------------------------------------------------------- shards
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """Data that all shards need.  beside: the folder for checkpoints of unfinished shards, if there is one."""
+def fingerprint(rows: Rows, kernel: MercerKernel) -> dict[str, Any]:
+    """Digests of the data and the kernel to which results belong.
 
-    rows: Rows
-    kernel: MercerKernel
-    beside: str | None
-    told: Mapping[str, Any]
+    For more than 32 MB of data, only 4,096 evenly spaced rows are digested.
+    """
+    count = len(rows)
+    digest = hashlib.blake2b(f"{count} {rows.dim}".encode(), digest_size=16)
+    if count * rows.dim <= NUMBERS:
+        for _, block in rows.blocks(block_rows(0, rows.dim)):
+            digest.update(block.tobytes())
+    else:
+        digest.update(rows.take(np.linspace(0, count - 1, 4096).astype(np.int64)).tobytes())
+    versions = f"{version('pykernel-mcu')} {np.__version__}"
+    return {"data": digest.hexdigest(), "kernel": kernel.described(), "versions": versions}
 
 
 def shard_of(rows: Rows, shard: int, shards: int, split: Split = "random", seed: int = 0) -> SomeRows:
@@ -239,31 +254,25 @@ def shard_of(rows: Rows, shard: int, shards: int, split: Split = "random", seed:
     return SomeRows(rows, indices=np.concatenate(mine))
 
 
-def work(task: Task, shared: _Shared) -> dict[str, Any]:
+def work(task: Task, shared: tuple[Rows, MercerKernel]) -> dict[str, Any]:
     """A shard's basis and points, for Workers; all indices are those of the whole table."""
     s, shards = task["shard"], task["shards"]
-    rows = shard_of(shared.rows, s, shards, task["split"], task["seed"])
-    own_key = task_key(work, task, shared.told)[:16]
-    checkpoint = None if shared.beside is None else f"{shared.beside}.{own_key}.npz"
-    with one_thread, interruptible():  # an interrupt may end the task: an unfinished shard has a checkpoint
+    rows = shard_of(shared[0], s, shards, task["split"], task["seed"])
+    with one_thread, interruptible():  # an interrupt ends the task: the shard begins anew
         basis = select_basis(
             rows,
-            shared.kernel,
+            shared[1],
             task["n"],
             task["method"],
             seed=task["seed"] + s,
             epsilon=task["epsilon"],
-            checkpoint=checkpoint,
             **task["options"],
         )
-    own = basis.indices >= 0
-    indices = np.full(len(basis), -1, np.int64)
-    indices[own] = rows.origin(basis.indices[own])
     count = max(1, min(len(rows), (s + 1) * task["points"] // shards - s * task["points"] // shards))
     points = np.random.default_rng([task["seed"], 1, s]).choice(len(rows), count, replace=False, shuffle=False)
     return {
         "rows": len(rows),
-        "indices": indices.tolist(),
+        "indices": rows.origin(basis.indices).tolist(),
         "vectors": basis.vectors.tolist(),
         "points": np.sort(rows.origin(points)).tolist(),
         "trace": float(basis.trace[-1]),

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 FORMER = {
     "--check": "--data",
+    "--checkpoint": "--results",
     "--figure": "--plot",
     "--limit": "--max-abs",
     "--n": "--n-max",
@@ -18,14 +19,12 @@ FORMER = {
 ELSEWHERE: dict[str, dict[str, str]] = {
     "--basis": {"basis": "--method"},
     "--by": {"sweep": "--score"},
-    "--checkpoint": dict.fromkeys(("simulate", "replay", "plan", "sweep"), "--results"),
     "--columns": dict.fromkeys(("plan", "fit", "basis", "import"), "--inputs"),
     "--data": {"generate": "--start"},
     "--inputs": {"convert": "--columns"},
     "--method": {"fit": "--basis"},
     "--micropython": {"generate": "--for micropython"},
     "--n-max": {"import": "--vectors"},
-    "--results": {"basis": "--checkpoint"},
     "--score": {"fit": "--by"},
     "--signal": {"plan": "--spec"},
     "--spec": {"fit": "--signal"},
@@ -52,6 +51,7 @@ _WITH_SPEC = ("simulate", "generate", "check", "prove", "page", "replay", "merge
 INSTEAD: dict[str, dict[str, str]] = {
     **{option: dict.fromkeys(_WITH_SPEC, said) for option, said in _OF_SPEC.items()},
     "--classes": dict.fromkeys((*_WITH_SPEC, "plan"), "the spec has them, in [label] classes"),
+    "--checkpoint": {"basis": "a choice that is interrupted begins anew; it takes minutes at most"},
     "--data": dict.fromkeys(("simulate", "page", "plan", "sweep", "fit", "basis", "convert"), _TABLE),
     "--log": {"replay": _TABLE},
     "--n-max": {"plan": _SIZE},

@@ -79,7 +79,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         Largest number of components. There are fewer if the samples span less, or if ``tau`` is reached.
     method : str, default="auto"
         How components are chosen, one of ``pykernel.bases.select.METHODS``: "fvs", "efvs", "sgma", "exhaustive",
-        "skfa", "rpcholesky", "pivoted-cholesky", "leverage", "k-means", "uniform"; "auto" goes by the number of samples.
+        "skfa", "rpcholesky", "pivoted-cholesky"; "auto" goes by the number of samples.
     candidates : int or None, default=59
         "efvs", "sgma" and "skfa": number of samples that are tried for each component; None: all.
     points : int or None, default=59
@@ -100,7 +100,7 @@ class KernelBasis(ToFrozen, ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     components_ : ndarray of shape (n_components, n_features)
         The components, in the order in which they were chosen.
     component_indices_ : ndarray of shape (n_components,)
-        Which samples they are; -1: none (k-means).
+        Which samples they are.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)

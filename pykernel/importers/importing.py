@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere, as frozen specs: scikit-learn's estimators, GPyTorch's states, and files of both."""
+"""Models that were trained elsewhere, as frozen specs: scikit-learn's estimators, and files of such."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import copy
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,10 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import open_plain
 from pykernel.host.signal import SignalStage, Steps
-from pykernel.importers.gpytorch import read_state as read_process
 from pykernel.importers.learned import Answers, learns, read_learned, read_state
 from pykernel.importers.place import Place
-from pykernel.importers.safetensors import read_safetensors
 from pykernel.importers.sklearn import posterior, read_estimator
-from pykernel.importers.steps import affine_of, behind, steps_of
+from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
@@ -31,9 +29,8 @@ from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pa
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-FILES = "a .skops, .onnx or .safetensors file"
+FILES = "a .skops or .onnx file"
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
-TORCH = (".pt", ".pth", ".ckpt")
 
 
 def from_sklearn(
@@ -128,32 +125,16 @@ def from_sklearn(
         vectors is None or not variance, "a variance needs all vectors; leave vectors out, or variance"
     )
     machine, seen = prepared(machine, vectors, data, answers)
-    more = (lambda: posterior(estimator, machine, precision)) if variance else None
-    return _warned(*_spec_of(machine, more, name, precision, max_abs, inputs, classes, distance, seen))
-
-
-def _spec_of(
-    machine: Machine,
-    variance: Callable[[], Mapping[str, Any]] | None,
-    name: str,
-    precision: str,
-    max_abs: float | None,
-    inputs: Sequence[str] | None,
-    classes: Sequence[str] | None,
-    distance: Distance,
-    seen: np.ndarray | None = None,
-) -> tuple[Spec, Sequence[str]]:
-    """The spec of a machine, and its notes.  variance: returns the sections for the variance of a Gaussian process."""
-    if variance is None:
+    if not variance:
         spec = to_spec(machine, name, precision, max_abs, inputs, classes, distance, seen)
-        return spec, notes(machine, spec)
+        return _warned(spec, notes(machine, spec))
     where = Place(machine.source)
     where.need(precision != "int16", "int16 computes no variance; leave variance out, or choose float32")
     where.need(distance != "products", "distance='products' does not go with variance, which takes differences")
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
-    spec = make_spec({**made, **variance()}, where)
+    spec = make_spec(made | posterior(estimator, machine, precision), where)
     # the rounding error of the mean is the same as without a variance
-    return spec, notes(machine, make_spec(made, where))
+    return _warned(spec, notes(machine, make_spec(made, where)))
 
 
 def _warned(spec: Spec, told: Iterable[str]) -> Spec:
@@ -163,92 +144,11 @@ def _warned(spec: Spec, told: Iterable[str]) -> Spec:
     return spec
 
 
-def from_gpytorch(
-    state: Mapping[str, Any],
-    name: str,
-    *,
-    kernel: str,
-    jitter: float | None = None,
-    scaler: Any = None,
-    precision: str = "float32",
-    max_abs: float | None = None,
-    inputs: Sequence[str] | None = None,
-    distance: Distance = "auto",
-    variance: bool = False,
-) -> Spec:
-    """Convert a sparse Gaussian process of GPyTorch to a spec. Neither GPyTorch nor torch is needed.
-
-    The model can be an ``ApproximateGP`` with a ``VariationalStrategy`` or ``UnwhitenedVariationalStrategy``, or an
-    ``ExactGP`` with an ``InducingPointKernel``: of one output, with an ``RBFKernel`` or ``MaternKernel`` within a
-    ``ScaleKernel`` or without, and a ``ConstantMean`` or ``ZeroMean``. ``NAME_predict`` writes the mean of f, with one
-    vector for each inducing point.
-
-    Parameters
-    ----------
-    state : mapping of names to tensors or arrays
-        ``model.state_dict() | likelihood.state_dict()``. With an ``InducingPointKernel`` also ``train_inputs``, (rows,
-        DIM), and ``train_targets``, (rows,).
-    name : str
-        Prefix of every symbol and file in C.
-    kernel : {"gaussian", "matern12", "matern32", "matern52"}
-        ``RBFKernel``, or ``MaternKernel`` of nu 0.5, 1.5 or 2.5, which the state does not tell.
-    jitter : float, optional
-        What is added to the diagonal of the inducing points' kernel matrix. By default what GPyTorch adds: 1e-4 for
-        float32 and 1e-6 for float64 with variational parameters, 0 with an ``InducingPointKernel``.
-    scaler : fitted scaler of scikit-learn or Pipeline of such, optional
-        What the model's inputs went through before. The device then takes raw inputs.
-    precision, max_abs, inputs, distance
-        As in ``from_sklearn``.
-    variance : bool
-        ``NAME_variance`` writes the variance of ``likelihood(model(x))``; of ``model(x)`` if the state has no
-        likelihood. The spec then has rule "nystrom", as in ``from_sklearn``.
-
-    Returns
-    -------
-    spec : Spec
-        A frozen model, or one of rule "nystrom".
-
-    Raises
-    ------
-    UserError
-        One sentence says what cannot be imported: a name in the state that is not known, several outputs, another
-        kernel, a shape.
-
-    Notes
-    -----
-    Raw parameters are transformed by GPyTorch's softplus or sigmoid and the bounds in the state. The cost is O(n^3 + N
-    n^2) for n inducing points and N rows of training data, in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> state = {
-    ...     "variational_strategy.inducing_points": np.array([[-1.0, 0.0], [1.0, 0.0]]),
-    ...     "variational_strategy.updated_strategy": np.array(True),
-    ...     "variational_strategy._variational_distribution.variational_mean": np.array([0.5, -1.0]),
-    ...     "covar_module.raw_lengthscale": np.array([[0.0, 1.0]]),
-    ... }
-    >>> spec = from_gpytorch(state, "level", kernel="gaussian")
-    >>> spec.kernel.function, len(spec.expansion.vectors)
-    ('gaussian', 2)
-    """
-    process = read_process(state, kernel, jitter)
-    machine = process.machine()
-    if scaler is not None:
-        where = Place(f"{machine.source}, scaler")
-        machine = behind(machine, affine_of(scaler, where), where)
-    more = (lambda: process.posterior(machine, precision)) if variance else None
-    spec, told = _spec_of(machine, more, name, precision, max_abs, inputs, None, distance)
-    return _warned(spec, (*told, *(process.notes_of_variance() if variance else ())))
-
-
 def load_model(
     path: str | Path,
     name: str | None = None,
     *,
     trusted: Sequence[str] = (),
-    kernel: str | None = None,
-    jitter: float | None = None,
     precision: str = "float32",
     max_abs: float | None = None,
     inputs: Sequence[str] | None = None,
@@ -259,11 +159,11 @@ def load_model(
     state: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model,
-    ``.safetensors`` with a sparse Gaussian process of GPyTorch, or with ``vectors`` a spec and what a device learned.
+    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model, or with
+    ``vectors`` a spec and what a device learned.
 
     Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
-    loaded. An .onnx or .safetensors file is read as numbers. Pickle files are refused, because loading one executes code of its
+    loaded. An .onnx file is read as numbers. Pickle files are refused, because loading one executes code of its
     author. If you trust such a file, load it yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
@@ -274,8 +174,6 @@ def load_model(
     trusted : sequence of str
         Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
         run.
-    kernel, jitter
-        Of a .safetensors file, as in ``from_gpytorch``.
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     state : path, optional
@@ -292,7 +190,7 @@ def load_model(
     if state is not None:
         machine, answers = read_device(path, state, vectors, trust_code)
     else:
-        (machine, _), answers = read_file(path, trusted, kernel, jitter), None
+        (machine, _), answers = read_file(path, trusted), None
     with told_of_file(path):
         machine, seen = prepared(machine, vectors, data, answers)
     name = Path(path).stem if name is None else name
@@ -302,20 +200,12 @@ def load_model(
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def read_file(
-    path: str | Path, trusted: Sequence[str] = (), kernel: str | None = None, jitter: float | None = None
-) -> tuple[Machine, Any]:
-    """The machine of a model's file, and its source: the estimator, the ONNX model or the Gaussian process.
+def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, Any]:
+    """The machine of a model's file, and its source: the estimator or the ONNX model.
 
     Raises UserError, one sentence.
     """
     where, suffix, data = Place.of_file(path), Path(path).suffix.lower(), _bytes(path)
-    where.need(
-        suffix not in TORCH,
-        "is torch's own file, and loading one may run what it contains; load it in Python and save it with "
-        "safetensors.torch.save_file({k: v.clone() for k, v in (model.state_dict() | likelihood.state_dict()).items()}, "
-        "'gp.safetensors')",
-    )
     pickled = data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
     where.need(
         suffix not in PICKLES and not pickled,
@@ -324,15 +214,8 @@ def read_file(
     )
     learned = f"add {option('state')}, a device's state"
     where.need(suffix != ".toml", f"is a spec, which says nothing of what was learned; {learned}")
-    where.need(suffix in (".skops", ".onnx", ".safetensors"), f"is not a model's file; give {FILES}")
-    where.need(
-        suffix == ".safetensors" or (kernel is None and jitter is None),
-        "tells its kernel itself; kernel and jitter are for .safetensors files",
-    )
+    where.need(suffix in (".skops", ".onnx"), f"is not a model's file; give {FILES}")
     with told_of_file(path):
-        if suffix == ".safetensors":
-            process = read_process(read_safetensors(data), kernel, jitter)
-            return process.machine(), process
         if suffix == ".onnx":
             from pykernel.importers.onnx import read_onnx
 
@@ -467,7 +350,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
     (raw samples, channels).
-    source: the estimator; or the ONNX model, whose own operations are computed in float64; or the process; or None for the
+    source: the estimator; or the ONNX model, whose own operations are computed in float64; or None for the
     machine itself.
 
     Returns:
@@ -582,7 +465,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """The functions of an estimator, an ONNX model or a process at rows of x, (rows, F); with pairs of classes, one for
+    """The functions of an estimator or an ONNX model at rows of x, (rows, F); with pairs of classes, one for
     each pair.
     """
     if not hasattr(source, "get_params"):

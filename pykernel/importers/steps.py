@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import combinations, combinations_with_replacement
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,8 +36,6 @@ directions.
 """
 SIGNAL = "__pykernel_signal__"
 """The method of a first step that makes features of raw samples: a spec with the same [signal]."""
-QUADRATIC_DIM = 128
-"""Most inputs of PolynomialFeatures; they give 8,385 features."""
 
 
 @dataclass(frozen=True)
@@ -142,14 +139,14 @@ def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
 
 def kernel_types() -> tuple[type, ...]:
     """Types of steps with kernel features: a linear model after such a step is a kernel machine."""
-    features = {"decomposition": "KernelPCA", "preprocessing": "PolynomialFeatures"}
-    return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"} | features)
+    return sklearn_types({"kernel_approximation": "Nystroem RBFSampler", "decomposition": "KernelPCA"})
 
 
 NEAR = {
     "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
     "SkewedChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
-    "PolynomialCountSketch": "a PolynomialFeatures or a Nystroem before a linear model has C",
+    "PolynomialCountSketch": "a Nystroem before a linear model has C",
+    "PolynomialFeatures": "a KernelRidge or an SVM with a polynomial kernel has C",
     "PowerTransformer": "StandardScaler has C",
     "QuantileTransformer": "RobustScaler has C",
     "Normalizer": "a kernel with normalise = true compares directions",
@@ -522,8 +519,6 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
         width is None or width == step.n_features_in_,
         f"takes {step.n_features_in_} inputs, but the step before it gives {width}",
     )
-    if kind.__name__ == "PolynomialFeatures":
-        return int(step.n_output_features_), lambda machine: _quadratic(machine, step, where)
     features = {"Nystroem": _nystroem, "KernelPCA": _kernel_pca, "RBFSampler": _fourier}[kind.__name__](step, where)
     return len(features.bias), lambda machine: composed(machine, features, where)
 
@@ -602,58 +597,3 @@ def _kernel_pca(step: Any, where: Place) -> Machine:
     every = number_of(step._centerer.K_fit_all_, where, "K_fit_all_")
     kernel = kernel_keys(where, step, step.gamma_)
     return Machine("KernelPCA", vectors=vectors, weights=a - a.mean(axis=0), bias=(every - rows) @ a, **kernel)
-
-
-def _quadratic(machine: Machine, step: Any, where: Place) -> Machine:
-    """A linear model of products of two inputs as a machine with the kernel (x'v + 1)^2.
-
-    Vectors are the eigenvectors q of each function's matrix: (x'q)^2 = ((x'q + 1)^2 + (1 - x'q)^2) / 2 - 1, and x'q is
-    the difference of the two squares divided by 4.  If it needs fewer vectors, v = e_i, -e_i and e_i + e_j are used for
-    all functions.
-    """
-    from scipy.linalg import block_diag  # type: ignore[import-untyped]
-
-    least, most = step.degree if isinstance(step.degree, (tuple, list)) else (0, step.degree)
-    dim = int(step.n_features_in_)
-    where.need(
-        most in (1, 2) and least in (0, 1, 2),
-        f"degree is {shown_value(step.degree)}; the degrees that have C are 1 and 2",
-    )
-    where.need(1 <= dim <= QUADRATIC_DIM, f"takes {dim} inputs; products of two have C for up to {QUADRATIC_DIM}")
-    pairs = list((combinations if step.interaction_only else combinations_with_replacement)(range(dim), 2))
-    first = 1 if step.include_bias else 0
-    ones = dim if least <= 1 else 0
-    count = first + ones + (len(pairs) if most == 2 else 0)
-    where.need(count == machine.taking, f"makes {count} numbers, but the step behind it takes {machine.taking}")
-    # of the monomials
-    affine = composed(machine, Machine(where, "linear", np.zeros((1, dim)), np.eye(count), np.zeros(count)), where)
-    weights = affine.weights.T
-    functions = len(weights)
-    bias = affine.bias + (weights[:, 0] if first else 0.0)
-    line = weights[:, first : first + ones] if ones else np.zeros((functions, dim))
-    square = np.zeros((functions, dim, dim))
-    if most == 2:
-        i, j = np.array(pairs, int).reshape(-1, 2).T
-        square[:, i, j] += weights[:, first + ones :] / 2
-        square[:, j, i] += weights[:, first + ones :] / 2
-    if 2 * dim * functions < dim * (dim + 3) // 2:
-        values, turned = np.linalg.eigh(square)
-        vectors = np.concatenate([np.hstack([q, -q]).T for q in turned])
-        slope = np.array([a @ q for a, q in zip(line, turned, strict=True)]) / 4
-        found = block_diag(*np.hstack([values / 2 + slope, values / 2 - slope])[:, :, None])
-        bias = bias - values.sum(axis=1)
-    else:
-        i, j = np.triu_indices(dim, 1)
-        unit = np.eye(dim)
-        vectors = np.vstack([unit, -unit, unit[i] + unit[j]])
-        crossed = square[:, i, j]
-        own = np.diagonal(square, axis1=1, axis2=2) / 2
-        plus = own + line / 4
-        np.add.at(plus.T, i, -crossed.T)
-        np.add.at(plus.T, j, -crossed.T)
-        found = np.hstack([plus, own - line / 4, crossed]).T
-        bias = bias - 2 * own.sum(axis=1) + crossed.sum(axis=1)
-    return replace(
-        affine, function="polynomial", vectors=vectors, weights=found, bias=bias, gamma=1.0, coef0=1.0, degree=2, gross=None,
-        mixes=machine.mixes + count,
-    )  # fmt: skip

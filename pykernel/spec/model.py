@@ -41,7 +41,7 @@ from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
 from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
-from pykernel.spec.renamed import RENAMED, word_meant
+from pykernel.spec.renamed import LEFT, RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,
     OUTPUTS_LIMIT,
@@ -428,10 +428,12 @@ def _matters(
 
 
 def _refuse_old_names(section: str, key: str, value: Any) -> None:
-    if (new := RENAMED.get((section, key))) is not None:
-        raise _Refused(f"[{section}] {key} is called {new} now")
-    if isinstance(value, str) and (new := RENAMED.get((section, key, value))) is not None:
-        raise _Refused(f'[{section}] {key} "{value}" is called "{new}" now')
+    word = value if isinstance(value, str) else ""
+    for name, said, shown in (((section, key), key, "{}"), ((section, key, word), f'{key} "{word}"', '"{}"')):
+        if name in RENAMED:
+            raise _Refused(f"[{section}] {said} is called {shown.format(RENAMED[name])} now")
+        if name in LEFT:
+            raise _Refused(f"[{section}] {said} is no longer in a spec: {LEFT[name]}")
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:

@@ -1,6 +1,6 @@
-"""Former names of a spec's keys and words, and their names in other libraries.
+"""Former names of a spec's keys and words, those that a spec has no longer, and names in other libraries.
 
-Such a name is refused; the message gives the present name.
+Such a name is refused; the message gives the present name, or says what to write in its place.
 """
 
 from __future__ import annotations
@@ -42,3 +42,8 @@ RENAMED: dict[tuple[str, ...], str] = {
     ("expansion", "decision", "votes"): "ovo_vote",
 }
 """(section, key), or (section, key, value if it is a word) -> the new name."""
+
+LEFT: dict[tuple[str, ...], str] = {
+    ("expansion", "factor"): "leave it out; L L' is the vectors' kernel matrix plus noise on its diagonal",
+}
+"""(section, key), or (section, key, value if it is a word) -> what to do without it."""

@@ -198,19 +198,17 @@ class ReducedProblem:
         w, bias = self.all.weights(self._checked([ridge])[0])
         return w[:, : self.outputs], bias[: self.outputs]
 
-    def leave_one_out(self, ridge: float, recode: bool = True) -> np.ndarray:
+    def leave_one_out(self, ridge: float) -> np.ndarray:
         """(l, o): the prediction for each sample by the model trained without this sample.  One pass.  Raises
         UserError.
 
-        recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
+        With coding "counts", the other samples' targets are coded with their own counts, as in retraining.
         """
-        return cast(np.ndarray, self.leave_one_out_path([ridge], recode)[0])
+        return cast(np.ndarray, self.leave_one_out_path([ridge])[0])
 
-    def leave_one_out_path(self, ridges: Sequence[float], recode: bool = True) -> np.ndarray:
+    def leave_one_out_path(self, ridges: Sequence[float]) -> np.ndarray:
         """(R, l, o): the same for R ridges, in one pass of O(l n (n + R o))."""
-        values = self._checked(ridges)
-        recode = recode and self._recodes
-        cut = self._cut(recode)
+        values, cut = self._checked(ridges), self._cut
         solved = np.stack([self.all.along_weights(ridge)[:, cut] for ridge in values])
         attenuated = 1 / (self.all.scale**2 + values[:, None])
         each = self.targets.each
@@ -228,16 +226,16 @@ class ReducedProblem:
             right = y[rows] - self.all.middle[cut]
             for r in range(len(values)):
                 predictions[r, rows] = y[rows] - (right - t @ solved[r]) / share[r][:, None]
-        return self._recoded(predictions, None) if recode else predictions
+        return self._recoded(predictions, None) if self._recodes else predictions
 
-    def leave_fold_out(self, ridge: float, folds: Any, recode: bool = True) -> np.ndarray:
+    def leave_fold_out(self, ridge: float, folds: Any) -> np.ndarray:
         """(l, o): what each sample is predicted by the model trained without its fold.  Raises UserError.
 
         folds: (l,) whole numbers from 0, the fold of each sample; of any sizes, but not all samples in one.
         """
-        return cast(np.ndarray, self.leave_fold_out_path([ridge], folds, recode)[0])
+        return cast(np.ndarray, self.leave_fold_out_path([ridge], folds)[0])
 
-    def leave_fold_out_path(self, ridges: Sequence[float], folds: Any, recode: bool = True) -> np.ndarray:
+    def leave_fold_out_path(self, ridges: Sequence[float], folds: Any) -> np.ndarray:
         """(R, l, o): the same for R ridges.
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
@@ -247,14 +245,13 @@ class ReducedProblem:
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
-        recode = recode and self._recodes
-        predictions = np.empty((len(values), self.samples, self.taught[:, self._cut(recode)].shape[1]))
+        predictions = np.empty((len(values), self.samples, self.taught[:, self._cut].shape[1]))
         large = np.bincount(parts) > max(SMALL_FOLD, self.features.width)
         if large.any():
-            self._leave_large_folds_out(values, parts, large, recode, predictions)
+            self._leave_large_folds_out(values, parts, large, predictions)
         if not large.all():
-            self._leave_small_folds_out(values, parts, recode, predictions)
-        return self._recoded(predictions, parts) if recode else predictions
+            self._leave_small_folds_out(values, parts, predictions)
+        return self._recoded(predictions, parts) if self._recodes else predictions
 
     # ---- passes
 
@@ -274,9 +271,10 @@ class ReducedProblem:
     def _decomposed(self, triangle: np.ndarray) -> _Decomposed:
         return _Decomposed.of(triangle, self.bias, self.features.width)
 
-    def _cut(self, recode: bool) -> slice:
+    @property
+    def _cut(self) -> slice:
         """The columns of the targets: the values themselves, or the indicators from which they are recoded."""
-        return slice(self.outputs, None) if recode else slice(0, self.outputs)
+        return slice(self.outputs, None) if self._recodes else slice(0, self.outputs)
 
     def _recoded(self, predictions: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
         if self.bias:  # the prediction for the target 1 is 1
@@ -297,7 +295,7 @@ class ReducedProblem:
     # ---- folds
 
     def _leave_large_folds_out(
-        self, ridges: np.ndarray, parts: np.ndarray, large: np.ndarray, recode: bool, predictions: np.ndarray
+        self, ridges: np.ndarray, parts: np.ndarray, large: np.ndarray, predictions: np.ndarray
     ) -> None:
         """Merge the factors of all other folds.
 
@@ -316,7 +314,7 @@ class ReducedProblem:
         after = triangles[count:]
         for triangle in triangles[count - 1 : 0 : -1]:
             after = np.concatenate([merged(after[0], triangle)[None], after])
-        cut = self._cut(recode)
+        cut = self._cut
         weights, biases, before = [], [], np.zeros_like(triangles[0])
         for fold in range(count):
             rest = self._decomposed(merged(before, after[fold]))
@@ -331,11 +329,9 @@ class ReducedProblem:
                 for r in range(len(ridges)):
                     predictions[r, start + rows] = f[rows] @ weights[fold][r] + biases[fold][r]
 
-    def _leave_small_folds_out(
-        self, ridges: np.ndarray, parts: np.ndarray, recode: bool, predictions: np.ndarray
-    ) -> None:
+    def _leave_small_folds_out(self, ridges: np.ndarray, parts: np.ndarray, predictions: np.ndarray) -> None:
         """Solve with the folds' blocks of I - H; folds of equal sizes together."""
-        cut, most = self._cut(recode), max(SMALL_FOLD, self.features.width)
+        cut, most = self._cut, max(SMALL_FOLD, self.features.width)
         for rows, _ in alike(parts, NO_COLUMNS, lambda f, b: self.features.size // f, most):
             t = (self.features.take(rows.ravel()) - self.all.mean) @ self.all.v
             y = self.taught[rows.ravel()][:, cut]
@@ -417,9 +413,9 @@ class _Reduced(selection.Grid):
             for begin in range(0, len(ridges), step):
                 some = ridges[begin : begin + step]
                 if self.folds is None:
-                    yield from machine.leave_one_out_path(some, self.recode)
+                    yield from machine.leave_one_out_path(some)
                 else:
-                    yield from machine.leave_fold_out_path(some, self.folds, self.recode)
+                    yield from machine.leave_fold_out_path(some, self.folds)
                 done += len(some)
         except UserError as error:
             yield from [error] * (len(ridges) - done)
@@ -441,7 +437,6 @@ def select_reduced(
     basis: Any,
     cv: Any = "deleted",
     by: selection.Criterion | None = None,
-    recode: bool = True,
     jobs: int | str | None = None,
     results: Any = None,
     progress: bool = False,
@@ -476,7 +471,7 @@ def select_reduced(
     if not isinstance(basis, int) and options:
         raise UserError(f"{next(iter(options))} is for choosing vectors, which are given; leave it out")
     folds, groups = selection.folds_and_groups(targets, cv, seed)
-    grid = _Reduced(model, kernel, targets, folds, groups, recode, rows, basis, {"seed": seed, **options}, keep)
+    grid = _Reduced(model, kernel, targets, folds, groups, rows, basis, {"seed": seed, **options}, keep)
     return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, results, progress)
 
 

@@ -158,7 +158,6 @@ class Grid(ABC):
     targets: Targets
     folds: np.ndarray | None
     groups: np.ndarray
-    recode: bool
 
     @property
     def kernel(self) -> Function:
@@ -179,7 +178,7 @@ class Grid(ABC):
     def digest(self) -> str:
         """Of all that results depend on."""
         parts, arrays = self.parts()
-        found = hashlib.sha256(repr([self.model, self.mercer.described(), self.recode, *parts]).encode())
+        found = hashlib.sha256(repr([self.model, self.mercer.described(), *parts]).encode())
         targets = self.targets
         for array in (*arrays, targets.values, targets.positions, targets.weights, self.folds, self.groups):
             found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
@@ -207,9 +206,9 @@ class _Whole(Grid):
             try:
                 machine = machine or self._problem(width)
                 if self.folds is None:
-                    yield machine.leave_one_out(ridge, column=self.column, recode=self.recode)
+                    yield machine.leave_one_out(ridge, column=self.column)
                 else:
-                    yield machine.leave_fold_out(ridge, self.folds, column=self.column, recode=self.recode)
+                    yield machine.leave_fold_out(ridge, self.folds, column=self.column)
             except UserError as error:
                 yield error
 
@@ -420,7 +419,6 @@ def select(
     columns: np.ndarray | None = None,
     cv: CrossValidation = "deleted",
     by: Criterion | None = None,
-    recode: bool = True,
     jobs: int | str | None = None,
     results: str | Path | None = None,
     progress: bool = False,
@@ -441,7 +439,6 @@ def select(
     cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
     column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
     by: "error" (for classes; the default for them) or "press".
-    recode: whether targets that are coded with counts are coded again without the samples that are left out.
 
     jobs: None or 1: this process; N: processes; or the address of a Dask scheduler.  Each worker holds the Gram matrix
     of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
@@ -467,7 +464,7 @@ def select(
     every_ridge = grid_of(ridges, "ridges", lambda: default_ridges(model, middle, x, targets.total))
     vectors, places = _basis(basis, columns, x)
     grid = _Whole(
-        model, mercer, targets, *folds_and_groups(targets, cv, seed), recode, x, vectors, places,
+        model, mercer, targets, *folds_and_groups(targets, cv, seed), x, vectors, places,
         "kept" if cv == "kept" else "deleted",
     )  # fmt: skip
     at_once = checked_jobs(jobs) or 1

@@ -132,7 +132,6 @@ class BasisAsked(Asked):
     tau: float = 0.0
     confidence: float | None = None
     shards: int = 1
-    checkpoint: Path | None = None
 
     @property
     def makes_spec(self) -> bool:
@@ -145,7 +144,7 @@ Kind = TypeVar("Kind", FitAsked, BasisAsked)
 
 def asked(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     """The arguments of a function as an object; paths that are given as text become Path objects."""
-    paths = {"output", "save", "plot", "checkpoint"}
+    paths = {"output", "save", "plot"}
     taken: dict[str, Any] = {
         name: Path(value) if name in paths and value is not None else value for name, value in given.items()
     }

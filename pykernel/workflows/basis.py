@@ -89,7 +89,6 @@ def basis(
     standardise: bool | None = None,
     shards: int = 1,
     jobs: str | int | None = None,
-    checkpoint: str | Path | None = None,
     seed: int = 0,
     precision: str = "float32",
     name: str | None = None,
@@ -130,7 +129,7 @@ def basis(
         Stop when at most this fraction is left out; the confidence with which this must hold.
     standardise : bool, optional
         Whether inputs are scaled; by default, if their scales differ.
-    shards, jobs, checkpoint : int, int, path
+    shards, jobs : int, int
         Parts to choose in, processes, and the file in which progress is kept.
     seed : int
         Of all draws.
@@ -158,10 +157,7 @@ def basis(
         spec = work.spec_of(job, chosen) if given.makes_spec else None
         report = work.report_of(job, chosen, spec)
     except KeyboardInterrupt:
-        if given.checkpoint is None or not given.checkpoint.exists():
-            raise Interrupted from None
-        kept = f"; {given.checkpoint} contains the finished part: run the same command to continue"
-        raise Interrupted(kept) from None
+        raise Interrupted from None
     page = _write(report, job, chosen.basis, spec, arguments)
     return BasisFound(chosen.basis, spec, report, page)
 
@@ -172,8 +168,7 @@ def _need_possible(given: BasisAsked) -> None:
     """
     for path in (given.output, given.save, given.plot):
         need_free(path, given.data, given.force)
-    need_free(given.checkpoint, given.data, True)  # a checkpoint may exist: the work goes on from there
-    need_different([given.output, given.save, given.plot, given.checkpoint])
+    need_different([given.output, given.save, given.plot])
     need_picture(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
@@ -236,7 +231,7 @@ def _need_trained(given: BasisAsked) -> None:
         why = "is for weights that the device continues to learn; give"
         raise UserError(f"{option('method')} {TRAINED} {why} {option('learn')} and {option('label')}")
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
+    given.need_unset((*widths, "shards", "tau", "candidates", "points"), "method")
 
 
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
@@ -259,6 +254,4 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, ar
         elif given.plot is not None:
             title = f"{job.samples.name}: {basis.method}"
             basis_figure(given.plot, title, basis.trace, basis.exact, report["limit"])
-    if given.checkpoint is not None and given.shards > 1:
-        given.checkpoint.unlink(missing_ok=True)
     return page

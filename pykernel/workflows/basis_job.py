@@ -255,7 +255,6 @@ class Job(Request):
             tau=options.tau,
             confidence=options.confidence,
             epsilon=self.epsilon,
-            checkpoint=options.checkpoint,
             progress="vectors" if options.watch.bars else None,
             **self.draws,
             **self.of_method,
@@ -283,7 +282,6 @@ class Job(Request):
             seed=options.seed,
             epsilon=self.epsilon,
             jobs=options.jobs,
-            results=options.checkpoint,
             title="shards" if options.watch.bars else None,
             options=self.draws | self.of_method,
         )

@@ -16,9 +16,8 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pykernel.bases.baselines import choose_method
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import METHODS, select_basis
+from pykernel.bases.select import METHODS, choose_method, select_basis
 from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread

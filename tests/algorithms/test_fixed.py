@@ -89,13 +89,7 @@ ONLINE = [
             ("qklms", 1, 3, "number", {"stages": True}),
             ("klms", 3, 8, "numbers", {"rho": 0.01, "stages": True, "kernel": "matern32"}),
             ("qklms", 2, 5, "classes", {"step_limit": 0.25, "kernel": "matern52"}),
-            (
-                "klms",
-                2,
-                6,
-                "number",
-                {"truncate_age": 50, "truncate_below": 0.01, "removals": 2, "tie": "newest", "kernel": "laplacian"},
-            ),
+            ("klms", 2, 6, "number", {"kernel": "laplacian"}),
             ("klms", 5, 1, "class", {"projection": "none", "kernel": "matern12"}),
         ),
     )
@@ -106,9 +100,7 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
     """A model that learns in whole numbers."""
     learning = {"rule": rule} | {key: extra[key] for key in ("rho", "step_limit") if key in extra}
     reduction = {"technique": technique, "n_max": n, "force": True}
-    reduction |= {
-        k: extra[k] for k in ("truncate_age", "truncate_below", "removals", "tie", "projection") if k in extra
-    }
+    reduction |= {key: extra[key] for key in ("projection",) if key in extra}
     labels: dict[str, dict[str, Any]] = {
         "number": {"max_abs": 4.0},
         "numbers": {"outputs": 3, "max_abs": 100.0},

@@ -1,12 +1,10 @@
-"""The basis and the driver of its selection: what every method keeps to, files, checkpoints, refusals."""
+"""The basis and the driver of its selection: what every method keeps to, files, refusals."""
 
 import contextlib
 import io
 import json
 import os
 import re
-import signal
-import threading
 from dataclasses import replace
 
 import mpmath
@@ -19,14 +17,12 @@ from pykernel import Basis, MercerKernel, select_basis
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import inner_product, squared_distance
 from pykernel.bases import basis
-from pykernel.bases import select as selecting
 from pykernel.bases.select import METHODS, SELECTORS, make_selector
 from pykernel.dialect import DIM, Real, real
 from pykernel.dialect import kernel as dialect_kernel
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 from tests.support import ROOT
-from tests.support.interrupts import interrupts
 
 NAMED = tuple(SELECTORS)
 
@@ -91,10 +87,7 @@ def test_a_basis_is_what_its_definition_says(method, data_of):
     n, scale = len(found), whole.diagonal().max()
     assert 1 <= n <= min(n_max, len(x))
     assert found.vectors.shape == (n, x.shape[1]) and found.factor.shape == (n, n) and found.trace.shape == (n + 1,)
-    if found.method == "k-means":
-        assert (found.indices == -1).all()
-    else:
-        assert (found.vectors == x[found.indices]).all() and len(set(found.indices.tolist())) == n
+    assert (found.vectors == x[found.indices]).all() and len(set(found.indices.tolist())) == n
     # K_SS = L L', and nothing that was chosen was spanned before
     own = kernel.gram(found.vectors, found.vectors)
     assert (found.factor == np.tril(found.factor)).all()
@@ -124,20 +117,15 @@ def test_a_basis_is_what_its_definition_says(method, data_of):
     elif found.stopped == "exhausted":
         assert n == len(x)
     else:
-        assert found.stopped == "spanned" and (found.method == "k-means" or (delta <= epsilon * (1 + 1e-6)).all())
+        assert found.stopped == "spanned" and (delta <= epsilon * (1 + 1e-6)).all()
     assert same(select_basis(x, kernel, n_max, method, seed=seed, epsilon=epsilon), found)
 
 
-# what depends on n_max is given: the ridge of leverage scores, the form of EFVS; k-means depends on it altogether
-GIVEN = {"leverage": {"ridge": 0.5}, "efvs": {"lazy": True}}
-NESTED = [(name, GIVEN.get(name, {})) for name in NAMED if name != "k-means"]
-
-
 @pytest.mark.in_turn
-@pytest.mark.parametrize("method, options", NESTED, ids=[by(name) for name, _ in NESTED])
+@pytest.mark.parametrize("method", NAMED, ids=by)
 @pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
-def test_the_head_is_what_a_smaller_selection_gives(method, options, kernel):
-    x = samples(80)
+def test_the_head_is_what_a_smaller_selection_gives(method, kernel):
+    x, options = samples(80), {"lazy": True} if method == "efvs" else {}  # whose form depends on n_max
     found = select_basis(x, KERNELS[kernel], 25, method, seed=3, epsilon=1e-9, **options)
     z = found.features(x)
     for k in (1, 2, 7, len(found)):
@@ -209,7 +197,7 @@ def test_rows_of_a_file_give_the_same_basis(method, tmp_path):
 
 def test_blocks_do_not_change_features(monkeypatch):
     x = samples(500)
-    found = select_basis(x, GAUSSIAN, 20, "uniform")
+    found = select_basis(x, GAUSSIAN, 20, "rpcholesky")
     whole, delta = found.features(x), found.residual(x)
     monkeypatch.setattr(basis, "NUMBERS", 20 * 64)
     np.testing.assert_allclose(found.features(x), whole, rtol=0, atol=1e-14)
@@ -241,7 +229,7 @@ def product(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignor
 def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
     own, other = (MercerKernel("custom", gamma=0.5, custom=k, max_value=9.0) for k in (rational_quadratic, product))
     x, path = samples() / 2, tmp_path / "basis.npz"
-    for method in ("auto", "rpcholesky", "uniform"):
+    for method in ("auto", "rpcholesky", "efvs"):
         found = select_basis(x, own, 8, method)
         gram = 1 / (1 + 0.5 * ((x[:, None] - x) ** 2).sum(2))
         np.testing.assert_allclose(
@@ -259,7 +247,7 @@ def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
 
 def test_a_file_is_not_trusted(tmp_path):
     path = tmp_path / "basis.npz"
-    found = select_basis(samples(), GAUSSIAN, 5, "uniform")
+    found = select_basis(samples(), GAUSSIAN, 5, "rpcholesky")
     found.save(path)
     whole = path.read_bytes()
     with np.load(path) as file:
@@ -298,7 +286,7 @@ def test_a_file_is_not_trusted(tmp_path):
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
-    found = select_basis(samples(), GAUSSIAN, 5, "uniform")
+    found = select_basis(samples(), GAUSSIAN, 5, "rpcholesky")
     found.save(tmp_path / "basis.npz")
 
     def full(*_):
@@ -312,155 +300,15 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         found.save(tmp_path / "absent" / "basis.npz")
 
 
-# ------------------------------------------------------------------------------------------------------ checkpoints
-
-EACH = [
-    *((name, {}) for name in METHODS),
-    ("rpcholesky", {"block": 1}), ("rpcholesky", {"memory": 0}), ("pivoted-cholesky", {"memory": 0}),
-    ("leverage", {"exact": False}), ("uniform", {"traced": 20}), ("efvs", {"lazy": False}),
-    ("sgma", {"view": "column"}), ("sgma", {"pool": 3}), ("exhaustive", {"view": "column"}),
-    ("skfa", {"criterion": "kurtosis"}),
-]  # fmt: skip
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("method, options", EACH, ids=by)
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
-def test_what_was_interrupted_goes_on_to_the_same_bits(method, options, kernel, tmp_path):
-    x, path, kernel = samples(90), tmp_path / "checkpoint.npz", KERNELS[kernel]
-    arguments = (x, kernel, 9, method)
-    whole = select_basis(*arguments, seed=5, candidates=7, points=8, **options)
-    seen = []
-
-    def interrupt(n, trace):
-        if n not in seen:
-            seen.append(n)
-            raise KeyboardInterrupt
-
-    for _ in range(len(whole)):
-        with pytest.raises(
-            KeyboardInterrupt, match=r"checkpoint.npz contains the finished part; make the same call to continue"
-        ):
-            select_basis(
-                *arguments, seed=5, candidates=7, points=8, checkpoint=path, progress=interrupt, **options
-            )  # fmt: skip
-    assert seen == list(range(1, len(whole) + 1))
-    found = select_basis(*arguments, seed=5, candidates=7, points=8, checkpoint=path, progress=interrupt, **options)
-    assert same(found, whole)
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_checkpoint_of_something_else_is_refused(tmp_path, monkeypatch):
-    x, path = samples(40), tmp_path / "checkpoint.npz"
-
-    def stop(n, trace):
-        raise KeyboardInterrupt
-
-    def select(x=x, kernel=GAUSSIAN, n_max=5, method="uniform", **options):
-        return select_basis(x, kernel, n_max, method, checkpoint=path, **options)
-
-    with pytest.raises(KeyboardInterrupt):
-        select(progress=stop)
-    changed = x.copy()
-    changed[17, 1] += 1e-9
-    for arguments, what in (
-        ({"x": changed}, "other data"), ({"x": x[:-1]}, "other data"), ({"kernel": KERNELS["linear"]}, "another kernel"),
-        ({"kernel": replace(GAUSSIAN, gamma=0.51)}, "another kernel"), ({"n_max": 6}, "other arguments"),
-        ({"seed": 1}, "other arguments"), ({"method": "k-means"}, "other arguments"), ({"epsilon": 1e-9}, "other arguments"),
-        ({"traced": 9}, "other arguments"),
-    ):  # fmt: skip
-        with pytest.raises(
-            UserError, match=rf"checkpoint.npz is a checkpoint of {what}; give another file, or remove it"
-        ):
-            select(**arguments)
-    with monkeypatch.context() as patch:
-        patch.setattr(selecting, "version", lambda _: "9.9")
-        with pytest.raises(UserError, match=r"is a checkpoint of another version of pykernel or NumPy"):
-            select()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
-    with pytest.raises(UserError, match="not what select_basis"):
-        select()
-    with np.load(io.BytesIO(whole)) as file:
-        arrays = {name: file[name] for name in file.files if name != "position"}
-    np.savez(path, **arrays)
-    with pytest.raises(UserError, match=r"checkpoint.npz is damaged .*; remove it to start anew"):
-        select()
-    select_basis(x, GAUSSIAN, 5, "uniform").save(path)
-    with pytest.raises(UserError, match="it is a pykernel basis 2"):
-        select()
-
-
-def test_checkpoints_are_written_when_due(tmp_path, monkeypatch):
-    path, seen = tmp_path / "checkpoint.npz", []
-    monkeypatch.setattr(selecting, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(selecting._Keeper, "due", lambda keeper: True)
-
-    def look(n, trace):
-        if path.exists():
-            with np.load(path) as file:
-                seen.append((n, len(file["basis_vectors"])))
-
-    select_basis(samples(), GAUSSIAN, 6, "uniform", checkpoint=path, progress=look)
-    assert seen == [(n, n - 1) for n in range(2, 7)]
-
-
-def test_an_interrupt_waits_for_the_steps_end(tmp_path, monkeypatch):
-    """Control-C during a step: the state is that after the step."""
-    from pykernel.bases.baselines import Uniform
-
-    assert threading.current_thread() is threading.main_thread()
-    path, x, step = tmp_path / "checkpoint.npz", samples(), Uniform.step
-    whole = select_basis(x, GAUSSIAN, 8, "uniform")
-
-    def interrupted(self):
-        if self.grown.n == 4 and not path.exists():
-            signal.raise_signal(signal.SIGINT)
-        return step(self)
-
-    monkeypatch.setattr(Uniform, "step", interrupted)
-    with interrupts(), pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
-        select_basis(x, GAUSSIAN, 8, "uniform", checkpoint=path)
-    with np.load(path) as file:
-        assert len(file["basis_vectors"]) == 5
-    assert same(select_basis(x, GAUSSIAN, 8, "uniform", checkpoint=path), whole)
-
-
-def test_a_second_interrupt_leaves_the_checkpoint_as_it_was(tmp_path, monkeypatch):
-    """In the middle of a step the state is not whole: it is not written."""
-    from pykernel.bases.baselines import RandomlyPivotedCholesky
-
-    path, x, sweep = tmp_path / "checkpoint.npz", samples(), RandomlyPivotedCholesky._sweep
-    arguments = (x, GAUSSIAN, 8, "rpcholesky")
-    whole = select_basis(*arguments, block=2)
-
-    def interrupted(self, before):
-        if before >= at:
-            for _ in range(2):
-                signal.raise_signal(signal.SIGINT)
-        return sweep(self, before)
-
-    with interrupts(), monkeypatch.context() as patch:
-        patch.setattr(RandomlyPivotedCholesky, "_sweep", interrupted)
-        at = 0
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            select_basis(*arguments, block=2, checkpoint=path)
-        assert not path.exists() and "checkpoint" not in str(stopped.value)
-        patch.setattr(selecting._Keeper, "due", lambda keeper: True)
-        at = 3
-        with pytest.raises(KeyboardInterrupt, match="make the same call to continue"):
-            select_basis(*arguments, block=2, checkpoint=path)
-    with np.load(path) as file:
-        assert file["shown"] >= 3
-    assert same(select_basis(*arguments, block=2, checkpoint=path), whole)
+# --------------------------------------------------------------------------------------------------------- progress
 
 
 def test_progress_is_told_or_drawn(capsys):
     told = []
-    found = select_basis(samples(), GAUSSIAN, 6, "uniform", progress=lambda n, trace: told.append((n, trace)))
+    found = select_basis(samples(), GAUSSIAN, 6, "rpcholesky", progress=lambda n, trace: told.append((n, trace)))
     assert [n for n, _ in told] == list(range(1, 7))
     np.testing.assert_allclose([trace for _, trace in told], found.trace[1:], rtol=1e-12)
-    assert same(select_basis(samples(), GAUSSIAN, 6, "uniform", progress="a [title]"), found)
+    assert same(select_basis(samples(), GAUSSIAN, 6, "rpcholesky", progress="a [title]"), found)
     assert capsys.readouterr() == ("", "")  # nobody is watching
 
 
@@ -484,14 +332,10 @@ def test_progress_is_told_or_drawn(capsys):
         ),
         ({"epsilon": None}, "epsilon is None; it must be a number"),
         ({"method": "nystrom"}, "there is no method 'nystrom'; it must be one of auto, fvs, efvs"),
-        ({"method": "uniform", "block": 3}, "uniform has no option 'block'; its options are traced"),
         ({"method": "pivoted-cholesky", "blocks": 3}, "has no option 'blocks'; its options are memory"),
-        ({"method": "uniform", "traced": 0}, "traced is 0; it must be a whole number from 1 up"),
         ({"method": "rpcholesky", "block": 0}, "block is 0; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "block": 10**9}, "block is 1000000000; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "memory": -1}, "memory, in bytes, is -1; it must be a whole number from 0 up"),
-        ({"method": "leverage", "ridge": 0.0}, "ridge is 0.0; it must be a number above zero"),
-        ({"method": "auto", "prefer": "speed"}, "prefer is 'speed'; it must be 'atoms', the least residual, or 'time'"),
         ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number from 1 up"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
@@ -499,17 +343,13 @@ def test_progress_is_told_or_drawn(capsys):
         ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),
         ({"progress": True}, "progress is True; it must be a title, or a function of n and tr R / tr K"),
         (
-            {"checkpoint": "absent/point.npz"},
-            "there is no folder absent for the checkpoint; make it, or give another path",
-        ),
-        (
             {"kernel": "gaussian"},
             "kernel is a str; it must be a MercerKernel, such as MercerKernel('gaussian', gamma=0.5)",
         ),
     ],
 )
 def test_bad_input_gets_a_sentence(arguments, sentence):
-    given = {"x": samples(10), "kernel": GAUSSIAN, "n_max": 3, "method": "uniform", **arguments}
+    given = {"x": samples(10), "kernel": GAUSSIAN, "n_max": 3, "method": "pivoted-cholesky", **arguments}
     with pytest.raises(UserError, match=re.escape(sentence)) as refused:
         select_basis(given.pop("x"), given.pop("kernel"), given.pop("n_max"), **given)
     assert "\n" not in str(refused.value)
@@ -517,20 +357,20 @@ def test_bad_input_gets_a_sentence(arguments, sentence):
 
 def test_too_many_vectors_are_refused_before_memory_is_taken():
     rows = np.lib.stride_tricks.as_strided(np.zeros(1), (10**6, 1), (0, 0))
-    for method in ("rpcholesky", "uniform", "efvs"):
+    for method in ("rpcholesky", "efvs"):
         sentence = r"n_max is 1,000,000; L alone would take 8,000 GB: 32,768 vectors are the most"
         with pytest.raises(UserError, match=sentence):
             select_basis(rows, GAUSSIAN, 10**6, method)
 
 
 def test_bad_use_of_a_basis_gets_a_sentence():
-    found = select_basis(samples(10), GAUSSIAN, 3, "uniform")
+    found = select_basis(samples(10), GAUSSIAN, 3, "rpcholesky")
     for call, sentence in (
         (lambda: found.head(0), "n is 0; it must be a whole number from 1 to 3"),
         (lambda: found.head(4), "n is 4; it must be a whole number from 1 to 3"),
         (lambda: found.features(samples(4, dim=2)), "rows of x have 2 numbers and those of the basis 3"),
         (lambda: found.residual(samples(4, dim=5)), "rows of x have 5 numbers and those of the basis 3"),
-        (lambda: make_selector("uniform", as_rows(samples(4)), GAUSSIAN, 2, exact=True), "has no option 'exact'"),
+        (lambda: make_selector("rpcholesky", as_rows(samples(4)), GAUSSIAN, 2, exact=True), "has no option 'exact'"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):
             call()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import math
 from collections.abc import Iterator
@@ -305,7 +304,7 @@ def test_what_is_drawn_is_alive_and_different(data: st.DataObject) -> None:
     size = data.draw(st.one_of(st.none(), st.integers(1, 70)))
     drawn = live.draw(np.random.default_rng(0), size, without).tolist()
     wanted = [row for row in alive if row not in without]
-    assert len(live) == len(alive) and live.all().tolist() == alive and live.dead().tolist() == sorted(dead)
+    assert len(live) == len(alive) and live.all().tolist() == alive
     assert len(drawn) == len(set(drawn)) == (len(wanted) if size is None else min(size, len(wanted)))
     assert set(drawn) <= set(wanted)
     if len(drawn) == len(wanted):
@@ -341,7 +340,7 @@ def test_the_dead_are_the_same_whether_they_are_few_or_many() -> None:
         few.kill(rows)
         all_dead |= set(rows.tolist())
         assert few.deaths == len(all_dead)
-    assert few.dead().tolist() == sorted(all_dead)
+    assert not all_dead & set(few.all().tolist())
 
 
 def test_subset_sizes_of_the_paper_and_of_the_note() -> None:
@@ -675,39 +674,6 @@ def test_rows_of_zeros_are_never_chosen(name: str, normalise: bool) -> None:
     assert not nothing.step() and nothing.stopped == "spanned"
 
 
-def through_a_file(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **state)
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as stored:
-        return dict(stored)
-
-
-def bits(selector: Any) -> bytes:
-    return b"".join(name.encode() + value.tobytes() for name, value in sorted(selector.state().items()))
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("kernel", [GAUSSIAN, KERNELS[3]], ids=["gaussian", "polynomial"])
-@pytest.mark.parametrize("name", EVERY)
-def test_an_interrupted_selection_goes_on_bit_for_bit(name: str, kernel: MercerKernel) -> None:
-    """Interrupted after 0, 1, ..., vectors, and once more when it has stopped; whole states are compared."""
-    method, options = EVERY[name]
-    x = np.concatenate([cloud(57), cloud(57)[:20]])
-    selector = made(method, x, kernel, 14, **options)
-    states = [selector.state()]
-    while selector.step():
-        states.append(selector.state())
-    for n, state in enumerate(states):
-        other = made(method, x, kernel, 14, seed=99, **options)
-        other.restore(through_a_file(state))
-        for _ in range(n, len(states) - 1):
-            assert other.step()
-        assert not other.step()
-        assert bits(other) == bits(selector), n
-    assert selector.basis().factor.tobytes() == other.basis().factor.tobytes()
-
-
 @pytest.mark.parametrize(
     "name", ["EFVS 5", "EFVS 5, lazy", "SGMA 5, pool", "rule 4.1", "recursion", "recursion without K"]
 )
@@ -717,10 +683,13 @@ def test_a_file_s_rows_give_the_same_bits_as_an_array_s(name: str, tmp_path: Pat
     np.save(tmp_path / "x.npy", x)
     expected = made(method, x, GAUSSIAN, 10, **options)
     run(expected)
+    whole = expected.basis()
     for source in (tmp_path / "x.npy", np.load(tmp_path / "x.npy", mmap_mode="r"), x.astype(np.float64)):
         selector = made(method, source, GAUSSIAN, 10, **options)
         run(selector)
-        assert bits(selector) == bits(expected)
+        found = selector.basis()
+        assert found.factor.tobytes() == whole.factor.tobytes() and found.trace.tobytes() == whole.trace.tobytes()
+        assert (found.indices == whole.indices).all() and found.evaluations == whole.evaluations
 
 
 def test_other_seeds_draw_other_rows() -> None:
@@ -785,7 +754,7 @@ def test_what_was_measured_of_cost_against_l_meets_the_goal() -> None:
     assert max(lazy.values()) / min(lazy.values()) <= 1.05
 
 
-@pytest.mark.parametrize("method", sorted({*SELECTORS} - {"k-means"}))
+@pytest.mark.parametrize("method", sorted(SELECTORS))
 def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Path) -> None:
     """The same rows, features and traces as from inputs; a file that is loaded with the same matrix."""
     rng = np.random.default_rng(2)
@@ -817,7 +786,6 @@ def test_a_basis_of_a_gram_matrix_has_no_c() -> None:
 
 def test_gram_matrices_that_no_basis_is_chosen_from() -> None:
     for matrix, options, sentence in (
-        (np.eye(3), {"method": "k-means"}, "k-means moves vectors between samples"),
         (-np.eye(3), {}, "the Gram matrix has a number below 0 on its diagonal"),
         (np.ones((3, 2)), {}, "the shape of the Gram matrix is (3, 2)"),
     ):

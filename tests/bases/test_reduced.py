@@ -55,7 +55,7 @@ def small_basis(kernel, x, n=9):
             chosen.append(i)
     factor = np.linalg.cholesky(kernel.gram(x[chosen], x[chosen]))
     trace = np.linspace(1, 0.1, len(chosen) + 1)
-    return Basis(kernel, x[chosen], np.array(chosen), factor, trace, True, 0, "uniform", "n_max")
+    return Basis(kernel, x[chosen], np.array(chosen), factor, trace, True, 0, "rpcholesky", "n_max")
 
 
 def labels(kind, x, seed=1):
@@ -76,14 +76,14 @@ def brute(model, basis, x, ridge, told):
     return Task("kfd", features, np.full(features.shape[1], -1), ridge, **told)
 
 
-def retrained(model, basis, x, ridge, told, folds, recode):
+def retrained(model, basis, x, ridge, told, folds):
     task = brute(model, basis, x, ridge, told)
     if model != "krr":
-        return left_out(task, folds, "kept", recode)
+        return left_out(task, folds, "kept")
     predictions = np.empty(task.targets.shape)
     for number in np.unique(folds):
         fold = folds == number
-        rest = task.rest(fold, "kept", recode)
+        rest = task.rest(fold, "kept", True)
         z, y = rest.gram, rest.targets
         matrix = np.vstack([z, np.sqrt(ridge) * np.eye(z.shape[1])])
         right = np.vstack([y, np.zeros((z.shape[1], y.shape[1]))])
@@ -172,15 +172,12 @@ def test_leaving_out_equals_training_anew(model, kind, large, monkeypatch):
     ridges = [1e-6, 0.2, 30.0]
     for keep in (0, reduced.KEPT):
         machine = ReducedProblem(model, basis, x, targets, keep=keep)
-        for recode in (True, False):
-            one = machine.leave_one_out_path(ridges, recode)
-            several = machine.leave_fold_out_path(ridges, folds, recode)
-            for r, ridge in enumerate(ridges):
-                for found, parts in ((one[r], np.arange(len(x))), (several[r], folds)):
-                    expected = retrained(model, basis, x, ridge, told, parts, recode)
-                    assert np.abs(found - expected).max() < 1e-8 * max(1, np.abs(targets.values).max())
-            alone = machine.leave_one_out(0.2, recode)
-            assert np.abs(one[1] - alone).max() < 1e-13 * max(1, np.abs(targets.values).max())
+        one, several = machine.leave_one_out_path(ridges), machine.leave_fold_out_path(ridges, folds)
+        for r, ridge in enumerate(ridges):
+            for found, parts in ((one[r], np.arange(len(x))), (several[r], folds)):
+                expected = retrained(model, basis, x, ridge, told, parts)
+                assert np.abs(found - expected).max() < 1e-8 * max(1, np.abs(targets.values).max())
+        assert np.abs(one[1] - machine.leave_one_out(0.2)).max() < 1e-13 * max(1, np.abs(targets.values).max())
 
 
 @settings(max_examples=60, deadline=None)
@@ -200,21 +197,18 @@ def test_leaving_out_equals_training_anew_for_any_data(data):
     folds = rng.integers(0, draw(st.integers(2, count)), count)
     folds[0], folds[1] = 0, 1
     machine = ReducedProblem(model, basis, x, targets)
-    recode = kind == "values" or draw(st.booleans())
     if kind != "values" and len(np.unique(told["positions"])) < told["count"]:
         return
     for parts in (np.arange(count), folds):
-        if (
-            recode
-            and kind != "values"
-            and any(len(np.unique(told["positions"][parts != part])) < told["count"] for part in np.unique(parts))
+        if kind != "values" and any(
+            len(np.unique(told["positions"][parts != part])) < told["count"] for part in np.unique(parts)
         ):  # retraining.py does not train classes without samples
             continue
-        found = machine.leave_fold_out(ridge, parts, recode)
-        expected = retrained(model, basis, x, ridge, told, parts, recode)
+        found = machine.leave_fold_out(ridge, parts)
+        expected = retrained(model, basis, x, ridge, told, parts)
         assert np.abs(found - expected).max() < 1e-7 * max(1.0, np.abs(targets.values).max())
         if len(np.unique(parts)) == count:
-            assert np.abs(machine.leave_one_out(ridge, recode) - found).max() < 1e-7 * max(1.0, np.abs(found).max())
+            assert np.abs(machine.leave_one_out(ridge) - found).max() < 1e-7 * max(1.0, np.abs(found).max())
 
 
 def test_a_ridge_near_nothing_gives_finite_numbers():
@@ -249,12 +243,12 @@ def test_the_grid_is_what_each_cell_gives(cv):
     targets, _ = labels(("counts", 3), x)
     kernel = MercerKernel("gaussian")
     found = select_reduced(
-        "ls-svm", x, targets, kernel, [0.5, 2.0], [0.01, 1.0, 100.0], basis=12, cv=cv, method="uniform", seed=3
+        "ls-svm", x, targets, kernel, [0.5, 2.0], [0.01, 1.0, 100.0], basis=12, cv=cv, method="rpcholesky", seed=3
     )
     folds = None if cv == "deleted" else selection.stratified_folds(targets, 5, 3)
     for i, sigma in enumerate([0.5, 2.0]):
         own = MercerKernel("gaussian", gamma=1 / (2 * sigma**2))
-        basis = select_basis(x, own, 12, "uniform", seed=3)
+        basis = select_basis(x, own, 12, "rpcholesky", seed=3)
         machine = ReducedProblem("ls-svm", basis, x, targets)
         for j, ridge in enumerate([0.01, 1.0, 100.0]):
             left = machine.leave_one_out(ridge) if folds is None else machine.leave_fold_out(ridge, folds)
@@ -267,13 +261,13 @@ def test_the_grid_is_what_each_cell_gives(cv):
 def test_a_basis_brings_its_kernel_and_other_widths_keep_its_vectors():
     x = rows(80)
     targets, _ = labels("values", x)
-    basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 10, "uniform")
+    basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 10, "rpcholesky")
     alone = select_reduced("krr", x, targets, basis.kernel, basis=basis)
     assert alone.widths.tolist() == [1.0] and len(alone.ridges) == 17
     several = select_reduced("krr", x, targets, basis.kernel, [1.0, 3.0], alone.ridges, basis=basis)
     assert several.press[0] == pytest.approx(alone.press[0], rel=1e-9)
     with pytest.raises(UserError, match="method is for choosing"):
-        select_reduced("krr", x, targets, basis.kernel, basis=basis, method="uniform")
+        select_reduced("krr", x, targets, basis.kernel, basis=basis, method="rpcholesky")
 
 
 def test_given_vectors_leave_out_what_earlier_ones_span():

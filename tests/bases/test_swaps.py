@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel import Basis, MercerKernel, select_basis
-from pykernel.bases import select as selecting
+from pykernel import MercerKernel, select_basis
 from pykernel.bases import swaps as swapping
 from pykernel.bases.gram import PrecomputedKernel
 from pykernel.bases.select import SELECTORS
@@ -54,8 +53,8 @@ def test_the_exchanges_are_those_that_trying_each_finds(kernel, rounds):
     for seed in range(4):
         x, k = samples(40, seed), KERNELS[kernel]
         gram = k.gram(x, x)
-        plain = select_basis(x, k, 5, "uniform", seed=seed)
-        found = select_basis(x, k, 5, "uniform", seed=seed, swaps=rounds)
+        plain = select_basis(x, k, 5, "rpcholesky", seed=seed)
+        found = select_basis(x, k, 5, "rpcholesky", seed=seed, swaps=rounds)
         expected = exchanged(gram, plain.indices.tolist(), rounds)
         assert sorted(found.indices.tolist()) == sorted(expected)
         assert found.trace[-1] == pytest.approx(left_out(gram, expected) / np.trace(gram), abs=1e-9)
@@ -72,11 +71,7 @@ def test_a_basis_is_never_worse_and_is_one(method):
     assert found.trace[-1] <= plain.residual(x).mean() + 1e-12
     assert found.trace[-1] == pytest.approx(found.residual(x).mean(), abs=1e-9)
     assert found.evaluations > plain.evaluations
-    rows = found.indices >= 0
-    assert (
-        np.array_equal(x[found.indices[rows]], found.vectors[rows])
-        and len(set(found.indices[rows].tolist())) == rows.sum()
-    )
+    assert np.array_equal(x[found.indices], found.vectors) and len(set(found.indices.tolist())) == 12
     assert np.allclose(found.factor @ found.factor.T, k.gram(found.vectors, found.vectors))
     if found.trace[-1] < plain.trace[-1]:  # otherwise nothing was exchanged
         for n in (1, 5):
@@ -106,7 +101,7 @@ def test_whatever_the_rows_are(seed, count, n, repeats):
 def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(monkeypatch):
     x, k = samples(900, 1), KERNELS["gaussian"]
     monkeypatch.setattr(swapping, "JUDGES", 200)
-    plain = select_basis(x, k, 15, "uniform")
+    plain = select_basis(x, k, 15, "rpcholesky")
     found = swapping.refine(plain, as_rows(x), 3, memory=10**6)
     assert not found.exact and found.residual(x).mean() < 0.9 * plain.residual(x).mean()
     assert abs(found.trace[-1] - found.residual(x).mean()) < 0.05
@@ -117,7 +112,7 @@ def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(mo
     # of some rows, as in a shard, indices are those of these rows
     monkeypatch.undo()
     some = SomeRows(as_rows(x), indices=np.arange(0, 900, 3))
-    basis = select_basis(some, k, 8, "uniform", swaps=2)
+    basis = select_basis(some, k, 8, "rpcholesky", swaps=2)
     assert np.array_equal(some.take(basis.indices), basis.vectors)
 
 
@@ -125,27 +120,9 @@ def test_a_gram_matrix_is_refined_too():
     x = samples(60, 2)
     gram = KERNELS["gaussian"].gram(x, x)
     direct, positions = (
-        select_basis(a, k, 6, "uniform", swaps=2) for a, k in ((x, KERNELS["gaussian"]), (gram, "precomputed"))
+        select_basis(a, k, 6, "rpcholesky", swaps=2) for a, k in ((x, KERNELS["gaussian"]), (gram, "precomputed"))
     )
     assert direct.indices.tolist() == positions.indices.tolist() and isinstance(positions.kernel, PrecomputedKernel)
-
-
-def test_an_interrupt_keeps_the_choice(tmp_path, monkeypatch):
-    x, k, path = samples(60, 2), KERNELS["gaussian"], tmp_path / "c.npz"
-    whole = select_basis(x, k, 6, "uniform", swaps=2)
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(selecting, "refine", interrupted)
-        with pytest.raises(KeyboardInterrupt, match="contains the finished part"):
-            select_basis(x, k, 6, "uniform", swaps=2, checkpoint=path)
-    again = select_basis(x, k, 6, "uniform", swaps=2, checkpoint=path)
-    assert again.indices.tolist() == whole.indices.tolist() and again.trace.tobytes() == whole.trace.tobytes()
-    assert not path.exists()
-    again.save(path)
-    assert Basis.load(path).trace.tobytes() == whole.trace.tobytes()
 
 
 def test_bad_input_gets_a_sentence():

@@ -549,7 +549,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
         (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n-max or --flash, too"),
         (["kinds.csv", "--basis", "9", "--n-max", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
-        (["kinds.csv", "--basis", "9"], "uniform; for 9 vectors give --n-max 9"),
+        (["kinds.csv", "--basis", "9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
         (["kinds.csv", "--kernel", "sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
         (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n-max or --flash, too"),
         (["kinds.csv", "--n-max", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),

@@ -77,7 +77,7 @@ def not_promised(estimator):
 @pytest.mark.in_turn(12)
 @parametrize_with_checks(
     [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky"), KernelBasis(method="skfa")]
-    + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "uniform"}) for kind in ALL],
+    + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "rpcholesky"}) for kind in ALL],
     expected_failed_checks=not_promised,
 )
 def test_scikit_learn_conventions(estimator, check):
@@ -220,7 +220,7 @@ def test_refusals_say_what_is_wrong():
         "normalise does not go with a gaussian": lambda: KernelBasis(normalise=True).fit(x),
         "n_max is 0": lambda: KernelBasis(n_components=0).fit(x),
         "there is no method 'best'": lambda: KernelBasis(method="best").fit(x),
-        "has no option 'speed'": lambda: KernelBasis(method="uniform", method_params={"speed": 1}).fit(x),
+        "has no option 'speed'": lambda: KernelBasis(method="rpcholesky", method_params={"speed": 1}).fit(x),
         "method_params is 3": lambda: KernelBasis(method_params=3).fit(x),
         "model is a KernelRidge": lambda: fitted.to_spec("m", KernelRidge().fit(x, y)),
         "weights of 3 features, and there are 5": lambda: fitted.to_spec("m", Ridge().fit(x, y)),
@@ -228,7 +228,7 @@ def test_refusals_say_what_is_wrong():
         "scaler has 2 inputs": lambda: fitted.to_spec("m", scaler=StandardScaler().fit(x[:, :2])),
         "precision is 'half'": lambda: fitted.to_spec("m", precision="half"),
         "float32 needs more than 0.001": lambda: (
-            KernelBasis("polynomial", gamma=1e-3, n_components=10, method="uniform").fit(x).to_spec("m")
+            KernelBasis("polynomial", gamma=1e-3, n_components=10, method="rpcholesky").fit(x).to_spec("m")
         ),
     }
     for message, call in cases.items():

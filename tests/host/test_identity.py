@@ -458,7 +458,7 @@ ABSENT = {
     "learning": "step_limit",
     "reduction": "lambda_max truncate_below truncate_age",
     "novelty": "threshold",
-    "expansion": "weights bias calibration factor phases prior_variance label_variance support_class noise trained",
+    "expansion": "weights bias calibration phases prior_variance label_variance support_class noise trained",
     "signal": "window rate features resolution",
 }
 """Keys that say something by not being there: there is none of it.  What follows from other keys is written."""

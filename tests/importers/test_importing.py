@@ -734,7 +734,7 @@ REFUSED = {
         Pipeline([("cubes", Cubes()), ("ridge", Ridge())]), "numbers"
     ),
     "step 'nystroem': has a gaussian kernel behind a Nystroem": lambda: fit(make_pipeline(Nystroem(n_components=9), SVC())),
-    "step 'polynomialfeatures': degree is 3; the degrees": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
+    "step 'polynomialfeatures': a PolynomialFeatures is no affine map of the inputs; a KernelRidge": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
     "step 'simpleimputer': missing_values is -1": lambda: fit(make_pipeline(SimpleImputer(missing_values=-1), SVC())),
     "step 'functiontransformer': 'log1p' is a function": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
     "CalibratedClassifierCV: averages 5 classifiers": lambda: fit(CalibratedClassifierCV(LinearSVC())),
@@ -2030,7 +2030,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     for words, says in (
         (["nothing.skops"], "there is no such file"),
         (["gate.skops", "--name", "a/b"], "gate.skops: "),
-        (["held.csv"], "give a .skops, .onnx or .safetensors file"),
+        (["held.csv"], "is not a model's file; give a .skops or .onnx file"),
         (["level.onnx", "--data", "held.csv"], "add --inputs"),
         (["gate.skops", "--data", "nothing.csv"], "there is no such file"),
         (["gate.skops", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),

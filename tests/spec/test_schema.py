@@ -12,9 +12,10 @@ from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.spec.defaults import CLASSES_STORED, MONITOR, MONITOR_STORED
 from pykernel.spec.model import declared, keys_of, make_spec, rules, sections
-from pykernel.spec.schema import key_tables, spec_schema
+from pykernel.spec.schema import spec_schema
 from tests.support import ROOT
 from tests.support.json_schema import misfits
+from tests.support.key_tables import key_tables
 from tests.support.random_specs import random_spec
 from tests.support.specs import named
 

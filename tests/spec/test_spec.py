@@ -31,7 +31,7 @@ from pykernel.spec.base import is_prefix
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, RULES
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
-from pykernel.spec.renamed import RENAMED
+from pykernel.spec.renamed import LEFT, RENAMED
 from pykernel.spec.sections import CPUS
 from tests.support import ROOT
 from tests.support.custom_kernels import products, rational_quadratic
@@ -215,22 +215,21 @@ def test_a_range_stands_for_its_columns() -> None:
         assert why in refusal(merged(input={"columns": columns}))
 
 
-@pytest.mark.parametrize("old", RENAMED, ids=" ".join)
+@pytest.mark.parametrize("old", [*RENAMED, *LEFT], ids=" ".join)
 def test_an_old_name_is_refused_with_the_new_one(old: tuple[str, ...]) -> None:
-    """Whatever its value is; and the name is one that there is, as the old one no longer is."""
+    """Whatever its value is; and the name is one that there is, as the old one no longer is.  Without a new one, with what to do."""
     section, key, *word = old
     fields = keys_of(section)
     for value in word or (1.0, [1.0, 1.0], "x"):
         vectors = {"vectors": [[0.0, 1.0]]} if section == "expansion" else {}
         content = merged(**{section: {**BASE.get(section, {}), **vectors, key: value}})
         before = copy.deepcopy(content)
-        if word:
-            assert refusal(content) == f'flow.toml: [{section}] {key} "{word[0]}" is called "{RENAMED[old]}" now'
-        else:
-            assert refusal(content) == f"flow.toml: [{section}] {key} is called {RENAMED[old]} now"
+        quote, named = '"' * len(word), f'{key} "{value}"' if word else key
+        now = f"called {quote}{RENAMED[old]}{quote} now" if old in RENAMED else f"no longer in a spec: {LEFT[old]}"
+        assert refusal(content) == f"flow.toml: [{section}] {named} is {now}"
         assert content == before
     names = get_args(next(iter(declared(section, key).values())).annotation) if word else fields
-    assert RENAMED[old] in names and old[-1] not in names
+    assert old[-1] not in names and RENAMED.get(old, next(iter(names))) in names
 
 
 @pytest.mark.parametrize("content", [
@@ -438,9 +437,6 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "learning": {"rule": "nystrom"},
         "expansion": tables | {"noise": 0.5, "prior_variance": 2.0, "label_variance": 0.25},
     }
-    factored = posterior | {
-        "expansion": tables | {"factor": [[1.0], [0.5, 1.0], [0.5, 0.25, 2.0]], "prior_variance": 2.0}
-    }
     batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
     streaming: dict[str, Any] = {
         "name": "flow",
@@ -567,7 +563,6 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (posterior, "expansion", "noise", 0.25),
         (posterior, "expansion", "prior_variance", 3.0),
         (posterior, "expansion", "label_variance", 0.5),
-        (factored, "expansion", "factor", [[1.0], [0.25, 1.0], [0.5, 0.25, 2.0]]),
         (forecast, "signal", "channels", ["a"]),
         (forecast, "signal", "max_abs", 50.0),
         (counted, "signal", "resolution", 0.01),

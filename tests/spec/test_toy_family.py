@@ -27,10 +27,11 @@ from pykernel.river import Classifier, Regressor
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
-from pykernel.spec.schema import key_tables, spec_schema
+from pykernel.spec.schema import spec_schema
 from pykernel.spec.sections import Counts, Learning, Of, Rate, Section, StandardisedInput, Tried
 from tests.support.compilers import in_one_build
 from tests.support.json_schema import misfits
+from tests.support.key_tables import key_tables
 from tests.support.specs import named
 
 # -------------------------------------------------------------------------------------- the family: a level that follows

@@ -21,7 +21,7 @@ from pykernel.spec.families.fixed_online import FixedLabel, complain_of_label_ra
 from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, factors, limits
 from pykernel.spec.family import Models
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
-from pykernel.spec.schema import key_tables, spec_schema
+from pykernel.spec.schema import spec_schema
 from pykernel.spec.stages import LinearPart
 from tests.spec.test_toy_family import (
     LEVELS,
@@ -33,6 +33,7 @@ from tests.spec.test_toy_family import (
     assert_the_frame_makes_the_rest,
 )
 from tests.support.json_schema import misfits
+from tests.support.key_tables import key_tables
 
 # ------------------------------------------------------------------------------------- the family: a level that follows
 

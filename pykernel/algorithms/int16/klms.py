@@ -82,8 +82,6 @@ class FixedOnlineConfig(Config):
     tie: Tie
     decays: bool  # whether multipliers decay
     limits_step: bool  # whether one sample's multiplier is limited
-    truncates_small: bool  # whether small multipliers are dropped
-    truncates_old: bool  # whether old vectors are dropped
     keeps_neighbours: bool  # whether nearest neighbours are known
     keeps_ages: bool  # whether ages are kept
     eta: Index  # learning rate, in units of 2^-16
@@ -91,13 +89,8 @@ class FixedOnlineConfig(Config):
     alpha_most: Index  # largest |alpha|
     step_limit: Index  # largest |alpha| of a new sample
     ald_distance: Index  # a sample is not stored if its squared distance to an expansion vector is at most this
-    truncate_below: Index  # vectors whose multipliers are smaller than this are removed
-    truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
 
-    tunable = frozenset(
-        """tie decays limits_step eta keep step_limit ald_distance truncate_below truncate_age removals""".split()
-    )
+    tunable = frozenset("""tie decays limits_step eta keep step_limit ald_distance""".split())
 
 
 class FixedOnlineModel(FixedFramed):
@@ -293,56 +286,12 @@ def put_in(m: FixedOnlineModel, r: Index) -> None:
 
 
 @kernel
-def close_gap(m: FixedOnlineModel, r: Index) -> None:
-    """Move the last vector to place r, whose vector was removed.  O(D)."""
-    n = m.n[0]
-    if n > 0:
-        last = n - 1
-        for j in range(len(m.v[0])):
-            m.v[r, j] = m.v[last, j]
-            m.v[last, j] = 0
-        for o in range(len(m.alpha[0])):
-            m.alpha[r, o] = m.alpha[last, o]
-            m.alpha[last, o] = 0
-        if m.keeps_ages:
-            m.age[r] = m.age[last]
-            m.age[last] = 0
-        if m.keeps_neighbours:
-            m.neighbour[r] = m.neighbour[last]
-            m.neighbour[last] = 0
-        m.n[0] = last
-
-
-@kernel
 def grow_older(m: FixedOnlineModel) -> None:
     """Update ages after one more sample was learned."""
     if m.keeps_ages:
         for i in range(m.n[0]):
             if m.age[i] < AGE_MOST:
                 m.age[i] += 1
-
-
-@kernel
-def stale(m: FixedOnlineModel, older: Index) -> Index:
-    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
-    for i in range(m.n[0]):
-        if m.truncates_old and m.age[i] >= m.truncate_age - older:
-            return i
-        if m.truncates_small and magnitude(m, i) < m.truncate_below:
-            return i
-    return m.n[0]
-
-
-@kernel
-def trim(m: FixedOnlineModel) -> None:
-    """Remove stale vectors, at most ``removals``."""
-    for turn in range(m.removals):
-        r = stale(m, 0)
-        if r >= m.n[0]:
-            break
-        if m.keeps_neighbours:
-            measure_row(m, r)
-        close_gap(m, r)
 
 
 # ----------------------------------------------------------------------------------------------------- learning
@@ -402,19 +351,9 @@ def absorb(m: FixedOnlineModel) -> Index:
 def insert(m: FixedOnlineModel) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D)."""
     n = m.n[0]
-    full = n == len(m.v)
     # the vector to remove; n: the sample itself; n + 1: none
     r = n + 1
-    dropped = False
-    if m.truncates_small and magnitude(m, n) < m.truncate_below:
-        r = n
-        dropped = True
-    if (m.truncates_old or m.truncates_small) and full and not dropped:
-        r = stale(m, 1)
-        if r < n:
-            dropped = True
-            measure_row(m, r)
-    if full and not dropped:
+    if n == len(m.v):
         r = choose(m)
         if r < n:
             measure_row(m, r)
@@ -448,14 +387,9 @@ def learn(m: FixedOnlineModel, x: Int16[DIM]) -> Index:
         for i in range(m.n[0]):
             for o in range(len(m.step)):
                 m.alpha[i, o] = part_of(m.alpha[i, o], m.keep)
-    status = 0
     if m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance:
-        status = absorb(m)
-    else:
-        status = insert(m)
-    if m.truncates_old or m.truncates_small:
-        trim(m)
-    return status
+        return absorb(m)
+    return insert(m)
 
 
 # ------------------------------------------------------------------------------------------------------- asking

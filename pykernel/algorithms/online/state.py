@@ -89,7 +89,6 @@ LOOSE = Constant(2.0**-6)
 least ridge."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
-LARGEST_REAL = Constant(float32=3.4028234663852886e38, float64=1.7976931348623157e308)
 AGE_MOST = 1_000_000_000
 """Ages stop here, before they leave int32."""
 

@@ -117,7 +117,6 @@ from pykernel.workflows.asked import BASIS_MODELS, DEFAULT_RIDGE
     jobs=option(
         "--jobs", value="N|ADDRESS", text="For shards: processes, or a Dask scheduler.", without="all cores", rare=True
     ),
-    checkpoint=option("--checkpoint", value="FILE", text="Keep progress on Ctrl-C; the same call goes on.", kind=Path),
     seed=option("--seed", value="S", text="Seed of all draws.", kind=int, default=0, rare=True),
     precision=PRECISION,
     name=NAME,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    model=argument("MODEL", "A .skops, .onnx or .safetensors file, or a spec.", kind=Path),
+    model=argument("MODEL", "A .skops or .onnx file, or a spec.", kind=Path),
     out=SPEC_OUT,
     name=NAME,
     precision=PRECISION,
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
         default="auto",
         rare=True,
     ),
-    kernel=option("--kernel", value="NAME", text="GPyTorch: gaussian, matern12, matern32, matern52."),
-    jitter=option(
-        "--jitter",
-        value="X",
-        text="Of a .safetensors file: what is added to the kernel matrix's diagonal.",
-        kind=float,
-        without="as GPyTorch does",
-        rare=True,
-    ),
     vectors=option("--vectors", value="N", text="Fewer vectors, trained anew.", kind=int, without="the model's"),
     state=option("--state", value="FILE", text="Of a spec: what a device learned.", kind=Path),
     data=option("--data", value="DATA", text="CSV file: compare there; train --vectors on it."),
@@ -65,7 +56,7 @@ if TYPE_CHECKING:
 def import_model(
     model: Path, out: Path, state: Path | None, data: str | None, force: bool, as_json: bool, **given: Any
 ) -> None:
-    """Import a model that scikit-learn or GPyTorch trained.
+    """Import a model that scikit-learn trained.
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
     them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of

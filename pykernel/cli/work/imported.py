@@ -51,8 +51,6 @@ def run_import(
     inputs: str | None,
     classes: str | None,
     distance: str,
-    kernel: str | None,
-    jitter: float | None,
     vectors: int | None,
     state: Path | None,
     data: str | None,
@@ -67,7 +65,7 @@ def run_import(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if state is None:
-            machine, source = read_file(model, trust or (), kernel, jitter)
+            machine, source = read_file(model, trust or ())
         else:
             machine, answers = read_device(
                 model, state, vectors, trust_code, lambda path: output.tell(f"executing {path}")

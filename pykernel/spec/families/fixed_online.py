@@ -14,7 +14,7 @@ from pykernel.algorithms.int16.kernels import ONE
 from pykernel.algorithms.int16.klms import FIXED_ONLINE
 from pykernel.algorithms.int16.stages import GAIN_SIZE
 from pykernel.algorithms.online.projections import PROJECTIONS
-from pykernel.algorithms.online.state import Metric
+from pykernel.algorithms.online.state import Metric, Tie
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
@@ -38,9 +38,9 @@ from pykernel.spec.families.fixed_scales import (
     learning_rate,
     unit_of,
 )
-from pykernel.spec.families.online import FAILS, N_MAX_LIMIT, TIES
+from pykernel.spec.families.online import FAILS, N_MAX_LIMIT
 from pykernel.spec.family import Models, Refuse, affordable, filling
-from pykernel.spec.sections import Counts, KernelSection, Label, Learning, Of, Section
+from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
 HEADROOM = 4
@@ -67,10 +67,6 @@ class FixedRule(Learning):
     )
 
 
-TRUNCATED = "reduction.truncate_below", "reduction.truncate_age"
-TRUNCATION = "truncate_below or truncate_age; give one of them, or leave it out"
-
-
 class FixedReduction(Section):
     """What happens when the budget is full, or before."""
 
@@ -86,28 +82,7 @@ class FixedReduction(Section):
     ald_threshold: Annotated[float, Of("klms")] = Field(
         2e-3, ge=0, lt=1, description="a sample is not stored, but absorbed, if at most this part of it is new"
     )
-    removals: Annotated[int, Counts(f"counts with {TRUNCATION}", TRUNCATED)] = Field(
-        1,
-        ge=1,
-        le=16,
-        description="with truncation: one update removes at most this many vectors, beside the one that the sample replaces",
-    )
-    truncate_below: float | None = Field(
-        None, gt=0, description="expansion vectors with |α| below this are dropped, before the budget is applied"
-    )
-    truncate_age: int | None = Field(
-        None,
-        ge=1,
-        le=10**9,
-        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
-    )
-    tie: Literal["smaller", "newest", "oldest"] = Field(
-        "smaller",
-        description='which of several vectors with equal costs is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
-    )
-    force: bool = Field(
-        False, description="allow a combination of technique, projection and tie that is known to diverge"
-    )
+    force: bool = Field(False, description="allow a combination of technique and projection that is known to diverge")
 
 
 class FixedLabel(Label):
@@ -212,12 +187,6 @@ class FixedOnlineModels(Models):
                 f"{pair[0]} with projection {pair[1]} fails: a mean squared error of {FAILS[pair]:g} was measured where zero has "
                 "0.81 at most (docs/data/pairs.csv); force = true takes it",
             )
-        if reduction.tie == "oldest" and reduction.technique == "fklms":
-            refuse(
-                "[reduction] tie",
-                'is "oldest": of a closest pair the older always goes, and fklms then learns next to nothing; force = true '
-                "takes it",
-            )
 
     def scales(self, spec: Any) -> Scales | None:
         label_shift = spec.alpha_shift - HEADROOM - math.ceil(math.log2(spec.label_max_abs))
@@ -259,21 +228,16 @@ class FixedOnlineModels(Models):
             "quantises": learning.rule == "qklms",
             "metric": metric,
             "projection": PROJECTIONS[projection_of(spec)].number,
-            "tie": TIES[reduction.tie],
+            "tie": Tie.SMALLER,
             "decays": learning.rho > 0,
             "limits_step": learning.step_limit is not None,
-            "truncates_small": reduction.truncate_below is not None,
-            "truncates_old": reduction.truncate_age is not None,
             "keeps_neighbours": metric in (Metric.FKLMS, Metric.FMKLMS),
-            "keeps_ages": metric is Metric.AGE or reduction.tie != "smaller" or reduction.truncate_age is not None,
+            "keeps_ages": metric is Metric.AGE,
             "eta": min(max(round(learning.eta * 65536), 1), 65535),
             "keep": min(_keep(spec), 65535),
             "alpha_most": most,
             "step_limit": max(1, round(min((learning.step_limit or 1) * one, most))),
             "ald_distance": round(min(near, LARGEST - 1)),
-            "truncate_below": max(1, round(min((reduction.truncate_below or 1) * one, most))),
-            "truncate_age": reduction.truncate_age or 0,
-            "removals": reduction.removals,
             "rehearsed": rehearsed,
         }
 

@@ -27,7 +27,6 @@ from pykernel.spec.families.features import (
     coefficient_limit,
     largest_value,
     need_coefficients,
-    need_count,
     need_definite,
     need_ridge,
     need_sums,
@@ -59,11 +58,6 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
 """The same in both precisions, so that a model of float64 shows what one of float32 will do."""
-LEAST_FACTOR = {"float32": 1e-6, "float64": 1e-14}
-"""For a given factor: the smallest fraction of a row's sum of squares that the row's last number must have.  Variances
-then keep about four digits."""
-FACTOR_LIMIT = 1e9
-"""Largest number on the diagonal of a given factor, and largest reciprocal of such a number: float32 holds them."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
 WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
 OF_GIVEN = 'is of [basis] method = "given"; leave it out'
@@ -157,11 +151,6 @@ class Tables(VectorsSection):
         le=1e6,
         description="added to the diagonal of the vectors' kernel matrix; of a Gaussian process: the noise's variance over the function's",
     )
-    factor: Rows | None = Field(
-        None,
-        strict=False,
-        description="L, a row for each vector that ends at the diagonal: coordinates are L⁻¹ k(x). If not given, L L' is the vectors' kernel matrix plus `noise` on its diagonal; of a sparse Gaussian process it is another matrix",
-    )
     prior_variance: float | None = Field(
         None,
         gt=0,
@@ -202,44 +191,16 @@ class _NystromModels(Models):
 
     def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:
         need_vectors(spec, refuse, BASIS_LIMIT)
-        reach, tables = kernel_settings.reach(spec), tables_of(spec)
-        for i, vector in enumerate(tables.vectors):
+        reach = kernel_settings.reach(spec)
+        for i, vector in enumerate(tables_of(spec).vectors):
             if np.any(np.abs(vector) > reach):
                 refuse(
                     "[expansion] vectors",
                     f"has an input beyond the limit in row {i}; vectors must be what samples can be, scaled as they are",
                 )
-        if tables.factor is not None:
-            self._complain_of_factor(spec, tables, tables.factor, refuse)
-            return
         _, dependent = factor_of(spec)
         if dependent >= 0:
             refuse("[expansion] vectors", _dependence(spec, dependent))
-
-    def _complain_of_factor(
-        self, spec: Spec, tables: Tables, factor: tuple[tuple[float, ...], ...], refuse: Refuse
-    ) -> None:
-        least = LEAST_FACTOR[spec.precision]
-        if tables.noise:
-            refuse("[expansion] noise", "is given with factor, which holds it: leave noise out")
-        need_count(refuse, "factor", factor, len(tables.vectors), "vector", "rows")
-        for i, row in enumerate(factor):
-            if len(row) != i + 1:
-                refuse(
-                    "[expansion] factor", f"has {len(row)} numbers in row {i}; it must have {i + 1}, to the diagonal"
-                )
-            if not (max(map(abs, row)) <= FACTOR_LIMIT and row[i] >= 1 / FACTOR_LIMIT):
-                refuse(
-                    "[expansion] factor",
-                    f"has numbers in row {i} that are too large, or a last one that is not above 0; they must be from "
-                    f"{-FACTOR_LIMIT:g} to {FACTOR_LIMIT:g}, and the last from {1 / FACTOR_LIMIT:g}",
-                )
-            if not row[i] ** 2 > least * math.fsum(value * value for value in row):
-                refuse(
-                    "[expansion] factor",
-                    f"has in row {i} a last number whose square is at most {least:g} of the row's, too little for "
-                    f"{spec.precision}: leave that vector out, or take float64",
-                )
 
     def _parameters(self, spec: Spec, learning: NystromLearning, basis: BasisSection) -> dict[str, Any]:
         capacities, narrow, method = spec.capacities, spec.precision == "float32", METHODS[basis.method]
@@ -343,13 +304,10 @@ def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     L is packed by rows; the reciprocals of its diagonal take the diagonal's places.  dependent: the first vector that
     depends linearly on the vectors before it; -1 if there is none.
     """
-    tables = tables_of(spec)
-    if tables.factor is not None:
-        # rows end with the diagonal's reciprocal
-        return np.array([v for row in tables.factor for v in (*row[:-1], 1 / row[-1])]), -1
     if spec.kernel.function == "custom" and spec.custom is None:
         # the kernel is checked only after all values of the spec are valid
-        return np.zeros(len(tables.vectors) * (len(tables.vectors) + 1) // 2), -1
+        size = len(spec.expansion.vectors)
+        return np.zeros(size * (size + 1) // 2), -1
     return _factor(spec)
 
 

@@ -1,239 +1,40 @@
-"""Selection of a basis by other methods than FVS and SGMA; and "auto", which chooses one of all methods.
+"""Bases that others are compared with: uniform draws, ridge leverage scores, centres of k-means.
 
-Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024), pivoted Cholesky
-(max R_rr), ridge leverage scores (Alaoui, Mahoney 2015; recursive: Musco, Musco 2017), k-means centres (Zhang, Tsang,
-Kwok 2008), uniform draws (Williams, Seeger 2001).  l rows, D inputs, n vectors; letters as in ``pykernel.bases.basis``.
+Uniform draws (Williams, Seeger 2001), ridge leverage scores (Alaoui, Mahoney 2015; recursive: Musco, Musco 2017), k-means centres
+(Zhang, Tsang, Kwok 2008).  l rows, D inputs, n vectors; letters as in ``pykernel.bases.basis``.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular  # type: ignore[import-untyped]
+from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular
+from sklearn.cluster import KMeans as Lloyd
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
+from pykernel.bases import select
 from pykernel.bases.arguments import checked_count, checked_positive
 from pykernel.bases.basis import Basis, block_rows, project
-from pykernel.bases.candidates import MEMORY, Selector, best_columns
+from pykernel.bases.candidates import Selector, best_columns
 from pykernel.bases.gram import MercerKernel
-from pykernel.errors import MissingExtra, UserError
+from pykernel.bases.pivoted import sum_of
+from pykernel.errors import UserError
 from pykernel.rows import Rows, SomeRows, each_row
 
 TRACED_NUMBERS = 2**22  # up to this many numbers (32 MB) the trace of a listed basis is exact
 TRACED_ROWS = 4096  # beyond TRACED_NUMBERS, the trace is estimated on this many rows
 TRACED_AT_ONCE = 32  # vectors
-MOST_PROPOSED = 2**16  # most rows proposed at once; further ones are hardly ever accepted, and each costs time
 EXACT_LEVERAGE = 10_000  # rows: K and its eigenvectors are 0.8 GB each
 EXACT_LEVERAGE_BY_ITSELF = 2048
 LLOYD_NUMBERS = 2**23  # up to this many numbers, k-means is Lloyd's algorithm on all rows
 BATCH_ROWS, BATCHES = 16_384, 128  # beyond, k-means uses mini-batches
-
-
-# ------------------------------------------------------------------------------------------------------------ auto
-
-
-def choose_method(
-    rows: int, n_max: int, candidates: int | None = 59, *, prefer: str = "atoms", memory: int = MEMORY
-) -> tuple[str, str]:
-    """The method that "auto" takes for l rows, and the reason, one sentence.
-
-    prefer="atoms" (smallest residual for n vectors): "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and
-    n_max > l / candidates, because it then needs fewer kernel values and operations than ``candidates`` columns for
-    each vector; else "sgma" if its n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs",
-    whose cost does not depend on l.
-    prefer="time" (least time): "rpcholesky" if its columns fit, 8 l n_max <= memory; else "efvs".
-    candidates=None means all rows; the formulas above then use 59, unless K fits.
-    """
-    if prefer not in ("atoms", "time"):
-        raise UserError(f"prefer is {prefer!r}; it must be 'atoms', the least residual, or 'time'")
-    memory = checked_count(memory, "memory, in bytes,", 1)
-    n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
-    if prefer == "time":
-        if 8 * rows * n <= memory:
-            return "rpcholesky", f"time matters, and {n:,} columns of {rows:,} rows fit into {allowed}"
-        return (
-            "efvs",
-            f"{n:,} columns of {rows:,} rows do not fit into {allowed}, and EFVS's cost does not grow with rows",
-        )
-    tried = candidates or 59
-    fits = 8 * rows * (rows + n) <= memory
-    if fits and (candidates is None or n * tried > rows):
-        compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
-        return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
-    if 8 * rows * (n + 2 * tried) <= memory:
-        why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
-        return "sgma", f"{why}, and {n:,} + 2 x {tried} columns of {rows:,} rows fit into {allowed}"
-    return "efvs", f"{n:,} + 2 x {tried} columns of {rows:,} rows do not fit into {allowed}"
-
-
-# ----------------------------------------------------------------------------- methods that keep R's whole diagonal
-
-
-class _Sweep(Selector):
-    """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
-
-    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
-    kernel values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values
-    for each round; memory is O(l) and a few blocks of 32 MB.
-    """
-
-    changing = ("shown", "left", "rounds")
-
-    def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
-        super().__init__(rows, kernel, n_max, **common)
-        kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
-        self.columns = np.zeros((len(rows), self.capacity)) if kept else None
-        self.shown = 0  # vectors that were chosen in a round, and then added by a step
-        self.rounds: list[int] = []  # vectors after each
-        self.left = self.parts.diagonal()  # R_ii
-        self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
-        self.total = _sum(self.left)
-
-    @property
-    def n(self) -> int:
-        return self.shown
-
-    def _add(self) -> bool:
-        if self.shown == self.grown.n and not self._round():
-            return False
-        self.shown += 1
-        return True
-
-    def _round(self) -> bool:
-        """Append vectors, at least one unless all rows are spanned."""
-        before = self.grown.n
-        while self.grown.n == before:
-            weights = np.where(self.left > self.least, self.left, 0.0)  # R_ii, 0 for rows that are spanned
-            if not weights.any():
-                return False
-            self._accept(*self._propose(weights))
-        self._sweep(before)
-        return True
-
-    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows, and for each a random number: it is accepted if this is below (present R_ii) / (R_ii before the round)."""
-        raise NotImplementedError
-
-    def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
-        """Append the proposed rows that are accepted, in their order."""
-        chosen, before = self.grown, self.grown.n
-        x = self.rows.take(drawn)
-        z = chosen.features(x) if self.columns is None else self.columns[drawn, :before]
-        own = chosen.values(x, x) if len(x) > 1 else chosen.diagonal(x)[:, None]
-        residual = own - z @ z.T
-        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
-        for j, row in enumerate(drawn.tolist()):
-            square, added = float(residual[j, j]), chosen.n - before
-            if square <= self.least[row]:
-                if not added:  # the row is spanned by earlier rounds; rounding errors had hidden this
-                    self.left[row] = 0.0
-            elif chance[j] * self.left[row] < square:
-                column = residual[:, j] / np.sqrt(square)
-                chosen.append(x[j], row, np.concatenate([z[j], fresh[j, :added]]), square)
-                fresh[:, added] = column
-                residual -= np.outer(column, column)
-                if chosen.n == self.capacity:
-                    return
-
-    def _sweep(self, before: int) -> None:
-        """Update R's diagonal, and append the trace after each vector, for the vectors from number ``before`` on."""
-        chosen, n = self.grown, self.grown.n
-        traces = np.zeros(n - before)
-        for start, fresh in self._fresh_columns(before, n):
-            end = start + len(fresh)
-            falling = self.left[start:end, None] - np.cumsum(fresh * fresh, axis=1)
-            np.maximum(falling, 0.0, out=falling)
-            traces += falling.sum(axis=0)
-            self.left[start:end] = falling[:, -1]
-        self.left[chosen.indices[before:n]] = 0.0
-        chosen.trace[before + 1 : n + 1] = traces / self.total
-        self.rounds.append(n)
-
-    def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
-        """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
-        chosen = self.grown
-        factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
-        for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
-            if self.columns is None:
-                yield start, project(factor, chosen.values(block, vectors))[:, before:]
-                continue
-            kept = self.columns[start : start + len(block)]
-            values = chosen.values(block, vectors[before:])
-            values -= kept[:, :before] @ factor[before:, :before].T
-            kept[:, before:n] = project(factor[before:, before:], values)
-            yield start, kept[:, before:n]
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        super().restore(state)
-        if self.columns is not None:  # the same operations as without kept columns, so the bits are equal
-            evaluations = self.evaluations
-            for before, n in itertools.pairwise([0, *self.rounds]):
-                for _ in self._fresh_columns(before, n):
-                    pass
-            self.grown.evaluations = evaluations
-
-    def basis(self) -> Basis:
-        whole = super().basis()
-        if self.shown in (0, len(whole)):
-            return whole
-        return replace(whole.head(self.shown), stopped=whole.stopped)
-
-
-class RandomlyPivotedCholesky(_Sweep):
-    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values; exact trace.
-
-    block : int
-        Rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted with
-        probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.  One
-        pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).  1: one
-        draw for each pass.  At most 65,536.
-    memory : int
-        Bytes for C; if C is larger, it is computed again in each pass.
-    """
-
-    method = "rpcholesky"
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: MercerKernel,
-        n_max: int,
-        *,
-        block: int = 64,
-        memory: int = MEMORY,
-        **common: Any,
-    ) -> None:
-        self.block = checked_count(block, "block", 1, MOST_PROPOSED)
-        super().__init__(rows, kernel, n_max, memory=memory, **common)
-
-    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        summed = np.cumsum(weights)
-        position, chance = self.generator.random((2, self.block))
-        drawn = np.searchsorted(summed, position * summed[-1], side="right")
-        # the random number times the sum may round up to the whole sum
-        return np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left")), chance
-
-
-class PivotedCholesky(_Sweep):
-    """Takes the row with the largest R_rr, of equals the first.  O(l n (D + n)), l n kernel values; exact trace.
-
-    R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
-    RandomlyPivotedCholesky.
-    """
-
-    method = "pivoted-cholesky"
-
-    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([weights.argmax()]), np.zeros(1)
-
-
-# -------------------------------------------------------------------------- methods that make a list of candidates
 
 
 class _Listed(Selector):
@@ -243,9 +44,6 @@ class _Listed(Selector):
     an estimate over 4,096 drawn rows, or over ``traced`` rows if given.  O(traced (D + n)) for each vector.  It is
     computed for 32 vectors at once, unless tau needs it after each vector.
     """
-
-    keeps_order = True  # the list is part of the saved state, because it takes time to compute
-    changing = ("position",)
 
     def __init__(
         self, rows: Rows, kernel: MercerKernel, n_max: int, *, traced: int | None = None, **common: Any
@@ -259,7 +57,7 @@ class _Listed(Selector):
         at = np.arange(count) if self.exact else draw_without(np.random.default_rng([self.seed, 1]), count, traced)
         self.traced = rows.take(np.sort(at))
         self.left = self.grown.diagonal(self.traced)  # R_ii for the first ``followed`` vectors
-        self.total = _sum(self.left)
+        self.total = sum_of(self.left)
         self.columns = np.zeros((len(self.traced), self.capacity))
         self.position, self.followed, self.batch = 0, 0, 1 if self.tau > 0 else TRACED_AT_ONCE
 
@@ -313,23 +111,6 @@ class _Listed(Selector):
                 self.columns[some, first:n], self.left[some] = fresh, falling[:, -1]
         return traces / self.total if self.total > 0 else traces
 
-    def state(self) -> dict[str, np.ndarray]:
-        if not self.keeps_order:
-            return super().state()
-        indices, vectors = self.order
-        return super().state() | {
-            "order": indices,
-            "order_vectors": np.zeros((0, 0)) if vectors is None else vectors,
-        }
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        if self.keeps_order:
-            self.order = state["order"], (state["order_vectors"] if len(state["order_vectors"]) else None)
-        super().restore(state)
-        while self.followed + self.batch <= self.grown.n:
-            self._follow()
-        self.grown.evaluations = int(state["basis_evaluations"])
-
     def basis(self) -> Basis:
         chosen, first = self.grown, self.followed
         if first < chosen.n:  # vectors of an incomplete batch; the batch is followed when it is complete
@@ -346,7 +127,6 @@ class Uniform(_Listed):
     """
 
     method = "uniform"
-    keeps_order = False
 
     def _list(self) -> tuple[np.ndarray, None]:
         return np.random.default_rng(self.seed).permutation(len(self.rows)), None
@@ -476,13 +256,6 @@ class KMeans(_Listed):
     method = "k-means"
 
     def _list(self) -> tuple[np.ndarray, np.ndarray]:
-        try:
-            from sklearn.cluster import KMeans as Lloyd
-            from sklearn.cluster import MiniBatchKMeans
-            from sklearn.exceptions import ConvergenceWarning
-            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise MissingExtra("the method k-means", "sklearn") from error
         rows, clusters, state = self.rows, min(self.n_max, len(self.rows)), self.seed % 2**32
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
@@ -507,14 +280,15 @@ class KMeans(_Listed):
         return np.array([r for r, *_ in chosen], np.int64)
 
 
-def _sum(diagonal: np.ndarray) -> float:
-    with np.errstate(over="ignore"):
-        total = float(diagonal.sum())
-    if not math.isfinite(total):
-        raise UserError("the sum of k(x, x) over the rows overflows; inputs must be smaller: scale them")
-    return total
-
-
 def draw_without(generator: np.random.Generator, count: int, size: int) -> np.ndarray:
     """``size`` different numbers of range(count), drawn at random; O(size) if they are few."""
     return generator.choice(count, min(size, count), replace=False, shuffle=False)
+
+
+COMPARED: dict[str, type[Selector]] = {"leverage": RidgeLeverage, "k-means": KMeans, "uniform": Uniform}
+METHODS = (*select.METHODS, *COMPARED)
+
+
+def select_basis(x: Any, kernel: Any, n_max: int, method: str = "auto", **options: Any) -> Basis:
+    """As the product's, with the methods of this file."""
+    return select.select_basis(x, kernel, n_max, COMPARED.get(method, method), **options)

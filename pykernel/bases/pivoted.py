@@ -1,0 +1,176 @@
+"""Selection of a basis by pivoted Cholesky: the row with the largest R_rr, or one that is drawn.
+
+Randomly pivoted Cholesky: Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024.  l rows, D inputs, n
+vectors; letters as in ``pykernel.bases.basis``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.arguments import checked_count
+from pykernel.bases.basis import Basis, block_rows, project
+from pykernel.bases.candidates import MEMORY, Selector
+from pykernel.bases.gram import MercerKernel
+from pykernel.errors import UserError
+from pykernel.rows import Rows
+
+MOST_PROPOSED = 2**16  # most rows proposed at once; further ones are hardly ever accepted, and each costs time
+
+
+class _Sweep(Selector):
+    """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
+
+    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
+    kernel values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values
+    for each round; memory is O(l) and a few blocks of 32 MB.
+    """
+
+    def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
+        super().__init__(rows, kernel, n_max, **common)
+        kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
+        self.columns = np.zeros((len(rows), self.capacity)) if kept else None
+        self.shown = 0  # vectors that were chosen in a round, and then added by a step
+        self.left = self.parts.diagonal()  # R_ii
+        self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
+        self.total = sum_of(self.left)
+
+    @property
+    def n(self) -> int:
+        return self.shown
+
+    def _add(self) -> bool:
+        if self.shown == self.grown.n and not self._round():
+            return False
+        self.shown += 1
+        return True
+
+    def _round(self) -> bool:
+        """Append vectors, at least one unless all rows are spanned."""
+        before = self.grown.n
+        while self.grown.n == before:
+            weights = np.where(self.left > self.least, self.left, 0.0)  # R_ii, 0 for rows that are spanned
+            if not weights.any():
+                return False
+            self._accept(*self._propose(weights))
+        self._sweep(before)
+        return True
+
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, and for each a random number: it is accepted if this is below (present R_ii) / (R_ii before the round)."""
+        raise NotImplementedError
+
+    def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
+        """Append the proposed rows that are accepted, in their order."""
+        chosen, before = self.grown, self.grown.n
+        x = self.rows.take(drawn)
+        z = chosen.features(x) if self.columns is None else self.columns[drawn, :before]
+        own = chosen.values(x, x) if len(x) > 1 else chosen.diagonal(x)[:, None]
+        residual = own - z @ z.T
+        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
+        for j, row in enumerate(drawn.tolist()):
+            square, added = float(residual[j, j]), chosen.n - before
+            if square <= self.least[row]:
+                if not added:  # the row is spanned by earlier rounds; rounding errors had hidden this
+                    self.left[row] = 0.0
+            elif chance[j] * self.left[row] < square:
+                column = residual[:, j] / np.sqrt(square)
+                chosen.append(x[j], row, np.concatenate([z[j], fresh[j, :added]]), square)
+                fresh[:, added] = column
+                residual -= np.outer(column, column)
+                if chosen.n == self.capacity:
+                    return
+
+    def _sweep(self, before: int) -> None:
+        """Update R's diagonal, and append the trace after each vector, for the vectors from number ``before`` on."""
+        chosen, n = self.grown, self.grown.n
+        traces = np.zeros(n - before)
+        for start, fresh in self._fresh_columns(before, n):
+            end = start + len(fresh)
+            falling = self.left[start:end, None] - np.cumsum(fresh * fresh, axis=1)
+            np.maximum(falling, 0.0, out=falling)
+            traces += falling.sum(axis=0)
+            self.left[start:end] = falling[:, -1]
+        self.left[chosen.indices[before:n]] = 0.0
+        chosen.trace[before + 1 : n + 1] = traces / self.total
+
+    def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
+        """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
+        chosen = self.grown
+        factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
+        for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
+            if self.columns is None:
+                yield start, project(factor, chosen.values(block, vectors))[:, before:]
+                continue
+            kept = self.columns[start : start + len(block)]
+            values = chosen.values(block, vectors[before:])
+            values -= kept[:, :before] @ factor[before:, :before].T
+            kept[:, before:n] = project(factor[before:, before:], values)
+            yield start, kept[:, before:n]
+
+    def basis(self) -> Basis:
+        whole = super().basis()
+        if self.shown in (0, len(whole)):
+            return whole
+        return replace(whole.head(self.shown), stopped=whole.stopped)
+
+
+class RandomlyPivotedCholesky(_Sweep):
+    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values; exact trace.
+
+    block : int
+        Rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted with
+        probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.  One
+        pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).  1: one
+        draw for each pass.  At most 65,536.
+    memory : int
+        Bytes for C; if C is larger, it is computed again in each pass.
+    """
+
+    method = "rpcholesky"
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: MercerKernel,
+        n_max: int,
+        *,
+        block: int = 64,
+        memory: int = MEMORY,
+        **common: Any,
+    ) -> None:
+        self.block = checked_count(block, "block", 1, MOST_PROPOSED)
+        super().__init__(rows, kernel, n_max, memory=memory, **common)
+
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        summed = np.cumsum(weights)
+        position, chance = self.generator.random((2, self.block))
+        drawn = np.searchsorted(summed, position * summed[-1], side="right")
+        # the random number times the sum may round up to the whole sum
+        return np.minimum(drawn, np.searchsorted(summed, summed[-1], side="left")), chance
+
+
+class PivotedCholesky(_Sweep):
+    """Takes the row with the largest R_rr, of equals the first.  O(l n (D + n)), l n kernel values; exact trace.
+
+    R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
+    RandomlyPivotedCholesky.
+    """
+
+    method = "pivoted-cholesky"
+
+    def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([weights.argmax()]), np.zeros(1)
+
+
+def sum_of(diagonal: np.ndarray) -> float:
+    with np.errstate(over="ignore"):
+        total = float(diagonal.sum())
+    if not math.isfinite(total):
+        raise UserError("the sum of k(x, x) over the rows overflows; inputs must be smaller: scale them")
+    return total
