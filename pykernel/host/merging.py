@@ -77,11 +77,11 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     hundred for each device.  Raises UserError.
     """
     into = spec if into is None else into
-    way = _way(spec)
     require_meaning(spec, into, "the merged state")
     if len(states) < 2:
         raise UserError(f"{spec.name}: {len(states)} state; give two or more, one of each device")
     devices = {name: _device(spec, name, data) for name, data in states.items()}
+    way = _way(spec)
     foretold: Mapping[str, float | None] = dict.fromkeys(devices)
     left = None
     if way == "answers":
@@ -99,7 +99,6 @@ def _way(spec: Spec) -> str:
     """How states of a spec are merged.  Raises UserError if they cannot be."""
     program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
     refuse(
-        (not program.learns, f"{spec.name}: learns nothing on the device, so that there are no states to merge"),
         (
             program.label_kind == "none",
             f"{spec.name}: learns without labels, and merge takes models of labels; start each device from the state of the device "
