@@ -399,21 +399,14 @@ RESULTS: dict[str, Result] = {
         ("merging.csv",),
         "minutes",
         ("recursive", "linear"),
-        ("pykernel.training.merging",),
-    ),
-    "merged-monitors": Result(
-        "-m benchmarks.host.merged_monitors",
-        ("merged-monitors.csv",),
-        "minutes",
-        ("alarms",),
-        ("pykernel.training.merging", "pykernel.training.merged_monitors"),
+        ("pykernel.host.merging",),
     ),
     "personal": Result(
         "-m benchmarks.host.personal",
         ("personal.csv",),
         "minutes",
         ("recursive", "expansions", "default"),
-        ("pykernel.training.merging", "pykernel.estimators.trained"),
+        ("pykernel.host.merging", "pykernel.estimators.trained"),
     ),
     "plan-devices": Result(
         "-m benchmarks.host.plan_devices",

@@ -3,7 +3,7 @@
     python -m benchmarks.host.merging --air FOLDER --updrs FILE    # and seglearn's set, if the package is installed
     python -m benchmarks.host.merging --show
 
-None of the data is shipped here, and none of it has chosen a constant.  Sets that are not given keep their lines.
+None of the data is shipped here.  The way of merging was chosen with a look at these sets.  Sets that are not given keep their lines.
 
 air      Beijing Multi-Site Air Quality (UCI, CC BY 4.0): the folder of 12 CSV files, one for each station, of hours of four years.
          PM2.5 from PM10, SO2, NO2, CO, O3, temperature, pressure, dew point and wind; rows that are complete.  Devices learn rows of
@@ -251,11 +251,7 @@ def measure(fleet: Fleet, name: str, spec: Spec, trained: float) -> dict[str, An
         "devices": len(devices),
         "rows": int(np.median([len(y) for _, y in fleet.devices])),
     }
-    return (
-        head
-        | {"power": found.power if found.power is not None else ""}
-        | {key: f"{e:.3f}" for key, e in errors.items()}
-    )
+    return head | {key: f"{e:.3f}" for key, e in errors.items()}
 
 
 def table_of(rows: Rows) -> str:

@@ -79,7 +79,7 @@ from pykernel.dialect import (
     real,
     substitute,
 )
-from pykernel.dialect.program import Budget, Entry, LabelKind, OnHost, Program, Programs
+from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
 LEAST_LIMIT = Constant(2.0**-20)
 """A label counts in full this part of the answer away from it: a limit below the answer's last digit would never grow again."""
@@ -495,17 +495,6 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
     return take(m, x)
 
 
-@kernel
-def teach(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
-    """The rule learns that its own answer should be y, at an input as it sees it; the stages learn nothing.  O(learn).
-
-    For parameters without ``separates`` and ``limits``.  The PC calls it, for states that are merged.
-    """
-    for o in range(len(y)):
-        m.y[o] = y[o]
-    return learn(m, x)
-
-
 # --------------------------------------------------------------------------------------------------- the whole model
 
 
@@ -657,8 +646,6 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
     budget = rule.budget
     if budget is not None and budget.remove is not None:
         budget = replace(budget, remove=replace(budget.remove, kernel=own(budget.remove.kernel)))
-    # of integers, what a rule sees has other units
-    teaches = kind != "none" and not rule.stand_ins
     return Program(
         name=rule.name,
         structs=(*rule.memory, *memory, *work, *rule.work),
@@ -678,5 +665,4 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         alarms=rule.alarms,
         between=rule.between,
         budget=budget,
-        teach=OnHost(own(teach), {"separates": False, "limits": False}) if teaches else None,
     )

@@ -52,7 +52,8 @@ INSTEAD: dict[str, dict[str, str]] = {
     **{option: dict.fromkeys(_WITH_SPEC, said) for option, said in _OF_SPEC.items()},
     "--classes": dict.fromkeys((*_WITH_SPEC, "plan"), "the spec has them, in [label] classes"),
     "--checkpoint": {"basis": "a choice that is interrupted begins anew; it takes minutes at most"},
-    "--data": dict.fromkeys(("simulate", "page", "plan", "sweep", "fit", "basis", "convert"), _TABLE),
+    "--data": dict.fromkeys(("simulate", "page", "plan", "sweep", "fit", "basis", "convert"), _TABLE)
+    | {"merge": "pykernel simulate, begun from the merged state, tells how good it is on a recording"},
     "--log": {"replay": _TABLE},
     "--n-max": {"plan": _SIZE},
     "-n": {"plan": _SIZE},

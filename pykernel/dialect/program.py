@@ -167,8 +167,6 @@ class Program:
         alarm.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
-    teach: (…, x: Real[DIM], y: Real[OUTPUTS]) -> Index: the rule learns that its own answer should be y, at an input as the rule
-        sees it; the stages around the rule learn nothing.  None for a program without labels, or of integers.
     """
 
     name: str
@@ -182,7 +180,6 @@ class Program:
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
-    teach: OnHost | None = None
     status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
@@ -408,12 +405,10 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
                     f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
                     "choose another name"
                 )
-        budget, teach = program.budget, program.teach
+        budget = program.budget
         if budget is not None and budget.remove is not None:
             budget = replace(budget, remove=replace(budget.remove, kernel=substitute(budget.remove.kernel, stand_ins)))
-        if teach is not None:
-            teach = replace(teach, kernel=substitute(teach.kernel, stand_ins))
-        made = replace(program, entries=entries, valid=valid, budget=budget, teach=teach)
+        made = replace(program, entries=entries, valid=valid, budget=budget)
         # both are kept, so that no other object gets one of their ids
         _WITH_KERNELS[key] = (program, custom, made)
     return _WITH_KERNELS[key][2]

@@ -18,6 +18,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.files import bytes_of
+from pykernel.host.merging import raw_inputs
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import device_memory, is_valid, most_bytes
 from pykernel.importers.place import Place
@@ -25,7 +26,6 @@ from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
 from pykernel.spec.families.fixed_scales import unit_of
 from pykernel.spec.model import Spec
-from pykernel.training.merging import raw_inputs
 from pykernel.training.trained import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]

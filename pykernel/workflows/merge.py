@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError
 from pykernel.files import bytes_of, need_different, whole_file
-from pykernel.host.samples import by_name, read_rows
+from pykernel.host import merging
 from pykernel.host.snapshot import most_bytes
 from pykernel.telling import QUIET, Watch
-from pykernel.training import merging
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
+    from pykernel.host.merging import Merged
     from pykernel.spec.model import Spec
-    from pykernel.training.merging import Merged, Share
 
 
 def merge(
@@ -28,13 +22,12 @@ def merge(
     states: Sequence[str | Path | bytes],
     *,
     into: Spec | None = None,
-    data: str | Path | tuple[ArrayLike, ArrayLike] | None = None,
     output: str | Path | None = None,
     watch: Watch = QUIET,
 ) -> Merged:
     """One learned state from those of several devices: what ``pykernel merge`` does.
 
-    Cost: a prediction of each device at each stored vector of all, and some hundred rounds of N updates.
+    Cost: of sums the inverse of a matrix for each device; else 20 updates and an answer for each of some hundred questions to each device.
 
     Parameters
     ----------
@@ -45,9 +38,6 @@ def merge(
         .bin files.
     into : Spec, optional
         The spec of the merged state: with another budget, or other numbers that say how learning goes on.
-    data : path, or (x, y), optional
-        A recording with labels that no device has learned.  Half of the rows choose how devices are weighed, half judge.  For monitors
-        y is None, and all rows judge.
     output : path, optional
         The snapshot to write.
     watch : Watch, optional
@@ -56,52 +46,29 @@ def merge(
     Returns
     -------
     Merged
-        ``data``, the snapshot; ``devices``, what each gave; ``errors``, on the recording.
+        ``data``, the snapshot; ``foretold``, how far the others are from each device; ``warnings``, which devices disagree.
 
     Raises
     ------
     UserError
         Fewer than two states, a state of another spec, or a model that cannot be merged: one sentence.
     """
-    folders = [each for each in states if not isinstance(each, bytes) and Path(each).is_dir()]
-    if folders:
-        found = {each: sorted(Path(each).glob("*.bin")) for each in folders}
-        if empty := [each for each in folders if not found[each]]:
-            raise UserError(f"{empty[0]}: has no file that ends with .bin; give the snapshots of the devices")
-        states = [path for each in states for path in (found[each] if each in folders else [each])]
-    names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(states)]
+    given: list[Path | bytes] = []
+    for each in states:
+        path = each if isinstance(each, bytes) else Path(each)
+        found = sorted(path.glob("*.bin")) if isinstance(path, Path) and path.is_dir() else [path]
+        if not found:
+            raise UserError(f"{each!s}: has no file that ends with .bin; give the snapshots of the devices")
+        given += found
+    names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(given)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
         raise UserError(f"{twice[0]} is given twice; a device must not count as two")
     if output is not None:
-        need_different([Path(output), *(Path(each) for each in states if not isinstance(each, bytes))])
+        need_different([Path(output), *(each for each in given if isinstance(each, Path))])
     most = most_bytes(spec) if spec.program.persistent else 1
-    read = [each if isinstance(each, bytes) else bytes_of(Path(each), most) for each in states]
-    rows = None
-    if data is not None:
-        if spec.signal is not None:
-            raise UserError(
-                f"{option('data')}: the vectors of {spec.name} are features of raw signals; leave the recording out"
-            )
-        x, y = (
-            read_rows(spec, str(data))
-            if isinstance(data, str | Path)
-            else (
-                np.asarray(by_name(data[0], spec.sample_columns), float),
-                np.asarray(by_name(data[1], spec.label_columns)),
-            )
-        )
-        if spec.program.label_kind == "none":
-            y = np.zeros((len(x), 0))
-        known = ~np.isnan(np.asarray(y, float).reshape(len(y), -1)).any(axis=1) & ~np.isnan(x).any(axis=1)
-        known &= np.asarray(y).reshape(len(y), -1)[:, 0] >= 0 if spec.program.label_kind == "class" else True
-        with_label = "" if spec.program.label_kind == "none" else " with a label"
-        if known.sum() < 2 * merging.BLOCK:
-            raise UserError(
-                f"{option('data')}: has {known.sum()} complete rows{with_label}; give {2 * merging.BLOCK} or more"
-            )
-        rows = x[known], np.asarray(y)[known]
+    read = [each if isinstance(each, bytes) else bytes_of(each, most) for each in given]
     watch.tell(f"merging {len(read)} states of {spec.name}")
-    merged = merging.merge(spec, dict(zip(names, read, strict=True)), into, rows, watch)
+    merged = merging.merge(spec, dict(zip(names, read, strict=True)), into, watch)
     if output is not None:
         with whole_file(Path(output)) as file:
             file.write(merged.data)
@@ -113,17 +80,8 @@ def report_of(merged: Merged) -> dict[str, object]:
     return {
         "name": merged.spec.name,
         "way": merged.way,
-        "devices": [_told(device) for device in merged.devices],
-        "vectors": merged.vectors,
-        "regime_count": merged.regimes,
-        "power": merged.power,
+        "devices": [{"device": name, "foretold": each} for name, each in merged.foretold.items()],
         "left": merged.left,
-        "errors": merged.errors,
         "state_hash": f"{merged.state_hash:08x}",
         "warnings": list(merged.warnings),
     }
-
-
-def _told(device: Share) -> dict[str, object]:
-    told = asdict(device)
-    return {"device": told.pop("name"), "regime_count": told.pop("regimes"), **told}

@@ -38,7 +38,7 @@ page spec.toml data.csv -o page.html
 replay spec.toml log.csv
 replay spec.toml logs
 migrate spec.toml state.bin spec.toml -o migrated.bin
-merge spec.toml states/0.bin states/1.bin --data data.csv -o merged.bin
+merge spec.toml states/0.bin states/1.bin -o merged.bin
 plan data.csv --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan
 plan classes.csv --label kind --rule spectrum-softmax --trials 2 --no-limits --jobs 1 -o plan-classes
 plan many --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan-many

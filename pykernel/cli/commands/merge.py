@@ -16,7 +16,6 @@ from pykernel.telling import number
     states=argument("STATE", "Snapshots, one of each device; or a folder of .bin files.", list[Path]),
     out=option("--output", "-o", value="FILE", text="The snapshot to write.", kind=Path, default=...),
     into=option("--into", value="SPEC", text="The spec of the merged state.", kind=Path, without="the same"),
-    data=option("--data", value="DATA", text="A recording that chooses and judges.", kind=str),
     force=option("--force", text="Overwrite FILE.", kind=bool, default=False),
     trust=TRUST_CODE,
     as_json=JSON,
@@ -26,7 +25,6 @@ def merge(
     states: list[Path],
     out: Path,
     into: Path | None,
-    data: str | None,
     force: bool,
     trust: bool,
     as_json: bool,
@@ -38,14 +36,10 @@ def merge(
 
         pykernel merge spec.toml a.bin b.bin c.bin -o merged.bin
 
-    SPEC after --into may have another n_max, or a monitor's components. DATA has rows with labels that no device has learned: half of them choose how
-    devices are weighed, the other half judges. docs/merging.md tells what is merged how.
+    SPEC after --into may have another n_max. docs/merging.md tells what is merged how. How good the merged state is, `simulate
+    --start merged.bin` tells on rows that no device has learned.
 
-    Columns: vectors are how many of the device's vectors were taken. weight is the device's part of the common answer, in
-    the mean over all vectors. foretold is how far the others' answers at its vectors are from its own, in parts of the
-    answers' deviation. error is the device's own on DATA. Of monitors: regimes are what the device knows, weight is its part of
-    all rows. foretold is how far its regimes are from those of the others: 1, as far as a strange row. in alarm is the part
-    of DATA's rows.
+    Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -59,7 +53,6 @@ def merge(
         spec,
         states,
         into=None if into is None else read_spec(into, trust),
-        data=data,
         output=out,
         watch=output.Printing(as_json),
     )
@@ -70,30 +63,14 @@ def merge(
 
 def print_merged(report: Mapping[str, Any]) -> None:
     ways = {
-        "vectors": f"{report['vectors']} of all vectors were taken, and learned anew",
         "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
-        "samples": "a new model learned their answers to inputs like those that each has seen",
         "mean": "the function is the mean of the devices' functions",
-        "regimes": f"{report['regime_count']} regimes are known, of all together",
+        "answers": "a new model learned their answers where each has learned",
     }
-    monitors = report["way"] == "regimes"
-    columns = [("regime_count", 4), ("weight", 2), ("foretold", 2), ("error", 4)]
-    heads = {"regime_count": "regimes", "error": "in alarm" if monitors else "error"}
-    shown = [(name, digits) for name, digits in columns if any(each[name] is not None for each in report["devices"])]
-    counted = report["vectors"] is not None
-    titles = ("device", *(["vectors"] if counted else []), *(heads.get(name, name) for name, _ in shown))
     rows = [
-        (
-            each["device"],
-            *([str(each["vectors"])] if counted else []),
-            *("-" if each[name] is None else format(each[name], f".{digits}g") for name, digits in shown),
-        )
-        for each in report["devices"]
+        (each["device"], "-" if each["foretold"] is None else f"{each['foretold']:.2g}") for each in report["devices"]
     ]
-    output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", titles, rows)
-    if report["left"] is not None and not monitors:
-        output.show(f"not kept of what the devices know together: {number(report['left'])} of the answers' deviation")
-    if report["errors"]:
-        told = ", ".join(f"{name} {number(error)}" for name, error in report["errors"].items())
-        output.show(f"{'rows in alarm' if monitors else 'error on rows that chose nothing'}: {told}")
+    output.show_table(f"{report['output']}: {len(rows)} devices; {ways[report['way']]}", ("device", "foretold"), rows)
+    if report["left"] is not None:
+        output.show(f"not kept of what the devices answer: {number(report['left'])} of the answers' deviation")
     output.show(f"state's hash: {report['state_hash']}")

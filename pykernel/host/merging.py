@@ -1,0 +1,299 @@
+"""Learned states of several devices as one state, which goes on learning.  All devices have the same spec, and each has learned from
+its own samples.
+
+Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices add up, so the
+merged state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: there the merged
+function is the mean of the functions.
+
+Answers.  A new model learns, by its own update, what the devices answer where they have learned: at the vectors that they
+store, and at inputs that are drawn with the mean and the deviation of each input, which their standardisers know.  The nearer an input is
+to those of a device, the more its answer counts.  So the merged state is one that learning leads to, whatever the rule and its stages
+keep (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pykernel.algorithms.linear import FeatureKind, Gain
+from pykernel.dialect import Memory
+from pykernel.errors import UserError
+from pykernel.host import snapshot
+from pykernel.host.migrate import require_meaning
+from pykernel.host.model import HostModel
+from pykernel.spec.model import Spec
+from pykernel.telling import QUIET, Watch, refuse
+
+ASKED, DRAWN = 20_000, 400
+"""Vectors and drawn inputs about which all devices are asked, at most; and drawn inputs of each."""
+ROUNDS = 10
+"""So often the new model learns all answers, each time in another order.  The state that leaves least of them is taken."""
+SURE = 1e-3
+"""A device has learned at least this part of the variance of all inputs: one that stores a single vector is not infinitely sure."""
+STRANGE = 3.0
+"""A device disagrees if the others foretell it so many times worse than the median device, and worse than a tenth of what answers vary."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A state for ``spec``.  way: "sums", "mean" or "answers".  foretold: of each device, the root mean square of what the others answer
+    where it has learned less its own answers, and left: of what the merged model answers less the devices' answers; both in parts of the answers'
+    deviation, and None of sums and means.
+    """
+
+    spec: Spec
+    data: bytes
+    way: str
+    foretold: Mapping[str, float | None]
+    left: float | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of two devices, each disagrees with the other as much."""
+        told = {name: each for name, each in self.foretold.items() if each is not None}
+        usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
+        return tuple(
+            f"{name} answers otherwise than the other devices do: a broken sensor, or other surroundings? merge the others without "
+            "it, and compare"
+            for name, each in told.items()
+            if each > STRANGE * usual
+        )
+
+    @property
+    def state_hash(self) -> int:
+        return snapshot.read(self.spec, self.data).state_hash
+
+
+def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
+    """One state from those of several devices.
+
+    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may have another budget, and
+    other parameters that leave the meaning of a state; without it ``spec``.
+
+    Cost: of sums O(K F^3) for K devices and F features; else an answer of each device and ROUNDS updates for each of L questions, some
+    hundred for each device.  Raises UserError.
+    """
+    into = spec if into is None else into
+    require_meaning(spec, into, "the merged state")
+    if len(states) < 2:
+        raise UserError(f"{spec.name}: {len(states)} state; give two or more, one of each device")
+    devices = {name: _device(spec, name, data) for name, data in states.items()}
+    way = _way(spec)
+    foretold: Mapping[str, float | None] = dict.fromkeys(devices)
+    left = None
+    if way == "answers":
+        model, foretold, left = taught(into.inner, devices, watch)
+    else:
+        model = (add_sums if way == "sums" else mean_weights)(spec.inner, into.inner, devices)
+    outer = HostModel(into)
+    for struct in into.inner.program.persistent:
+        for name in struct.fields:
+            outer.memory.field(name)[...] = model.memory.field(name)
+    return Merged(into, snapshot.as_file(outer), way, foretold, left)
+
+
+def _way(spec: Spec) -> str:
+    """How states of a spec are merged.  Raises UserError if they cannot be."""
+    program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
+    refuse(
+        (
+            program.label_kind == "none",
+            f"{spec.name}: learns without labels, and merge takes models of labels; start each device from the state of the device "
+            "that has seen most",
+        ),
+        (spec.real.is_integer, f"{spec.name}: has precision int16; merge takes models of float32 and float64"),
+    )
+    if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
+        if config.gain == Gain.NLMS:
+            return "mean"
+        if program.name == "expansion" or not config.forgets:
+            return "sums"
+        raise UserError(
+            f"{spec.name}: forgets, so that what its devices have added up is no sum; merge models without forgetting"
+        )
+    if program.budget is None and not spec.standardises:
+        raise UserError(
+            f"{spec.name}: the state of rule {rule} does not tell where its device has learned; merge models with "
+            "[reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls or nlms"
+        )
+    return "answers"
+
+
+def _device(spec: Spec, name: str, data: bytes) -> HostModel:
+    memory = snapshot.device_memory(spec, data, name)
+    if not snapshot.is_valid(spec, memory):
+        raise UserError(f"{name}: holds a number that learning cannot give; leave this device out")
+    model = HostModel(spec.inner)
+    model.memory.copy_from(memory)
+    return model
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+
+def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
+    """A new model that has learned what the devices answer; and ``foretold`` and ``left`` of ``Merged``."""
+    rng = np.random.default_rng(0)
+    asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
+    if empty := [name for name, own in zip(devices, asked, strict=True) if not len(own)]:
+        raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
+    x, begins = np.concatenate(asked), np.cumsum([0, *map(len, asked)])
+    nearness = np.stack([log_density(own, x) for own in asked])
+    told, foretold = np.zeros((len(devices), len(x), spec.outputs)), {}
+    with watch.progress(len(devices) + ROUNDS) as shown:
+        for k, (name, device) in enumerate(devices.items()):
+            shown(k, f"asking {name}")
+            told[k] = answers(device, x)
+        deviation = float(np.sqrt(told.var(axis=(0, 1)).sum())) or 1.0
+        for k, name in enumerate(devices):
+            own = slice(begins[k], begins[k + 1])
+            others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
+            foretold[name] = _rms(others - told[k, own]) / deviation
+        g = together(told, nearness)
+        # where a model sees no noise at all, it takes the next label of its own for certain; few vectors cannot average noise out
+        noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
+        model, best, left = HostModel(spec), HostModel(spec), np.inf
+        for number in range(ROUNDS):
+            shown(len(devices) + number, "teaching the merged model")
+            order = rng.permutation(len(x))
+            model.update(x[order], labels_of(spec, g + noise * rng.normal(size=g.shape))[order])
+            missed = _rms(answers(model, x) - g) / deviation
+            if missed < left:
+                left = missed
+                best.memory.copy_from(model.memory)
+    if left == np.inf:
+        raise UserError(
+            f"{spec.name}: refuses what its devices answer; give a larger [input] max_abs and [label] max_abs"
+        )
+    return best, foretold, left
+
+
+def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
+    """What a model learns, so that it answers like this; answers: (rows, OUTPUTS)."""
+    if spec.program.label_kind == "class":
+        return answers.argmax(axis=1) if spec.outputs > 1 else (answers[:, 0] > 0).astype(int)
+    y = np.clip(answers, -spec.config.label_limit, spec.config.label_limit)
+    return y if spec.program.label_kind == "reals" else y[:, 0]
+
+
+def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """How near inputs (rows, D) are to where a device has learned: log of a Gaussian's density, of an input in the mean over all, so that
+    many inputs make no device sure.
+    """
+    variance = own.var(axis=0) + SURE * x.var(axis=0) + 1e-30
+    return np.asarray(-(np.square(x - own.mean(axis=0)) / variance + np.log(variance)).mean(axis=1) / 2)
+
+
+def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
+    """What devices answer together: the mean of their answers (K, rows, OUTPUTS), with weights by their nearness (K, rows)."""
+    weights = np.exp(nearness - nearness.max(axis=0))
+    return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), told))
+
+
+def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Raw inputs where a device has learned, (rows, D): none, if it has not."""
+    spec, memory = model.spec, model.memory
+    found = np.zeros((0, spec.width))
+    if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
+        found = rng.normal(size=(min(DRAWN, most // 2), spec.width)) * np.sqrt(
+            np.array(memory.field("variance"), np.float64)
+        )
+        found += memory.field("mean")
+    if spec.program.budget is not None:
+        stored = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
+        found = np.concatenate([found, raw_inputs(spec, memory, rng.permutation(stored)[: most // 2])])
+    return np.clip(found, -spec.input_max_abs, spec.input_max_abs)
+
+
+def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
+    """Inputs as they come, from inputs as the rule sees them: both (rows, D)."""
+    if spec.standardises:
+        scale = np.array(memory.field("scale"), np.float64)
+        return np.asarray(z / np.where(scale > 0, scale, 1.0) + np.array(memory.field("mean"), np.float64))
+    return spec.unscaled(z)
+
+
+def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
+    """(rows, OUTPUTS)"""
+    found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
+    # a function of a class is to be 1 or more, or -1 or less: what lies beyond differs from device to device by chance
+    return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
+
+
+def _rms(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.square(errors).sum(axis=-1).mean()))
+
+
+# ---------------------------------------------------------------------------------------------------------------- sums
+
+
+def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
+    """Recursive least squares: the model of ``into`` that has learned all samples of all devices.  O(K F^3) for F features.
+
+    Raises UserError for a state whose covariance no samples give.
+    """
+    model, config, expanded = HostModel(into), spec.config, spec.expansion is not None
+    prior, start = (float(c.prior_variance if expanded else c.start**2) for c in (config, into.config))
+    memory, features = model.memory, model.memory.field("weights").shape[1]
+    one, lower = np.eye(features), np.tril_indices(features)
+    precision, products, origin = one / start, np.zeros((features, spec.outputs)), None
+    for name, device in devices.items():
+        weights, center, state = (
+            np.array(device.memory.field(field), np.float64)
+            for field in ("weights", "origin", "settled" if expanded else "root")
+        )
+        if not expanded and not device.memory.field("started")[0]:
+            continue
+        triangle = np.zeros((features, features))
+        triangle[lower] = state
+        covariance = prior * one - triangle - np.tril(triangle, -1).T if expanded else triangle @ triangle.T
+        own = _inverse(covariance, name)
+        origin = center if origin is None else origin
+        move = moved_features(config.feature_kind, center - origin, features) if config.centres else one
+        precision = precision + move @ (own - one / prior) @ move.T
+        products += move @ own @ weights.T
+    covariance = _inverse(precision, spec.name)
+    memory.field("weights")[...] = (covariance @ products).T
+    if expanded:
+        memory.field("settled")[...] = (start * one - covariance)[lower]
+    elif origin is not None:
+        memory.field("root")[...] = np.linalg.cholesky(covariance)[lower]
+        memory.field("origin")[...] = origin
+        memory.field("started")[0] = 1
+    return model
+
+
+def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
+    """Of a positive definite matrix.  Raises UserError for another."""
+    try:
+        factor = np.linalg.inv(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        raise UserError(
+            f"{where}: what was learned is no sum of samples; leave out the device whose state is damaged"
+        ) from None
+    return np.asarray(factor.T @ factor)
+
+
+def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
+    """M with phi(x - a) = M phi(x - b), for b - a = by: inputs, then products, then 1."""
+    moved, dim = np.eye(features), len(by)
+    moved[:dim, -1] = by
+    if kind == FeatureKind.PRODUCTS:
+        i, j = np.triu_indices(dim)
+        rows = dim + np.arange(len(i))
+        moved[rows, i] += by[j]
+        moved[rows, j] += by[i]
+        moved[rows, -1] = by[i] * by[j]
+    return moved
+
+
+def mean_weights(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
+    """The function is the mean of the functions."""
+    model = HostModel(into)
+    model.memory.field("weights")[...] = np.mean(
+        [device.memory.field("weights") for device in devices.values()], axis=0
+    )
+    return model
