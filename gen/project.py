@@ -366,7 +366,6 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "example": _example(spec, printer),
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "status_doc": comment(program.status.__doc__ or "").strip(),
-        "statuses": _statuses(program),
         "twenty": number(20, precision),
         "half": "10" if program.whole else number(0.5, precision),
         "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
@@ -397,7 +396,7 @@ def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
 def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     """What a template's context tells of a model's functions and their data."""
     printer, functions = code.printer, code.functions
-    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    returned = _returned(spec.program, functions)
     calls = shared_calls(spec.name, bool(spec.program.persistent))
     calls |= {e.name: printer.signature(functions[e.kernel.name]) for e in code.entries}
     return {
@@ -414,7 +413,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "shown": _used_capacities(spec, code),
         "entries": [
             {
-                "doc": "\n".join(comment_block(functions[e.kernel.name].doc)),
+                "doc": "\n".join(comment_block(printer.doc(functions[e.kernel.name]))),
                 "declaration": calls[e.name],
             }
             for e in code.entries
@@ -424,8 +423,8 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "tables": code.tables,
         "primitives": [*printer.runtime(), *([] if spec.program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
-        # names of the statuses that the code returns; the program's other models may return other ones
-        "returned": {member.name for member in members if type(member) in spec.program.statuses},
+        "returned": returned,
+        "statuses": [*returned, *_shared_statuses(spec.program)],
         "rehearsal": rehearsal.sequence(spec).samples,
         "r": rehearsal.context(spec, printer, code.layout),
         "selftest_hash": selftest_hash(spec, code.drop),
@@ -621,13 +620,24 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
-def _statuses(program: Program) -> list[dict[str, Any]]:
+def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
+    """The statuses that a model's functions return, and 0; the program's other models may return other ones."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
-    known = [(member.name, member.value, comment(docs.get(member.name, ""))) for member in program.status]
-    broken = "the self-test computed other bits than the PC: check flags and byte order"
-    snapshots = [(name, *told) for name, told in SNAPSHOT_STATUSES.items()] if program.persistent else []
-    every = [*known, ("BROKEN_BUILD", BROKEN_BUILD, broken), *snapshots]
-    return [{"name": name, "value": value, "doc": doc} for name, value, doc in every]
+    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    found = {member.name for member in members if type(member) in program.statuses}
+    return [
+        {"name": member.name, "value": member.value, "doc": comment(docs.get(member.name, ""))}
+        for member in program.status
+        if member.name in found or member.value == 0
+    ]
+
+
+def _shared_statuses(program: Program) -> list[dict[str, Any]]:
+    broken = {
+        "BROKEN_BUILD": (BROKEN_BUILD, "the self-test computed other bits than the PC: check flags and byte order")
+    }
+    every = broken | (SNAPSHOT_STATUSES if program.persistent else {})
+    return [{"name": name, "value": value, "doc": doc} for name, (value, doc) in every.items()]
 
 
 def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str, Any]]:

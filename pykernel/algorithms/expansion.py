@@ -333,7 +333,7 @@ EXPANSION = programs(
         },
         costs=(
             "O(N D) for N vectors",
-            "O(N D) for N vectors, with recursive least squares O(N^2 + N D)",
+            "[not gain RLS] O(N D) for N vectors.  [gain RLS] O(N^2 + N D) for N vectors",
         ),
         calibrated=lambda config: bool(config.calibrated),
     )

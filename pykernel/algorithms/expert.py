@@ -241,7 +241,7 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
 
 @kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
-    """What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1."""
+    """What the expert should learn of its error.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
         if y * answer >= real(1):
             return real(0)

@@ -126,7 +126,7 @@ def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
 
 @kernel
 def make_features(m: LinearModel, x: Real[DIM]) -> None:
-    """Compute all features.  O(F), or O(F D) for random features."""
+    """Compute all features.  [not feature_kind FOURIER] O(F).  [feature_kind FOURIER] O(F D)."""
     if m.feature_kind == FeatureKind.FOURIER:
         for i in range(len(m.phases)):
             m.phi[i] = wave(m, i, x)
@@ -144,7 +144,7 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
 
 @kernel
 def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without memory for the features.  O(F) for each output, and O(F D) once for random features."""
+    """y = f(x), without memory for the features.  O(F) for each output.  [feature_kind FOURIER] And O(F D) once."""
     for o in range(len(y)):
         total = m.weights[o, len(m.weights[0]) - 1]
         if m.feature_kind != FeatureKind.FOURIER:
@@ -371,8 +371,8 @@ LINEAR = programs(
         statuses=LinearStatus,
         hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
         costs=(
-            "O(F) for F features, O(F D) for random ones",
-            "O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features",
+            "[not feature_kind FOURIER] O(F) for F features.  [feature_kind FOURIER] O(F D) for F random features",
+            "[not gain RLS] O(F) for F features.  [gain RLS] O(F^2) for F features.  [feature_kind FOURIER] O(F D) more for random features",
         ),
     )
 )

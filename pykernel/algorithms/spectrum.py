@@ -419,7 +419,7 @@ SPECTRUM = programs(
         hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
         costs=(
             "O(N D) for N frequencies",
-            "O(N D), with a Kalman filter O(N G D^2) for blocks of G frequencies",
+            "[update EKF] O(N G D^2) for blocks of G frequencies.  [not update EKF] O(N D)",
         ),
     )
 )

@@ -226,7 +226,7 @@ def represented(m: BatchModel) -> Bool:
 
 @kernel
 def target(m: BatchModel, i: Index, o: Index) -> Real:
-    """The label of sample i for function o.  For classes: 1 if o is the sample's class, otherwise -1."""
+    """The label of sample i for function o.  [separates] It is 1 if o is the sample's class, otherwise -1."""
     if m.separates:
         if m.single:
             return real(1) if m.labels[i] == 1 else real(-1)
