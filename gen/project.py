@@ -163,12 +163,12 @@ def build(
 
 def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
     """The program that runs the host's jobs in an emulator: file name -> text.  timed: it also counts CPU cycles."""
-    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, _render)
+    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, render)
 
 
 def page_source(project: Project) -> str:
     """The C through which a page in a browser calls a model."""
-    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
+    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], render)
 
 
 def _build(
@@ -197,18 +197,20 @@ def _build(
         if (found := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
-        context["snapshot"] = snapshot_context(spec, valid, code.layout, code.unread, annotated)
-    files = {path.format(name=spec.name): _render(template, context) for path, template in _sources(context).items()}
+        context["snapshot"] = found = snapshot_context(spec, valid, code.layout, code.unread, annotated)
+        # tables of both files, defined in NAME.c
+        found["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in found["tables"]}
+    files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
-    files["README.md"] = _render("README.md", context)
+    files["README.md"] = render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
-    packaged = package_files(files, context, _render, checks)
+    packaged = package_files(files, context, render, checks)
     if with_check:
-        packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
+        packaged |= check_files(spec, files[f"src/{spec.name}.h"], render)
     if micropython:
-        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, _render)
+        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
@@ -226,7 +228,7 @@ def _build(
         "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context), start)
+    return Project(spec, files, figures, code.drop, context["calls"], render("replay.c", context), start)
 
 
 def start_file(spec: Spec) -> str:
@@ -696,6 +698,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _render(template: str, context: Mapping[str, Any]) -> str:
+def render(template: str, context: Mapping[str, Any]) -> str:
     text = _environment().get_template(template).render(**context)
     return fold(text) if template.endswith((".c", ".h", ".hpp")) else text

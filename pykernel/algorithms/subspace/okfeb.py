@@ -48,7 +48,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.algorithms.vectors import empty_from
+from pykernel.algorithms.vectors import all_zero, empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -516,7 +516,7 @@ def valid_subspace(m: OkfebModel) -> Bool:
         if i < n:
             pairs = pairs + i + 1
         if i >= n:
-            if not empty_from(m.v[i], 0, len(m.v[0])):
+            if not all_zero(m.v[i], len(m.v[0])):
                 return False
         if not empty_from(m.a[i], rank if i < n else 0, len(m.a[0])):
             return False
