@@ -73,6 +73,7 @@ def printer_of(
         spec.real,
         scalars,
         public,
+        choices={n: kind(getattr(spec.config, n)) for n, kind in program.parameters.items() if is_choice(kind)},
         statuses=program.statuses,
         marks=marks,
         widths=widths,

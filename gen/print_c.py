@@ -71,6 +71,8 @@ from pykernel.gen.primitives import C_TYPES, primitive, primitive_file
 from pykernel.gen.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
+CONDITION = re.compile(r"(\s*)\[(not )?(\w+)(?: (\w+))?\] ")
+"""The beginning of a docstring's sentence that holds for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
 OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -105,9 +107,9 @@ INTEGER_TYPES = {
 # names that the templates use after the prefix: in lower case for functions and types, in upper case for macros
 GENERATED = frozenset(
     """t s init reset hash selftest replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
-    STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header compose chunk number recognise
+    STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
     LOOP TURN MARKS
-    scan look look_t LOOKS ALIKE adopt newest judge_slot judge_model read_model PLACE read_buffer SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID SNAPSHOT_FORMAT
+    scan look LOOKS fetch newest write_all write_buffer PLACE SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID SNAPSHOT_FORMAT
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_END SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
 
@@ -250,6 +252,7 @@ class Printer:
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
+    choices: Mapping[str, Any] = field(default_factory=dict)  # the configuration's, by which sentences are left out
     statuses: tuple[type[IntEnum], ...] = ()  # members of these have macros; members of others are printed as numbers
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
 
@@ -312,6 +315,20 @@ class Printer:
         taken = f.names[Local].union(name for name, _ in f.params)
         return "s" if "s" not in taken else f.pointer
 
+    def doc(self, f: Function) -> str:
+        """A docstring, without the sentences about choices that were made otherwise and about parameters that are gone."""
+        gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
+        about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
+
+        def holds(sentence: str) -> bool:
+            if found := CONDITION.match(sentence):
+                value = self.choices[found[3]]
+                return (value.name == found[4] if found[4] else bool(value)) != bool(found[2])
+            return not (about and about.match(sentence))
+
+        kept = filter(holds, re.split(r"(?<=\.)(?=\s)", f.doc))
+        return "".join(CONDITION.sub(r"\1", text) for text in kept).strip()
+
     def said(self, text: str) -> str:
         """The text of a comment, in which m.FIELD is replaced with the field's name in C."""
         return re.sub(r"\bm\.([a-z]\w*)", lambda found: self._in_c(found[0], found[1]), text)
@@ -344,7 +361,7 @@ class Printer:
         self.current = f
         targets = (node.target for node in walk(f.body) if isinstance(node, Assign))
         self.assignments = Counter(target.name for target in targets if isinstance(target, Local))
-        doc = comment_block(self.said(f.doc)) if f.doc and f.name not in self.public else []
+        doc = comment_block(self.said(self.doc(f))) if f.doc and f.name not in self.public else []
         storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
         idle = [f"    (void){name};" for name, _ in f.params if name not in f.names[Local]]
         if f.name in self.public and not self.touches_struct(f):

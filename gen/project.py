@@ -163,12 +163,12 @@ def build(
 
 def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
     """The program that runs the host's jobs in an emulator: file name -> text.  timed: it also counts CPU cycles."""
-    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, _render)
+    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, render)
 
 
 def page_source(project: Project) -> str:
     """The C through which a page in a browser calls a model."""
-    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], _render)
+    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], render)
 
 
 def _build(
@@ -197,18 +197,20 @@ def _build(
         if (found := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
-        context["snapshot"] = snapshot_context(spec, valid, code.layout, code.unread, annotated)
-    files = {path.format(name=spec.name): _render(template, context) for path, template in _sources(context).items()}
+        context["snapshot"] = found = snapshot_context(spec, valid, code.layout, code.unread, annotated)
+        # tables of both files, defined in NAME.c
+        found["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in found["tables"]}
+    files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
-    files["README.md"] = _render("README.md", context)
+    files["README.md"] = render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
-    packaged = package_files(files, context, _render, checks)
+    packaged = package_files(files, context, render, checks)
     if with_check:
-        packaged |= check_files(spec, files[f"src/{spec.name}.h"], _render)
+        packaged |= check_files(spec, files[f"src/{spec.name}.h"], render)
     if micropython:
-        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, _render)
+        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
@@ -226,7 +228,7 @@ def _build(
         "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    return Project(spec, files, figures, code.drop, context["calls"], _render("replay.c", context), start)
+    return Project(spec, files, figures, code.drop, context["calls"], render("replay.c", context), start)
 
 
 def start_file(spec: Spec) -> str:
@@ -366,7 +368,6 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "example": _example(spec, printer),
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "status_doc": comment(program.status.__doc__ or "").strip(),
-        "statuses": _statuses(program),
         "twenty": number(20, precision),
         "half": "10" if program.whole else number(0.5, precision),
         "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
@@ -397,7 +398,7 @@ def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
 def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     """What a template's context tells of a model's functions and their data."""
     printer, functions = code.printer, code.functions
-    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    returned = _returned(spec.program, functions)
     calls = shared_calls(spec.name, bool(spec.program.persistent))
     calls |= {e.name: printer.signature(functions[e.kernel.name]) for e in code.entries}
     return {
@@ -414,7 +415,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "shown": _used_capacities(spec, code),
         "entries": [
             {
-                "doc": "\n".join(comment_block(functions[e.kernel.name].doc)),
+                "doc": "\n".join(comment_block(printer.doc(functions[e.kernel.name]))),
                 "declaration": calls[e.name],
             }
             for e in code.entries
@@ -424,8 +425,8 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "tables": code.tables,
         "primitives": [*printer.runtime(), *([] if spec.program.whole else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
-        # names of the statuses that the code returns; the program's other models may return other ones
-        "returned": {member.name for member in members if type(member) in spec.program.statuses},
+        "returned": returned,
+        "statuses": [*returned, *_shared_statuses(spec.program)],
         "rehearsal": rehearsal.sequence(spec).samples,
         "r": rehearsal.context(spec, printer, code.layout),
         "selftest_hash": selftest_hash(spec, code.drop),
@@ -621,13 +622,24 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
-def _statuses(program: Program) -> list[dict[str, Any]]:
+def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
+    """The statuses that a model's functions return, and 0; the program's other models may return other ones."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
-    known = [(member.name, member.value, comment(docs.get(member.name, ""))) for member in program.status]
-    broken = "the self-test computed other bits than the PC: check flags and byte order"
-    snapshots = [(name, *told) for name, told in SNAPSHOT_STATUSES.items()] if program.persistent else []
-    every = [*known, ("BROKEN_BUILD", BROKEN_BUILD, broken), *snapshots]
-    return [{"name": name, "value": value, "doc": doc} for name, value, doc in every]
+    members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
+    found = {member.name for member in members if type(member) in program.statuses}
+    return [
+        {"name": member.name, "value": member.value, "doc": comment(docs.get(member.name, ""))}
+        for member in program.status
+        if member.name in found or member.value == 0
+    ]
+
+
+def _shared_statuses(program: Program) -> list[dict[str, Any]]:
+    broken = {
+        "BROKEN_BUILD": (BROKEN_BUILD, "the self-test computed other bits than the PC: check flags and byte order")
+    }
+    every = broken | (SNAPSHOT_STATUSES if program.persistent else {})
+    return [{"name": name, "value": value, "doc": doc} for name, (value, doc) in every.items()]
 
 
 def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str, Any]]:
@@ -686,6 +698,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _render(template: str, context: Mapping[str, Any]) -> str:
+def render(template: str, context: Mapping[str, Any]) -> str:
     text = _environment().get_template(template).render(**context)
     return fold(text) if template.endswith((".c", ".h", ".hpp")) else text

@@ -21,7 +21,7 @@ from pykernel.errors import UserError
 from pykernel.gen.ir import Function, Member, Return, walk
 from pykernel.gen.model import ModelCode, model_code
 from pykernel.gen.print_c import number
-from pykernel.gen.project import build
+from pykernel.gen.project import build, render
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.specialise import reached_from
 from pykernel.spec.model import Spec
@@ -347,12 +347,23 @@ static void any_bytes(void)
         valid = self.program.valid
         assert valid is not None
         found = snapshot_context(self.spec, valid, self.layout, self.code.unread, annotated=True)
-        lines = ["Frama_C_make_unknown((char *)&model, sizeof(model));", f"if ({found['valid']}(&stored)) {{"]
+        lines = [
+            "Frama_C_make_unknown((char *)&model, sizeof(model));",
+            f"if ({self.name}_stored_within(&stored) && {found['valid']}(&stored)) {{",
+        ]
         lines += [*("    " + r.stated() for r in checks), "}"]
-        text = [*self.readers(found), *found["functions"], *_function("void prove_snapshot_valid(void)", lines)]
+        context = {
+            "name": self.name,
+            "macro": self.name.upper(),
+            "snapshot": found,
+            "annotated": True,
+            "state_bytes": persistent,
+        }
+        within = render("ranges.c", context)
+        text = [*self.readers(found), *found["functions"], within, *_function("void prove_snapshot_valid(void)", lines)]
         call = Call(
             *(SNAPSHOT, "valid", "prove_snapshot_valid", ("prove_valid.c",)),
-            reached=frozenset({found["valid"]}),
+            reached=frozenset({found["valid"], f"{self.name}_stored_within"}),
             checks=len(checks),
         )
         return "\n".join(text) + "\n", call

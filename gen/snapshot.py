@@ -7,29 +7,28 @@ stored, element by element, through a callback.  Its arrays are byte positions i
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import replace
 from typing import Any
 
+from pykernel.algorithms.vectors import all_zero
 from pykernel.dialect import (
     Array,
-    Bool,
-    Extent,
     Index,
     Int8,
     Int16,
     Kernel,
     Layout,
-    Ranged,
     Real,
     Scalar,
-    Struct,
     Uint8,
     Uint16,
     Word,
-    end_of,
+    ends_of,
 )
+from pykernel.dialect.memory import Slot
 from pykernel.engine.engines import choices_of
+from pykernel.gen.acsl import INSIDE
 from pykernel.gen.calls import Argument
 from pykernel.gen.functions import specialised_functions
 from pykernel.gen.ir import (
@@ -38,18 +37,12 @@ from pykernel.gen.ir import (
     Element,
     Expr,
     Field,
-    For,
     Function,
-    If,
     Kind,
     Length,
-    Literal,
     Local,
-    Parameter,
-    Return,
     Row,
     Statement,
-    Unary,
     walk,
 )
 from pykernel.gen.model import data_of, printer_of
@@ -74,6 +67,10 @@ class StoredPrinter(Printer):
 
     def pointer_of(self, f: Function) -> str:
         return "stored"
+
+    def said_before(self, node: Statement) -> list[str]:
+        """Without those of indices: readers take any position, and the tables' rows are longer than any array of a kernel."""
+        return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
 
     def pointer_parameter(self, f: Function) -> Argument:
         return Argument("stored", f"{self.prefix}_stored_t", "*", written=True)
@@ -111,84 +108,88 @@ def snapshot_context(
     spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str], annotated: bool = False
 ) -> dict[str, Any]:
     """The context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
-    functions = specialised_functions((root,), choices_of(spec.config), spec.real).functions
+    blanks = _blanks(spec, layout)
+    functions = specialised_functions(
+        (root, *([all_zero] if blanks else [])), choices_of(spec.config), spec.real
+    ).functions
     if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
         raise DialectError(
             root.file,
             root.function.__code__.co_firstlineno,
             f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
         )
-    printer, judge = printer_of(spec, StoredPrinter, {}, annotated=annotated), functions[root.name]
-    functions = functions | {root.name: replace(judge, body=(*_within_ranges(spec, layout), *judge.body))}
+    printer = printer_of(spec, StoredPrinter, {}, annotated=annotated)
     printed = ["\n".join(lines) for lines in printer.all(functions).values()]
     data = data_of(spec, printer, functions)
     # functions that are printed again here get other names, because both C files may be compiled as one
     copies = [printer.name(n).removeprefix(f"{spec.name}_") for n in (*functions, *printer.primitives, "crc32")]
-    copies += [table["name"].removeprefix(f"{spec.name}_") for table in data["tables"]]
     pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(copies)})\b)")
 
     def renamed(text: str) -> str:
         return pattern.sub(f"{spec.name}_snapshot_", text)
 
-    padding = [
-        (slot.name, reader(slot.array.scalar), at)
-        for slot in layout.slots
-        if not slot.struct and slot.offset < spec.program.state_bytes(layout)
-        for at in range(slot.shape[0])
-    ]
-    read = {what for _, what, _ in padding} | set(re.findall(r"_stored_(\w+)\(", "\n".join(printed)))
+    ranges = _ranges(spec, layout, printer)
+    read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
     return {
         **data,
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
         "header": HEADER.size,
-        "tables": [table | {"declaration": renamed(table["declaration"])} for table in data["tables"]],
         "primitives": [renamed(unmarked(text)) for text in printer.runtime()],
         "functions": list(map(renamed, printed)),
         "reads": [what for what in ("row", "real", "count", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        "padding": padding,
+        "ranges": ranges,
+        "blanks": blanks,
+        "all_zero": renamed(printer.name(all_zero.name)),
     }
 
 
-def _within_ranges(spec: Spec, layout: Layout) -> tuple[Statement, ...]:
-    """Statements that refuse a state if a number is outside of the range that its field declares."""
-    kept, found = {slot.name for slot in layout.slots}, list[Statement]()
-    for struct in spec.program.persistent:
-        for name, given in struct.ranges.items():
-            if name in kept:
-                found += _refusal(struct, name, *(_end(bound, given, spec) for bound in (given.least, given.most)))
-    return tuple(found)
+def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
+    """For each kind of number: where such numbers lie in a model, how many, and the ends of their declared ranges."""
+    declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
+    config = spec.config
+    found: dict[Scalar, list[dict[str, Any]]] = {}
+    for slot in _kept(spec, layout):
+        given, scalar = declared.get(slot.name), slot.array.scalar
+        if given or not slot.struct:  # padding is zero
+            ends = ends_of(given, spec.capacities, config, spec.real) if given else (0, 0)
+            low, high = (printer.number(scalar, end) for end in ends)
+            _add(found.setdefault(scalar, []), slot, {"low": low, "high": high})
+    return [
+        {
+            "what": str(scalar).lower(),
+            "reader": reader(scalar),
+            "type": "int32_t" if scalar in NARROW else printer.type(scalar),
+            "cast": "(uint32_t)" if scalar is Word else "",
+            "rows": rows,
+        }
+        for scalar, rows in found.items()
+    ]
 
 
-def _end(bound: Any, given: Ranged, spec: Spec) -> Expr:
-    """One end of a range as an expression.  Parameters and capacities keep their names."""
-    array = given.kind if isinstance(given.kind, Array) else given.kind[1]
-    scalar = array.scalar.value
-    if isinstance(bound, str) and "*" not in bound:
-        parameter = Parameter(0, scalar, bound.removeprefix("-"))
-        return Unary(0, scalar, "-", parameter) if bound.startswith("-") else parameter
-    if isinstance(bound, Extent) and scalar is not Real:
-        return Length(0, Index, bound)
-    value = end_of(bound, spec.capacities, spec.config, spec.real)
-    return Literal(0, scalar, float(value) if scalar is Real else int(value))
+def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:
+    """Where reals lie that are zero while a count is."""
+    after = spec.program.waiting
+    rows: list[dict[str, Any]] = []
+    for slot in _kept(spec, layout):
+        if slot.name in after:
+            _add(rows, slot, {"after": after[slot.name]})
+    return rows
 
 
-def _refusal(struct: type[Struct], name: str, low: Expr, high: Expr) -> tuple[Statement, ...]:
-    """``for i in range(len(field)): if not field[i] >= low: return False``, and the same for the high end.
+def _kept(spec: Spec, layout: Layout) -> list[Slot]:
+    return [slot for slot in layout.slots if slot.offset < spec.program.state_bytes(layout)]
 
-    An array of two dimensions has two nested loops.
-    """
-    array, scalar = struct.fields[name], name in struct.scalars
-    loops = [] if scalar else list(zip("ij", array.extents, strict=False))
-    at = tuple(Local(0, Index, counter) for counter, _ in loops) or (Literal(0, Index, 0),)
-    element = Element(0, array.scalar.value, Field(0, array, struct, name), at)
-    no = (Return(0, Literal(0, Bool, False)),)
-    # not "if (.. < low)": NaN must fail
-    tests = (Binary(0, Bool, ">=", element, low), Binary(0, Bool, "<=", element, high))
-    made: tuple[Statement, ...] = tuple(If(0, Unary(0, Bool, "not", test), no, ()) for test in tests)
-    for counter, extent in reversed(loops):
-        assert extent is not ...
-        made = (For(0, counter, Literal(0, Index, 0), Length(0, Index, extent), 1, made),)
-    return made
+
+def _add(rows: list[dict[str, Any]], slot: Slot, told: dict[str, str]) -> None:
+    """Add a row for a field, or the field to the last row, if it lies behind that one's and is told the same."""
+    if rows and rows[-1]["end"] == slot.offset and rows[-1]["told"] == told:
+        rows[-1]["count"] += math.prod(slot.shape)
+        rows[-1]["end"] += slot.nbytes
+        rows[-1]["fields"].append(slot.name)
+    else:
+        rows.append(
+            {"told": told, "count": math.prod(slot.shape), "end": slot.offset + slot.nbytes, "fields": [slot.name]}
+        )

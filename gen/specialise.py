@@ -90,6 +90,8 @@ COMPARE = {
 }
 
 
+IDLE = {"+": 0, "-": 0, "*": 1, "//": 1}
+"""Operations on integers -> the right operand that changes nothing."""
 ARITHMETIC = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -175,6 +177,11 @@ def _fold_binary(node: Binary) -> Expr:
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
         return Literal(node.line, Index, result) if abs(result) <= INDEX_MAX else node
+    if node.kind is not Real and node.op in IDLE:
+        if isinstance(right, Literal) and right.value == IDLE[node.op]:
+            return left
+        if isinstance(left, Literal) and left.value == IDLE[node.op] and node.op in ("+", "*"):
+            return right
     if node.op in ("and", "or"):
         stop = node.op == "or"
         if isinstance(left, Literal):

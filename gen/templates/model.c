@@ -54,7 +54,12 @@
 {%- if t.doc %}
 /* {{ t.doc }} */
 {%- endif %}
+{% if snapshot is defined and t.name in snapshot.shared -%}
+extern {{ t.declaration.removeprefix("static ") }}; /* for {{ name }}_snapshot.c, too */
+{{ t.declaration.removeprefix("static ") }} {{ macro }}_CONST = {
+{%- else -%}
 {{ t.declaration }} {{ macro }}_CONST = {
+{%- endif %}
     {{ t.text }}
 };
 {% endfor -%}

@@ -22,11 +22,10 @@
 
 #define {{ macro }}_SNAPSHOT_MAGIC 0x{{ "%08X" % snapshot.magic }}u
 #define {{ macro }}_SNAPSHOT_VERSION {{ snapshot.version }}u
-#define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model */
+#define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model: five numbers */
 #define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define {{ macro }}_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define {{ macro }}_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define {{ macro }}_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}
@@ -34,30 +33,41 @@
 {%- for p in snapshot.constants %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {%- endfor %}
-{%- if snapshot.tables %}
+{%- for t in snapshot.tables if t.name in snapshot.shared %}
+{%- if loop.first %}
+
+/* Tables of {{ name }}.c. */
+{%- endif %}
+extern {{ t.declaration.removeprefix("static ") }};
+{%- endfor %}
+{%- for t in snapshot.tables if t.name not in snapshot.shared %}
+{%- if loop.first %}
 
 #ifndef {{ macro }}_CONST
 #define {{ macro }}_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
 #endif
-{% for t in snapshot.tables %}
+{%- endif %}
+
 {{ t.declaration }} {{ macro }}_CONST = {
     {{ t.text }}
 };
-{%- if not loop.last %}
-{% endif %}
 {%- endfor %}
-{%- endif %}
 {% for code in snapshot.primitives %}
 {{ code }}
 {% endfor %}
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     {{ name }}_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
 } {{ name }}_stored_t;
 
@@ -77,25 +87,36 @@ static uint32_t {{ name }}_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t {{ name }}_fetch({{ name }}_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = {{ name }}_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t place)
 {
     const uint32_t at = {{ macro }}_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / {{ macro }}_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % {{ macro }}_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % {{ macro }}_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= {{ macro }}_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * {{ macro }}_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, {{ name }}_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return {{ name }}_number(&stored->state[place]);
     }
-    word = {{ name }}_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void){{ name }}_fetch(stored, begin, 0u);
+    }
+    word = {{ name }}_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 {%- if "real" in snapshot.reads %}
@@ -146,338 +167,252 @@ static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
 {% for code in snapshot.functions %}
 {{ code }}
 {% endfor %}
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t {{ name }}_stored_sound({{ name }}_read_fn read, void *context, int32_t slot, uint32_t *seen)
+{% include "ranges.c" %}
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool {{ name }}_stored_sound({{ name }}_stored_t *stored)
+{
+    stored->begin = {{ macro }}_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return ({{ name }}_stored_within(stored) && {{ snapshot.valid }}(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool {{ name }}_stored_sound_in_memory(const void *state)
 {
     {{ name }}_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = {{ macro }}_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-{%- for slot, what, at in snapshot.padding %}
-    sound = sound && ({{ name }}_stored_{{ what }}(&stored, {{ macro }}_PLACE({{ slot }}), {{ at }}) == 0);
-{%- endfor %}
-    sound = sound && {{ snapshot.valid }}(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return {{ macro }}_STORAGE_FAILED;
-    }
-    return sound ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_INVALID;
+    stored.state = (const uint8_t *)state;
+    return {{ name }}_stored_sound(&stored);
 }
 
-/* Number i of the header. */
-static uint32_t {{ name }}_header(uint32_t i, uint32_t sequence)
-{
-    switch (i) {
-    case 0u:
-        return {{ macro }}_SNAPSHOT_MAGIC;
-    case 1u:
-        return {{ macro }}_SNAPSHOT_VERSION;
-    case 2u:
-        return {{ macro }}_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return {{ macro }}_STATE_BYTES;
-    }
-}
-
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void {{ name }}_compose(const {{ name }}_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= {{ macro }}_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - {{ macro }}_SNAPSHOT_END)));
-        } else {
-            if (at < {{ macro }}_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)({{ name }}_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - {{ macro }}_SNAPSHOT_HEADER];
-            }
-            *crc = {{ name }}_snapshot_crc32(*crc, &bytes[i], 1u);
-        }
-    }
-}
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t {{ name }}_header[5] = { {{- macro }}_SNAPSHOT_MAGIC, {{ macro }}_SNAPSHOT_VERSION, {{ macro }}_STATE_KIND, 0u, {{ macro }}_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t {{ name }}_recognise(const uint8_t *bytes)
 {
-    if ({{ name }}_number(&bytes[0]) != {{ macro }}_SNAPSHOT_MAGIC) {
-        return {{ macro }}_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = { {{- macro }}_SNAPSHOT_MISSING, {{ macro }}_SNAPSHOT_FORMAT, {{ macro }}_SNAPSHOT_FOREIGN, {{ macro }}_DONE, {{ macro }}_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != {{ macro }}_DONE) && ({{ name }}_number(&bytes[4u * i]) != {{ name }}_header[i])) {
+            return wrong[i];
+        }
     }
-    if ({{ name }}_number(&bytes[4]) != {{ macro }}_SNAPSHOT_VERSION) {
-        return {{ macro }}_SNAPSHOT_FORMAT;
-    }
-    if ({{ name }}_number(&bytes[8]) != {{ macro }}_STATE_KIND) {
-        return {{ macro }}_SNAPSHOT_FOREIGN;
-    }
-    return ({{ name }}_number(&bytes[16]) == {{ macro }}_STATE_BYTES) ? {{ macro }}_DONE : {{ macro }}_SNAPSHOT_BROKEN;
+    return {{ macro }}_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} {{ name }}_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void {{ name }}_scan({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot, uint32_t turn, {{ name }}_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void {{ name }}_scan({{ name }}_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = {{ macro }}_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
-        const uint32_t count = {{ name }}_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = {{ macro }}_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += count) {
+        count = {{ name }}_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = {{ macro }}_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = {{ name }}_recognise(bytes);
-            look->sequence = {{ name }}_number(&bytes[12]);
+            stored->status = {{ name }}_recognise(stored->bytes);
+            stored->sequence = {{ name }}_number(&stored->bytes[12]);
         }
-        crc = {{ name }}_snapshot_crc32(crc, bytes, count);
-        look->crc = {{ name }}_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= {{ macro }}_SNAPSHOT_HEADER) && (at < {{ macro }}_SNAPSHOT_END)) {
-                state[at - {{ macro }}_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = {{ name }}_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = {{ name }}_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - {{ macro }}_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < {{ macro }}_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == {{ macro }}_DONE) && (crc != {{ macro }}_CRC_OF_ALL)) {
-        look->status = {{ macro }}_SNAPSHOT_BROKEN;
+    if ((stored->status == {{ macro }}_DONE) && (stored->seen != {{ macro }}_CRC_OF_ALL)) {
+        stored->status = {{ macro }}_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void {{ name }}_look({{ name }}_read_fn read, void *context, int32_t slot, {{ name }}_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said. */
+static void {{ name }}_look({{ name }}_stored_t *stored)
 {
     int32_t status = {{ macro }}_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
 {%- if annotated %}
     /*@ loop unroll 0; */
 {%- endif %}
-    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (alike < {{ macro }}_ALIKE); turn++) {
-        {{ name }}_scan(NULL, read, context, slot, turn, look);
-        if (look->status == {{ macro }}_DONE) {
+    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
+        {{ name }}_scan(stored, turn);
+        const bool good = stored->status == {{ macro }}_DONE;
+        if (good && (stored->copy == NULL) && !{{ name }}_stored_sound(stored)) {
+            stored->status = {{ macro }}_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == {{ macro }}_DONE) || (good && !alike)) {
+            stored->status = {{ macro }}_DONE;
             return;
         }
-        if (look->status == {{ macro }}_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : {{ macro }}_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < {{ macro }}_ALIKE) {
-        look->status = {{ macro }}_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t {{ name }}_judge_slot({{ name }}_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-{%- if annotated %}
-    /*@ loop unroll 0; */
-{%- endif %}
-    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = {{ name }}_stored_sound(read, context, slot, &now);
-        if ((status != {{ macro }}_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return {{ macro }}_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        {{ name }}_look(&slots[slot]);
     }
-    return {{ macro }}_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t {{ name }}_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= {{ macro }}_SNAPSHOT_HEADER) && (at < {{ macro }}_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - {{ macro }}_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != {{ macro }}_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t {{ name }}_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t {{ name }}_judge_model(const {{ name }}_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return {{ name }}_stored_sound({{ name }}_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t {{ name }}_adopt({{ name }}_t *s, {{ name }}_read_fn read, void *context, int32_t slot)
-{
-    {{ name }}_look_t look;
-{%- if annotated %}
-    /*@ loop unroll 0; */
-{%- endif %}
-    for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
-        {{ name }}_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        {{ name }}_scan(s, read, context, slot, turn, &look);
-        if ((look.status == {{ macro }}_DONE) && ({{ name }}_judge_model(s) == {{ macro }}_DONE)) {
-            return {{ macro }}_DONE;
-        }
-    }
-    {{ name }}_reset(s);
-    return {{ macro }}_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_look_t looks[2])
-{
-    int32_t newest = 0;
-    {{ name }}_look(read, context, 0, &looks[0]);
-    {{ name }}_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == {{ macro }}_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == {{ macro }}_DONE) && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool {{ name }}_write_all(const {{ name }}_t *s, uint32_t sequence, {{ name }}_write_fn write, void *context, int32_t slot, uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = {{ name }}_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == {{ macro }}_DONE) {
-            looks[newest].status = {{ name }}_judge_slot(read, context, newest);
-            if (looks[newest].status == {{ macro }}_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = {{ name }}_snapshot_crc32(0u, (const uint8_t *)header, {{ macro }}_SNAPSHOT_HEADER);
+    *crc = {{ name }}_snapshot_crc32(*crc, (const uint8_t *)s, {{ macro }}_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
+        const uint32_t count = {{ name }}_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = {{ macro }}_SNAPSHOT_END;
+            if (at < {{ macro }}_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < {{ macro }}_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = {{ macro }}_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t {{ name }}_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
+    uint32_t crc;
+    if (!{{ name }}_stored_sound_in_memory(s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
-    {{ name }}_compose(s, 0u, &crc, 0u, buffer, {{ macro }}_SNAPSHOT_BYTES);
+    (void){{ name }}_write_all(s, 0u, {{ name }}_write_buffer, buffer, 0, &crc);
     return {{ macro }}_DONE;
 }
 
 int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
-    {{ name }}_look_t look;
-    {{ name }}_scan(NULL, {{ name }}_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == {{ macro }}_DONE) {
-        look.status = {{ name }}_stored_sound({{ name }}_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[{{ macro }}_SNAPSHOT_HEADER];
+    int32_t status = {{ name }}_recognise(buffer);
+    if ((status == {{ macro }}_DONE) && ({{ name }}_snapshot_crc32(0u, buffer, {{ macro }}_SNAPSHOT_BYTES) != {{ macro }}_CRC_OF_ALL)) {
+        status = {{ macro }}_SNAPSHOT_BROKEN;
     }
-    return (look.status == {{ macro }}_DONE) ? {{ name }}_adopt(s, {{ name }}_read_buffer, &buffer, 0) : look.status;
+    if ((status == {{ macro }}_DONE) && !{{ name }}_stored_sound_in_memory(state)) {
+        status = {{ macro }}_SNAPSHOT_INVALID;
+    }
+    if (status == {{ macro }}_DONE) {
+        {{ name }}_reset(s);
+        (void){{ name }}_write_buffer(s, 0, 0u, state, {{ macro }}_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_look_t looks[2];
-    uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
+    {{ name }}_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if ({{ name }}_judge_model(s) != {{ macro }}_DONE) {
+    if (!{{ name }}_stored_sound_in_memory(s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
-    const int32_t newest = {{ name }}_newest(read, context, looks);
-    if (looks[newest].status == {{ macro }}_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = {{ name }}_newest(read, context, slots);
+    if (slots[slot].status == {{ macro }}_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == {{ macro }}_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == {{ macro }}_STORAGE_FAILED);
-        if (looks[slot].status == {{ macro }}_STORAGE_FAILED) {
+        slot = (slots[0].status == {{ macro }}_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == {{ macro }}_STORAGE_FAILED);
+        if (slots[slot].status == {{ macro }}_STORAGE_FAILED) {
             return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
-        const uint32_t count = {{ name }}_chunk(offset);
-        {{ name }}_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return {{ macro }}_STORAGE_FAILED;
-        }
+    if (!{{ name }}_write_all(s, sequence, write, context, slot, &crc)) {
+        return {{ macro }}_STORAGE_FAILED;
     }
-    looks[slot].status = {{ macro }}_STORAGE_FAILED;
-{%- if annotated %}
-    /*@ loop unroll 0; */
-{%- endif %}
-    for (uint32_t turn = 0u; (turn < {{ macro }}_LOOKS) && (looks[slot].status != {{ macro }}_DONE); turn++) {
-        {{ name }}_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = {{ macro }}_STORAGE_FAILED;
-        }
+    {{ name }}_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != {{ macro }}_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return {{ macro }}_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == {{ macro }}_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < {{ macro }}_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, {{ name }}_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, {{ name }}_chunk(0u)) != 0) {
             return {{ macro }}_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == {{ macro }}_DONE) ? {{ macro }}_DONE : {{ macro }}_STORAGE_FAILED;
+    return {{ macro }}_DONE;
 }
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_look_t looks[2];
-    int32_t slot = {{ name }}_newest(read, context, looks);
+    {{ name }}_stored_t slots[2];
+    int32_t slot = {{ name }}_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == {{ macro }}_DONE) {
-            looks[slot].status = {{ name }}_adopt(s, read, context, slot);
-            if (looks[slot].status == {{ macro }}_DONE) {
+        if (slots[slot].status == {{ macro }}_DONE) {
+            {{ name }}_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            {{ name }}_look(&slots[slot]);
+            if ((slots[slot].status == {{ macro }}_DONE) && {{ name }}_stored_sound_in_memory(s)) {
                 return {{ macro }}_DONE;
             }
+            {{ name }}_reset(s);
+            slots[slot].status = {{ macro }}_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == {{ macro }}_SNAPSHOT_FORMAT) && (looks[1 - slot].status != {{ macro }}_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == {{ macro }}_SNAPSHOT_FORMAT) && (slots[1 - slot].status != {{ macro }}_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void {{ name }}_wipe({{ name }}_t *s)

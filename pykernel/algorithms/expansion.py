@@ -42,7 +42,7 @@ from pykernel.algorithms.linear import (
 )
 from pykernel.algorithms.poll import poll
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
-from pykernel.algorithms.vectors import empty_from, multiply, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, multiply, plus_product, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -270,7 +270,7 @@ def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
         m.error[o] = learned(m, o)
     hear(m)
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
-    if m.separates and empty_from(m.error, 0, len(m.y)):
+    if m.separates and all_zero(m.error, len(m.y)):
         return Status.DONE
     if m.gain == Gain.NLMS:
         return learn_by_gradient(m)
@@ -284,9 +284,9 @@ def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
 def blank(m: ExpansionModel) -> Bool:
     """Whether nothing was learned.  O(N), with least squares O(N^2)."""
     for o in range(len(m.weights)):
-        if not empty_from(m.weights[o], 0, len(m.weights[0])):
+        if not all_zero(m.weights[o], len(m.weights[0])):
             return False
-    return m.gain == Gain.NLMS or empty_from(m.settled, 0, len(m.settled))
+    return m.gain == Gain.NLMS or all_zero(m.settled, len(m.settled))
 
 
 @kernel
@@ -333,7 +333,7 @@ EXPANSION = programs(
         },
         costs=(
             "O(N D) for N vectors",
-            "O(N D) for N vectors, with recursive least squares O(N^2 + N D)",
+            "[not gain RLS] O(N D) for N vectors.  [gain RLS] O(N^2 + N D) for N vectors",
         ),
         calibrated=lambda config: bool(config.calibrated),
     )

@@ -14,7 +14,7 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged, lead, trust
-from pykernel.algorithms.vectors import empty_from, zero
+from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
 FIXED_AT = 20
@@ -49,24 +49,30 @@ WRONG_MOST = Constant(4.0)
 class Expert(Struct):
     """What the linear expert has learned, and how right both have been."""
 
-    expert_offset: Real[DIM]  # number that is subtracted from each input
-    expert_scale: Real[DIM]  # factor of each input, after the offset was subtracted
+    expert_offset: between(Real[DIM], None, None, after="compared")  # number that is subtracted from each input
+    expert_scale: between(
+        Real[DIM], None, None, after="compared"
+    )  # factor of each input, after the offset was subtracted
     expert_center: between(
-        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit"
+        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared"
     )  # number that is subtracted from the labels
     # weights; the last one belongs to the constant 1
-    expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit")
-    pivots: between(Real[DIM + 1], 0, PIVOT_MOST)  # D
-    factor: between(Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST)  # U above its diagonal, column by column
-    model_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the model's squared errors
-    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # the same of the expert
+    expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit", after="compared")
+    pivots: between(Real[DIM + 1], 0, PIVOT_MOST, after="compared")  # D
+    factor: between(
+        Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
+    )  # U above its diagonal, column by column
+    model_power: between(
+        Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
+    )  # running mean of the model's squared errors
+    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same of the expert
     # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
     compared: between(Index, 0, "compared_most")
     # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
-    model_sharpness: between(Real, 0, SHARP_MOST)
-    expert_sharpness: between(Real, 0, SHARP_MOST)
-    model_wrong: between(Real, 0, WRONG_MOST)  # running mean of the model's errors about classes
-    expert_wrong: between(Real, 0, WRONG_MOST)  # the same of the expert
+    model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
+    expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
+    model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's errors about classes
+    expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # the same of the expert
     # of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's guess; 0: first guesses
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
@@ -241,7 +247,7 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
 
 @kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
-    """What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1."""
+    """What the expert should learn of its error.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
         if y * answer >= real(1):
             return real(0)
@@ -280,26 +286,6 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def ignorant(m: Advised) -> Bool:
-    """Whether the expert knows nothing.  O(D^2)."""
-    if m.votes:
-        if m.model_wrong[0] != real(0) or m.expert_wrong[0] != real(0) or m.expert_sharpness[0] != real(0):
-            return False
-        if m.sharpens:
-            if m.model_sharpness[0] != real(0):
-                return False
-    for o in range(len(m.expert_weights)):
-        if not m.votes:
-            if m.expert_center[o] != real(0) or m.model_power[o] != real(0) or m.expert_power[o] != real(0):
-                return False
-        if not empty_from(m.expert_weights[o], 0, len(m.pivots)):
-            return False
-    if not empty_from(m.expert_offset, 0, len(m.mean)) or not empty_from(m.expert_scale, 0, len(m.mean)):
-        return False
-    return empty_from(m.pivots, 0, len(m.pivots)) and empty_from(m.factor, 0, len(m.factor))
-
-
-@kernel
 def calibrated(m: Advised) -> Bool:
     """Whether learning could have led to s and e."""
     if m.told_sharpness[0] == real(0):
@@ -318,7 +304,7 @@ def valid_expert(m: Advised) -> Bool:
     elif not calibrated(m):
         return False
     if m.compared[0] == 0:
-        return ignorant(m)
+        return True
     for j in range(len(m.pivots)):
         if not (m.pivots[j] >= PIVOT_LEAST):
             return False
@@ -330,7 +316,8 @@ def valid_expert(m: Advised) -> Bool:
         # twice the limits, with room for rounding, as in the stages
         if not (absolute(m.expert_offset[j]) * real(0.5) <= m.input_max_abs):
             return False
-        if not (m.expert_scale[j] > real(0) and m.expert_scale[j] <= SCALE_MOST):
+        scale = m.expert_scale[j]
+        if not (scale > real(0) and scale <= SCALE_MOST):
             return False
     return True
 

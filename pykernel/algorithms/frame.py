@@ -284,7 +284,7 @@ def probability(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> Index:
 
 @kernel
 def miss(m: Framed, y: Real, value: Real) -> Real:
-    """The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1."""
+    """The error y - f(x), where value = f(x).  [separates] For a class, the error is 0 if y f(x) >= 1."""
     if m.separates:
         if y * value >= real(1):
             return real(0)
@@ -309,7 +309,7 @@ def strays(m: Framed, scale: Real) -> Bool:
     """Whether an error, after hear(), is none of a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for each output.
 
     By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take WILD^2 samples,
-    all of them learned in vain.  Functions of classes do not learn what is clear, and may go farther.
+    all of them learned in vain.  [separates] Functions of classes do not learn what is clear, and may go farther.
     """
     most = WILD * m.label_limit * scale
     if m.separates:

@@ -95,7 +95,7 @@ def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) ->
 
 @kernel
 def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
-    """Add vector i's part to the functions.  With pairs of classes, only to the functions of its own class."""
+    """Add vector i's part to the functions.  [not decision FUNCTIONS] Only to the functions of its own class."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
             add_part(m, o, i, o, k, n)

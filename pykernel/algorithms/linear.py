@@ -17,7 +17,7 @@ from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, strays
 from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, rows_within
-from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -126,7 +126,7 @@ def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
 
 @kernel
 def make_features(m: LinearModel, x: Real[DIM]) -> None:
-    """Compute all features.  O(F), or O(F D) for random features."""
+    """Compute all features.  [not feature_kind FOURIER] O(F).  [feature_kind FOURIER] O(F D)."""
     if m.feature_kind == FeatureKind.FOURIER:
         for i in range(len(m.phases)):
             m.phi[i] = wave(m, i, x)
@@ -144,7 +144,7 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
 
 @kernel
 def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without memory for the features.  O(F) for each output, and O(F D) once for random features."""
+    """y = f(x), without memory for the features.  O(F) for each output.  [feature_kind FOURIER] And O(F D) once."""
     for o in range(len(y)):
         total = m.weights[o, len(m.weights[0]) - 1]
         if m.feature_kind != FeatureKind.FOURIER:
@@ -323,7 +323,7 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
         m.error[o] = plus_product(m.weights[o, len(m.phi) - 1], m.weights[o], m.phi, len(m.phi) - 1)
     hear(m)
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
-    if m.separates and empty_from(m.error, 0, len(m.y)):
+    if m.separates and all_zero(m.error, len(m.y)):
         return Status.DONE
     if m.gain == Gain.NLMS:
         return learn_by_gradient(m)
@@ -339,16 +339,16 @@ def valid_root(m: LinearModel) -> Bool:
     if m.started[0] != 0:
         # rows become longer only where the trace is below its limit
         return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
-    if m.centres and not empty_from(m.origin, 0, len(m.origin)):
+    if m.centres and not all_zero(m.origin, len(m.origin)):
         return False
-    return empty_from(m.root, 0, len(m.root))
+    return all_zero(m.root, len(m.root))
 
 
 @kernel
 def blank(m: LinearModel) -> Bool:
     """Whether nothing was learned.  O(F)."""
     for o in range(len(m.weights)):
-        if not empty_from(m.weights[o], 0, len(m.weights[0])):
+        if not all_zero(m.weights[o], len(m.weights[0])):
             return False
     return m.gain != Gain.RLS or m.started[0] == 0
 
@@ -371,8 +371,8 @@ LINEAR = programs(
         statuses=LinearStatus,
         hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
         costs=(
-            "O(F) for F features, O(F D) for random ones",
-            "O(F) for F features, with recursive least squares O(F^2); O(F D) more for random features",
+            "[not feature_kind FOURIER] O(F) for F features.  [feature_kind FOURIER] O(F D) for F random features",
+            "[not gain RLS] O(F) for F features.  [gain RLS] O(F^2) for F features.  [feature_kind FOURIER] O(F D) more for random features",
         ),
     )
 )

@@ -212,7 +212,7 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
-    """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2 - first^2).
+    """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2).
 
     Two rows in a turn, so that out is read and written half as often.
     """
@@ -475,7 +475,7 @@ def release_coordinate(
 
 @kernel
 def length_of(x: Real, y: Real, least: Real) -> Real:
-    """The length of (x, y); 0 if it is at most ``least``.  O(1)."""
+    """The length of (x, y).  It is 0 if it is at most ``least``.  O(1)."""
     length = sqrt(x * x + y * y)
     if length > least:
         return length
@@ -747,7 +747,7 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
 
 @kernel
 def whiten(r: Real[...], z: Real[...], first: Index, n: Index, width: Index, most: Real) -> None:
-    """Replace z by R'^-1 z from element ``first`` on, before which z is zero.  No result exceeds ``most``.  O(n^2 / 2)."""
+    """Replace z by R'^-1 z; no result exceeds the most.  Before ``first``, z must be zero.  O(n^2 / 2)."""
     row = upper_row_of(first, width)
     for i in range(first, n):
         value = bounded(z[i] / r[row], most)

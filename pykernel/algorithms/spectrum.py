@@ -28,7 +28,7 @@ from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
 from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
 from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
 from pykernel.algorithms.stages import PART_OF_LIMIT, PARTS, noise
-from pykernel.algorithms.vectors import copy, empty_from, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -77,21 +77,25 @@ class Update(IntEnum):
     NLMS = 1  # normalised gradient
 
 
+FIRST = "counted started"
+"""What counts labels from the first one on, of each rule."""
+
+
 class Waves(Struct):
     """The model is f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
 
-    frequencies: between(Real[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)  # w
-    a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # a, in units of the output
-    b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST)  # b
+    frequencies: between(Real[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST, after=FIRST)  # w
+    a: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST, after=FIRST)  # a, in units of the output
+    b: between(Real[OUTPUTS, FEATURES], -WEIGHT_MOST, WEIGHT_MOST, after=FIRST)  # b
 
 
 class Spectrum(Struct):
     """How well the waves are known, and the unit of their sum."""
 
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
-    covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit")
-    unit: between(Real[OUTPUTS], 0, UNIT_MOST)  # u, in 2^-40 of the label's limit
-    power: between(Real[OUTPUTS], 0, POWER_MOST)  # running mean of squared labels, in the same parts
+    covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
+    unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in 2^-40 of the label's limit
+    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in the same parts
     counted: between(Index, 0, "power_horizon")  # number of labels behind that mean, at most its horizon
 
 
@@ -379,32 +383,23 @@ def blank(m: SpectrumModel) -> Bool:
 
 @kernel
 def keeps(m: SpectrumModel) -> Bool:
-    """Whether learning could have led to this state.  O(N D), and O(N B^2) before the first sample."""
+    """Whether learning could have led to this state.  [update EKF] O(N D).  [not update EKF] O(N)."""
     for o in range(len(m.unit)):
         # a unit is none, or the root of a power that counts
-        if m.unit[o] != real(0) and not (m.unit[o] * m.unit[o] > real(0.5) * POWER_LEAST):
-            return False
-        if m.counted[0] == 0 or m.unit[o] == real(0):
-            if not empty_from(m.a[o], 0, len(m.frequencies)) or not empty_from(m.b[o], 0, len(m.frequencies)):
+        unit = m.unit[o]
+        if unit != real(0):
+            if not (unit * unit > real(0.5) * POWER_LEAST):
                 return False
-        if m.counted[0] == 0 and (m.unit[o] != real(0) or m.power[o] != real(0)):
+        elif not all_zero(m.a[o], len(m.frequencies)) or not all_zero(m.b[o], len(m.frequencies)):
             return False
-    if m.counted[0] == 0:
-        for i in range(len(m.frequencies)):
-            if not empty_from(m.frequencies[i], 0, len(m.frequencies[0])):
-                return False
-    if m.update == Update.EKF:
+    if m.update == Update.EKF and m.counted[0] > 0:
         for block in range(len(m.covariance)):
-            if m.counted[0] == 0:
-                if not empty_from(m.covariance[block], 0, len(m.covariance[0])):
+            at = 0
+            for i in range(len(m.prior)):
+                p = m.covariance[block, at]
+                if not (p >= real(0.25) * (m.renewal * m.prior[i]) and p <= real(2) * m.prior[i]):
                     return False
-            else:
-                at = 0
-                for i in range(len(m.prior)):
-                    p = m.covariance[block, at + i]
-                    if not (p >= real(0.25) * (m.renewal * m.prior[i]) and p <= real(2) * m.prior[i]):
-                        return False
-                    at += i + 1
+                at += i + 2
     return True
 
 
@@ -419,7 +414,7 @@ SPECTRUM = programs(
         hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
         costs=(
             "O(N D) for N frequencies",
-            "O(N D), with a Kalman filter O(N G D^2) for blocks of G frequencies",
+            "[update EKF] O(N G D^2) for blocks of G frequencies.  [not update EKF] O(N D)",
         ),
     )
 )

@@ -33,7 +33,7 @@ from pykernel.algorithms.spectrum import (
     slope,
     tune,
 )
-from pykernel.algorithms.vectors import empty_from, plus_product
+from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
 
 FLAT = Constant(0.1)
@@ -48,7 +48,7 @@ class Plane(Struct):
     """The linear part of each class's function."""
 
     # weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1
-    plane: between(Real[OUTPUTS, DIM + 1], -WEIGHT_MOST, WEIGHT_MOST)
+    plane: between(Real[OUTPUTS, DIM + 1], -WEIGHT_MOST, WEIGHT_MOST, after="started")
     started: between(Index, 0, 1)  # 1: a sample was learned
 
 
@@ -171,21 +171,12 @@ def blank(m: SoftmaxModel) -> Bool:
 
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample all is zero.  O(N D), and O(N + D) for each output."""
+    """Whether learning could have led to this state: before the first sample all is zero.  O(1)."""
     if not m.votes:
         if not calibrated(m):
             return False
         if m.started[0] == 0 and m.told_sharpness[0] != real(0):
             return False
-    if m.started[0] == 0:
-        for o in range(len(m.plane)):
-            if not empty_from(m.plane[o], 0, len(m.plane[0])):
-                return False
-            if not empty_from(m.a[o], 0, len(m.frequencies)) or not empty_from(m.b[o], 0, len(m.frequencies)):
-                return False
-        for i in range(len(m.frequencies)):
-            if not empty_from(m.frequencies[i], 0, len(m.frequencies[0])):
-                return False
     return True
 
 

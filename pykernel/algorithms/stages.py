@@ -52,31 +52,33 @@ class Stages(Struct):
     """What surrounds the rule."""
 
     # running mean and variance of each input: within the limit and its square, with room for rounding
-    mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs")
-    variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs")
-    scale: between(Real[DIM], 0, SCALE_MOST)  # 1 / standard deviation of each input
+    mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
+    variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
+    scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
     # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples behind these statistics, at most the horizon
     held_input: between(
-        Real[DIM], "-clip", "clip"
+        Real[DIM], "-clip", "clip", after="observed"
     )  # the latest value of each input that was not outlying, standardised
     # from -1 to 1: how much smaller errors are lately when an outlying input is taken for its held value, not for its limit
-    evidence: between(Real[DIM], -1, 1)
+    evidence: between(Real[DIM], -1, 1, after="observed")
     # where missing inputs are stood in for: number of values of each input behind its statistics, at most the horizon
     values_seen: between(Index[DIM], 0, "input_horizon")
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
     )  # the latest usual value of each input, as it came
-    center: between(Real[OUTPUTS], "-2 * label_limit", "2 * label_limit")  # running mean of the labels
+    center: between(
+        Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
+    )  # running mean of the labels
     averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
     # running mean of r k: what the rule should have answered times what it answered
-    agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER)
-    strength: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of k k
-    left_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of (r - k)^2
-    label_power: between(Real, 0, LARGEST_POWER)  # running mean of |y - m|^2
+    agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="judged")
+    strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of k k
+    left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
+    label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, of labels
     judged: between(Index, 0, "gain_horizon")  # number of samples behind these means, at most their horizon
     frozen: between(Index, 0, 1)  # 1: learning is switched off
@@ -464,36 +466,17 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 
 @kernel
 def valid_inputs(m: Staged) -> Bool:
-    """Whether the scales fit the variances, and nothing is known before the first sample.  O(D)."""
+    """Whether the scales fit the variances.  O(D)."""
+    if not m.completes and m.observed[0] == 0:
+        return True
     for j in range(len(m.mean)):
-        if m.holds:
-            if m.observed[0] == 0 and m.evidence[j] != real(0):
-                return False
-            if not m.keeps_latest:
-                if m.observed[0] == 0 and m.held_input[j] != real(0):
-                    return False
         if m.completes:
             if m.values_seen[j] > m.observed[0]:
                 return False
-        if (m.values_seen[j] if m.completes else m.observed[0]) == 0:
+        if m.completes and m.values_seen[j] == 0:
             if m.mean[j] != real(0) or m.variance[j] != real(0) or m.scale[j] != real(0):
                 return False
         elif m.scale[j] != scale_of(m.variance[j]):
-            return False
-    return True
-
-
-@kernel
-def valid_labels(m: Staged) -> Bool:
-    """Whether nothing is known of labels before the first one.  O(1) for each output."""
-    if m.estimates_noise and m.judged[0] == 0 and m.label_power[0] != real(0):
-        return False
-    for o in range(len(m.center)):
-        if m.centers and m.averaged[0] == 0 and m.center[o] != real(0):
-            return False
-        if (m.limits or m.estimates_noise) and m.judged[0] == 0 and m.left_power[o] != real(0):
-            return False
-        if m.gains and m.judged[0] == 0 and (m.agreement[o] != real(0) or m.strength[o] != real(0)):
             return False
     return True
 
@@ -513,7 +496,7 @@ def valid_stages(m: Staged, blank: Bool) -> Bool:
         for j in range(len(m.latest_input)):
             if m.values_seen[j] == 0 and m.latest_input[j] != real(0):
                 return False
-    return not m.follows or valid_labels(m)
+    return True
 
 
 @kernel

@@ -53,8 +53,17 @@ def zero(a: Real[...], n: Index) -> None:
 
 
 @kernel
+def all_zero(a: Real[...], n: Index) -> Bool:
+    """Whether all elements are zero.  O(n)."""
+    for i in range(n):
+        if a[i] != real(0):
+            return False
+    return True
+
+
+@kernel
 def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
-    """Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it."""
+    """Whether all elements from number ``first`` on are zero; first is any number, for storage may have given it."""
     for i in range(n):
         if i >= first and a[i] != real(0):
             return False

@@ -68,16 +68,20 @@ class Struct:
     """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
     ranges: field -> the range in which the field's numbers always lie, for fields that declare one (see ``between``).
+    after: field -> the count without which its numbers are zero, or the names of several.
     """
 
     fields: dict[str, Array]
     scalars: frozenset[str]
     ranges: dict[str, Ranged]
+    after: dict[str, str]
     views: type
 
     def __init_subclass__(cls) -> None:
         given = inspect.get_annotations(cls, eval_str=True)
-        cls.ranges = {name: kind for name, kind in given.items() if isinstance(kind, Ranged)}
+        declared = {name: kind for name, kind in given.items() if isinstance(kind, Ranged)}
+        cls.ranges = {name: kind for name, kind in declared.items() if kind.least is not None}
+        cls.after = {name: kind.after for name, kind in declared.items() if kind.after}
         annotations = {name: kind.kind if isinstance(kind, Ranged) else kind for name, kind in given.items()}
         for name, kind in annotations.items():
             scalar = kind.scalar if isinstance(kind, Array) else kind

@@ -352,6 +352,13 @@ class Program:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     @property
+    def waiting(self) -> dict[str, str]:
+        """Fields that are zero while a count is -> that count."""
+        names = {name for struct in self.persistent for name in struct.fields}
+        declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
+        return {name: next(count for count in counts if count in names) for name, counts in declared.items()}
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The fields of all configs, with their kinds."""
         return {name: kind for config in self.configs for name, kind in config.fields.items()}

@@ -139,14 +139,15 @@ class Ranged:
     """A field's type, and the range in which its numbers always lie; see ``between``."""
 
     kind: Scalar | Array
-    least: Bound
-    most: Bound
+    least: Bound | None
+    most: Bound | None
+    after: str = ""
 
     def __str__(self) -> str:
         return str(self.kind)
 
 
-def between(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
+def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after: str = "") -> Any:
     """A field's type with its range, both ends of it included: ``n: between(Index, 0, N_MAX)``.
 
     An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  Of reals it
@@ -154,8 +155,10 @@ def between(kind: Scalar | Array, least: Bound, most: Bound) -> Any:
 
     Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
     integer fields, the generator proves that no number outside of the range is ever written.
+    after: a field that counts; of several names, the one that the program has.  While it is 0, the numbers are 0, too; other states
+    are refused.  Without a range, least and most are None.
     """
-    return Ranged(kind, least, most)
+    return Ranged(kind, least, most, after)
 
 
 def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any, precision: Precision) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import declared, make_spec
 from tests.support import ROOT
+from tests.support.built import built
 from tests.support.every_model import MODELS as MODELS_OF_ALL_RULES
 from tests.support.every_model import STAGES, content_of, family_of
 from tests.support.harness import SANITIZERS, build_fuzzer, write_sources
@@ -325,3 +326,31 @@ def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
 def test_every_model_is_equal_after_100000_updates(model, precision):
     report = check(spec_of(model, precision, n_max=12), samples=100_000)
     assert report.ok, report.rows
+
+
+IDLE_OPERATION = re.compile(r"[\w)\]] [-+] 0\b(?!\.)|\* 1\b(?!\.)|(?<![.\w])(1 \*|0 \+) ")
+
+
+@pytest.mark.in_turn(40)
+@pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
+def test_one_reads_only_of_what_this_model_has(model):
+    """Statuses, helpers, parameters in comments, sentences about choices: models with others have those of them alone."""
+    spec = make_spec(content_of(*model) | {"name": "m"})
+    sources = built(spec).sources
+    code = {name: re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL) for name, text in sources.items()}
+    listed = set(re.findall(r"\bM_(\w+) = -?\d+", code["m.h"]))
+    given = " ".join(text for name, text in code.items() if name.endswith(".c"))
+    # a status that is only compared is none that a call returns
+    assert {status for status in listed if not re.search(rf"(?<![=!]= )\bM_{status}\b", given)} <= {"DONE"}
+    assert not IDLE_OPERATION.findall(given), IDLE_OPERATION.search(given)
+    for name in re.findall(r"^static inline [\w ]+ \*?(\w+)\(", given, flags=re.MULTILINE):
+        assert len(re.findall(rf"\b{name}\b", given)) > 1, name
+    for name, text in sources.items():
+        assert not re.search(
+            r"(?<=\s)\[(not )?[a-z_]+( [A-Z]+)?\] ", " ".join(re.findall(r"/\*.*?\*/", text, flags=re.DOTALL))
+        )
+        for told, body in re.findall(
+            r"(/\*(?:(?!\*/).)*\*/)\n(static [^;{}]*\)\n\{\n.*?^\})", text, re.DOTALL | re.MULTILINE
+        ):
+            for word in re.findall(r"``(\w+)``", told):
+                assert re.search(rf"\b{word}\b", body) or f"m_{word}(" in given, (name, told)

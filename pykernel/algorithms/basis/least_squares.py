@@ -11,7 +11,7 @@ from pykernel.algorithms.basis.coordinates import BasisModel
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.packed import solve_lower, solve_upper, take_up, upper_row_of
-from pykernel.algorithms.vectors import empty_from, multiply, zero
+from pykernel.algorithms.vectors import all_zero, multiply, zero
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, kernel, real, sqrt
 
 
@@ -160,7 +160,7 @@ def valid_regression(m: RegressionModel, n: Index) -> Bool:
                 return False
         if i < n and not (m.r[row] >= m.least):
             return False
-        if i >= n and not empty_from(m.coefficients[i], 0, len(m.coefficients[0])):
+        if i >= n and not all_zero(m.coefficients[i], len(m.coefficients[0])):
             return False
         row = row + len(m.coefficients) - i
     return True

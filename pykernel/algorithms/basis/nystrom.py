@@ -57,7 +57,7 @@ def size(m: LocatedModel) -> Index:
 
 @kernel
 def respond(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) = weights' z(x) + bias, or z(x) in models without weights."""
+    """y = f(x).  [weighs] This is weights' z(x) + bias.  [not weighs] This is z(x)."""
     locate(m, x)
     combine(m, y)
 
@@ -114,7 +114,7 @@ ANSWERING = Answering(
     "O(N^2 / 2 + N D)",
     {
         frame.respond: respond,
-        "write f(x) to y.": "write f(x) = weights' z(x) + bias to y, or z(x) in models without weights.",
+        "write f(x) to y.": "write f(x) to y.  [weighs] This is weights' z(x) + bias.  [not weighs] This is z(x).",
         "; unused places are zero": "",
     },
 )

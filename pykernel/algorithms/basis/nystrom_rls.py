@@ -42,7 +42,7 @@ from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import columns_within, row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
-from pykernel.algorithms.vectors import copy, empty_from, plus_product
+from pykernel.algorithms.vectors import all_zero, copy, plus_product
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -291,7 +291,7 @@ def valid_basis(m: NystromModel) -> Bool:
     n = m.n[0]
     row = 0
     for i in range(len(m.v)):
-        if i >= n and not empty_from(m.v[i], 0, len(m.v[0])):
+        if i >= n and not all_zero(m.v[i], len(m.v[0])):
             return False
         for j in range(i):
             if not (absolute(m.l[row + j]) <= m.turned_limit):
@@ -321,9 +321,9 @@ def valid_rows(m: NystromModel) -> Bool:
     if count < len(m.rows) and m.seen[0] != count:
         return False
     for t in range(len(m.rows)):
-        if t >= count and not empty_from(m.rows[t], 0, len(m.rows[0])):
+        if t >= count and not all_zero(m.rows[t], len(m.rows[0])):
             return False
-        if m.method != Method.STREAM and t >= count and not empty_from(m.labels[t], 0, len(m.labels[0])):
+        if m.method != Method.STREAM and t >= count and not all_zero(m.labels[t], len(m.labels[0])):
             return False
         if m.caches:
             # basis changes turn rows

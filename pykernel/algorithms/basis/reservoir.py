@@ -39,7 +39,7 @@ class ReservoirModel(BasisModel):
 
 @kernel
 def row_coordinates(m: ReservoirModel, t: Index) -> None:
-    """Write the coordinates of row t to m.t.  O(N) if they are cached, otherwise O(N^2 / 2 + N D)."""
+    """Write the coordinates of row t to m.t.  [caches] O(N).  [not caches] O(N^2 / 2 + N D)."""
     if m.caches:
         copy(m.coordinates[t], m.t, m.n[0])
     else:

@@ -19,7 +19,7 @@ from pykernel.algorithms.frame import Answering, Status, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.algorithms.packed import columns_within, solve_lower, solve_upper
-from pykernel.algorithms.vectors import copy, empty_from, minus_product, plus_product
+from pykernel.algorithms.vectors import all_zero, copy, minus_product, plus_product
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -387,7 +387,7 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         row = row + len(m.mean) - j
     # the length of what a sample takes off the mean is 2 z_limit at most
     known = real(4) * m.z_limit * m.z_limit * real(n) + real(2) * m.root_ridge * m.root_ridge
-    return columns_within(m.r, len(m.mean), known) and (n > 0 or empty_from(m.r, 0, len(m.r)))
+    return columns_within(m.r, len(m.mean), known) and (n > 0 or all_zero(m.r, len(m.r)))
 
 
 @kernel

@@ -15,7 +15,7 @@ from pykernel.algorithms.extents import L_MAX, PACKED
 from pykernel.algorithms.frame import LABELLED, Answering, Status
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
-from pykernel.algorithms.vectors import copy, empty_from, zero
+from pykernel.algorithms.vectors import all_zero, copy, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -226,7 +226,7 @@ def represented(m: BatchModel) -> Bool:
 
 @kernel
 def target(m: BatchModel, i: Index, o: Index) -> Real:
-    """The label of sample i for function o.  For classes: 1 if o is the sample's class, otherwise -1."""
+    """The label of sample i for function o.  [separates] It is 1 if o is the sample's class, otherwise -1."""
     if m.separates:
         if m.single:
             return real(1) if m.labels[i] == 1 else real(-1)
@@ -454,14 +454,14 @@ def valid_samples(m: BatchModel) -> Bool:
     if n < len(m.inputs) and m.next[0] != n:
         return False
     for i in range(len(m.inputs)):
-        if i >= n and not empty_from(m.inputs[i], 0, len(m.inputs[0])):
+        if i >= n and not all_zero(m.inputs[i], len(m.inputs[0])):
             return False
         if m.separates:
             if m.labels[i] < 0 or m.labels[i] >= m.classes:
                 return False
             if i >= n and m.labels[i] != 0:
                 return False
-        elif i >= n and not empty_from(m.targets[i], 0, len(m.targets[0])):
+        elif i >= n and not all_zero(m.targets[i], len(m.targets[0])):
             return False
     return True
 
@@ -471,7 +471,7 @@ def valid_trained(m: BatchModel) -> Bool:
     """Whether unused places are zero.  O(L D)."""
     n = m.n[0]
     for i in range(len(m.v)):
-        if i >= n and not (empty_from(m.v[i], 0, len(m.v[0])) and empty_from(m.alpha[i], 0, len(m.bias))):
+        if i >= n and not (all_zero(m.v[i], len(m.v[0])) and all_zero(m.alpha[i], len(m.bias))):
             return False
     return True
 

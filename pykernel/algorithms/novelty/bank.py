@@ -38,7 +38,7 @@ WEIGHT_LEAST = Constant(2.0**-10)
 
 @kernel
 def log_volume(r: Real[...], first: Index, n: Index, width: Index) -> Real:
-    """log2 of the product of a triangle's diagonal, from row ``first`` on.  O(n)."""
+    """log2 of the product of a triangle's diagonal.  first: only from this row on.  O(n)."""
     total = real(0)
     product = real(1)
     row = upper_row_of(first, width)

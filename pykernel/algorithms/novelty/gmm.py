@@ -57,7 +57,7 @@ from pykernel.algorithms.novelty.threshold import (
     threshold_of,
     valid_threshold,
 )
-from pykernel.algorithms.vectors import copy, empty_from, zero
+from pykernel.algorithms.vectors import all_zero, copy, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -395,9 +395,9 @@ def keeps(m: GmmModel) -> Bool:
     for k in range(last + 1):
         used = m.counts[last] > 0 if k == last else k < m.known[0]
         if not used:
-            if m.counts[k] != 0 or not empty_from(m.means[k], 0, len(m.means[0])):
+            if m.counts[k] != 0 or not all_zero(m.means[k], len(m.means[0])):
                 return False
-            if not empty_from(m.roots[k], 0, len(m.roots[0])):
+            if not all_zero(m.roots[k], len(m.roots[0])):
                 return False
         elif m.counts[k] == 0 or not wide(m.roots[k], len(m.before)):
             return False
@@ -409,7 +409,7 @@ def keeps(m: GmmModel) -> Bool:
             if not used and (m.weights[k] != real(0) or m.rejected[k] != 0):
                 return False
     if m.watched[0] == 0:
-        return m.counts[last] == 0 and m.followed[0] == 0 and empty_from(m.joint, 0, len(m.joint))
+        return m.counts[last] == 0 and m.followed[0] == 0 and all_zero(m.joint, len(m.joint))
     return normal > 0 and m.followed[0] > 0 and wide(m.joint, len(m.pair))
 
 

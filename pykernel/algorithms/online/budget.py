@@ -85,8 +85,8 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
 def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
-    Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
-    nearest vector, in O(N D).
+    [keeps_factor] This is kappa = 1 + ridge - k' P k, in O(N^2 + N D).  [not keeps_factor] This is 1 - k^2 for the nearest
+    vector, in O(N D).
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     refused = refusal(m, x)
@@ -114,7 +114,7 @@ def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
 
 @kernel
 def absorb(m: OnlineModel, close: Bool) -> Index:
-    """Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2)."""
+    """Learn a sample without storing it, by changing multipliers.  [not keeps_factor] O(N).  [keeps_factor] O(N^2)."""
     fits = adapt(m, close)
     if not fits or not bearable(m, m.n[0]):
         return OnlineStatus.RESTARTED
@@ -131,7 +131,7 @@ def absorb(m: OnlineModel, close: Bool) -> Index:
 
 @kernel
 def insert(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D)."""
+    """Learn a sample as a new vector; if the budget is full, remove one.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)."""
     n = m.n[0]
     full = not fills(m) and n == len(m.v)
     propose(m)
@@ -262,7 +262,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def begin_anew(m: OnlineModel) -> None:
-    """Forget all samples.  O(N D), with matrices O(N^2)."""
+    """Forget all samples.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)."""
     m.n[0] = 0
     m.probe[0] = 0
     for i in range(len(m.v)):
@@ -451,7 +451,7 @@ def budgeted(
                 OnlineModel: model,
                 **hooks,
             },
-            costs=("O(N D)", "O(N D) without a Gram matrix, O(N^2 + N D) with one"),
+            costs=("O(N D)", "[not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D)"),
             questions=(Entry("novelty", novelty, "question"), *questions),
             actions=(Entry("refresh", refresh, "action", _keeps_matrix),),
             between=("refresh",),

@@ -65,7 +65,7 @@ def foresee_by_factor(m: FactorModel) -> Real:
 
 @kernel
 def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
-    """Update L, given loading: a sample with noise, and with a part of variance ``own`` in z_n, was seen.  O(N^2).
+    """Update L, given loading: a sample with noise was seen.  It had a part of variance ``own`` in z_n.  O(N^2).
 
     The row of z_n is then -share sqrt(own), and on the diagonal sqrt(noise / (noise + own)).
     """

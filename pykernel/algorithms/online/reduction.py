@@ -124,7 +124,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
 
 @kernel
 def choose(m: OnlineModel) -> Index:
-    """Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one."""
+    """Position of the candidate to remove.  [keeps_factor] O(N^2 + N D).  [not keeps_factor] Mostly O(N D)."""
     if m.keeps_complex:
         shrink(m)
     if m.newest_only:
@@ -169,8 +169,8 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from what is kept of count vectors.  P and Q need P_:r in p, neighbours distances in row.  O(N), with matrices
-    O(N^2).
+    """Remove vector r from what is kept of count vectors.  [keeps_factor] P and Q need P_:r in p.  [keeps_neighbours] Neighbours
+    need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """

@@ -81,7 +81,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
 
 @kernel
 def keeps(m: OnlineModel) -> Bool:
-    """Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
+    """Whether learning could have led to this state.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D).
 
     The ranges that the fields declare hold already.  Unused places must be zero.
     """

@@ -48,7 +48,7 @@ def keeps_gram(m: SubspaceModel) -> Bool:
 
 @kernel
 def gram_row(m: SubspaceModel, i: Index) -> None:
-    """Write row i of the Gram matrix to m.column.  O(N) if the matrix is stored, otherwise O(N D)."""
+    """Write row i of the Gram matrix to m.column.  At most O(N D)."""
     if keeps_gram(m):
         symmetric_row(m.gram, i, m.column, m.n[0])
     else:
@@ -127,7 +127,7 @@ def own_inverse(m: SubspaceModel, i: Index) -> Real:
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The vector whose removal changes the subspace least; n is the sample.  O(N^2 / 2 + N r), with budget drop O(N r)."""
+    """The vector whose removal changes the subspace least; n is the sample.  [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r)."""
     best = 0
     least = real(0)
     if m.budget == Budget.EXACT:
@@ -194,7 +194,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def close_gap(m: SubspaceModel, r: Index) -> None:
-    """Vectors behind r move up, in the order in which they came.  O(N (D + r)), with a Gram matrix O(N^2 / 2)."""
+    """Vectors behind r move up, in the order in which they came.  At most O(N (D + r) + N^2 / 2)."""
     n = m.n[0]
     if keeps_gram(m):
         symmetric_close(m.gram, r, n)
@@ -243,7 +243,7 @@ def put(m: SubspaceModel, i: Index) -> None:
 def settle(m: SubspaceModel) -> Index:
     """Store the sample, whose row of A is in m.t.  If the budget is full, replace a vector or drop the sample.
 
-    O(N^2 + N (D + r)), with budget drop O(N (D + r)).
+    [not budget DROP] O(N^2 + N (D + r)).  [budget DROP] O(N (D + r)).
     """
     n = m.n[0]
     status = SubspaceStatus.ADDED

@@ -6,7 +6,7 @@ It learns from the features of a sample before the subspace learns the sample.  
 from pykernel.algorithms.basis.least_squares import fade, take_row
 from pykernel.algorithms.elementary import clipped, softmax
 from pykernel.algorithms.subspace.state import RANK, SubspaceModel
-from pykernel.algorithms.vectors import empty_from, plus_product
+from pykernel.algorithms.vectors import all_zero, plus_product
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
@@ -103,7 +103,7 @@ def valid_head(m: HeadModel) -> Bool:
     """Whether R is zero, or has a diagonal that can be divided by."""
     if not m.logistic:
         if m.r[0] == real(0):
-            return empty_from(m.r, 0, len(m.r))
+            return all_zero(m.r, len(m.r))
         at = 0
         for i in range(len(m.coefficients)):
             if not (m.r[at] >= m.head_least):

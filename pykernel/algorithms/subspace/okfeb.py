@@ -48,7 +48,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.algorithms.vectors import empty_from
+from pykernel.algorithms.vectors import all_zero, empty_from
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -376,7 +376,7 @@ def adjust(m: OkfebModel) -> Index:
 
 @kernel
 def track(m: OkfebModel, x: Real[DIM]) -> Index:
-    """Learn the input m.x, as the kernel sees it.  In models with labels, also write its features to m.z."""
+    """Learn the input m.x, as the kernel sees it.  [learns_labels] Also write its features to m.z."""
     code(m)
     if m.learns_labels:
         make_features(m)
@@ -438,7 +438,7 @@ def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
 @kernel
 def took(m: OkfebModel, status: Index) -> Bool:
     """What is held back is not learned by the scale, either: a lasting fault would become normal."""
-    return status != SubspaceStatus.HELD
+    return not m.watches or status != SubspaceStatus.HELD
 
 
 # ------------------------------------------------------------------------------------------------------- actions
@@ -448,7 +448,7 @@ def took(m: OkfebModel, status: Index) -> Bool:
 def refresh(m: OkfebModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^2 (D + r)), with budget exact O(N^2 (D + r) + N^3 / 3).
+    [not budget EXACT] O(N^2 (D + r)).  [budget EXACT] O(N^2 (D + r) + N^3 / 3).
     Returns DONE, or REFUSED_STATE.
     """
     if not intact(m):
@@ -516,7 +516,7 @@ def valid_subspace(m: OkfebModel) -> Bool:
         if i < n:
             pairs = pairs + i + 1
         if i >= n:
-            if not empty_from(m.v[i], 0, len(m.v[0])):
+            if not all_zero(m.v[i], len(m.v[0])):
                 return False
         if not empty_from(m.a[i], rank if i < n else 0, len(m.a[0])):
             return False
@@ -578,7 +578,7 @@ _ALONE = Rule(
         frame.keeps: keeps,
         frame.forget_rule: forget_samples,
     },
-    costs=("O(N (D + r) + r^3 / 3)", "O(N^2 + N (D + r) + r^3), with budget drop O(N (D + r) + r^3)"),
+    costs=("O(N (D + r) + r^3 / 3)", "[not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3)"),
     questions=(Entry("novelty", novelty, "question"), Entry("features", features, "question")),
     actions=(Entry("alarm", alarm, "reading", lambda c: c.watches), Entry("refresh", refresh, "action")),
     labels=("none",),

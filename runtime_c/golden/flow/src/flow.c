@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB727811Fu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xDEEA588Du)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -172,7 +172,8 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_CANCELLED 128.0f
 
 /* diagonal of P0 */
-static const float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
+extern const float flow_prior[FLOW_GROUP_SIZE]; /* for flow_snapshot.c, too */
+const float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
     1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f,
     0.8f, 0.8f, 0.8f
 };
@@ -951,7 +952,7 @@ static void flow_keep_waves(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1. */
+/* The error y - f(x), where value = f(x). */
 static inline float flow_miss(float y, float value)
 {
     return y - value;
@@ -1449,7 +1450,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM])
     return whole;
 }
 
-/* What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1. */
+/* What the expert should learn of its error. */
 static inline float flow_to_learn(float y, float answer)
 {
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);

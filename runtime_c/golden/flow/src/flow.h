@@ -32,7 +32,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1172u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x06A18819u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xE6EAE49Fu /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xB727811Fu /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xDEEA588Du /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -43,7 +43,6 @@ enum {
     FLOW_DONE = 0,
     FLOW_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     FLOW_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
-    FLOW_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
     FLOW_OBSERVED = 6,
     FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
@@ -135,7 +134,7 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS]);
 
 /* Learn one sample: for the input x, the prediction should be y.
  *
- * O(N D), with a Kalman filter O(N G D^2) for blocks of G frequencies.
+ * O(N G D^2) for blocks of G frequencies.
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
@@ -174,9 +173,9 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * stays there.  If power is lost meanwhile, flow_restore therefore finds the old snapshot or the new one.
  * Returns FLOW_DONE; FLOW_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
- * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
+ * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -184,8 +183,8 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
  * _FOREIGN, _BROKEN, _INVALID or FLOW_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
- * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB727811Fu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xDEEA588Du)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -55,37 +55,21 @@
 
 #define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
 #define FLOW_SNAPSHOT_VERSION 2u
-#define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model */
+#define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define FLOW_SNAPSHOT_END 1168u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define FLOW_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define FLOW_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define FLOW_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define FLOW_CENTER_HORIZON 2000 /* number of latest labels that their mean describes */
-#define FLOW_CLIP 3.0f /* largest standardised input, in standard deviations */
-#define FLOW_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
-#define FLOW_COVARIANCE_LIMIT 2500.0f /* largest |P_ij| */
-#define FLOW_EXPERT_LIMIT 1.024e+12f /* largest weight */
-#define FLOW_GAIN_HORIZON 300 /* number of latest samples that the gain and the noise describe */
-#define FLOW_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
-#define FLOW_LINEAR_LIMIT 1e+09f /* largest weight of the linear part */
-#define FLOW_POWER_HORIZON 2000 /* number of latest labels that their mean square describes */
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_POWER_LEAST 7.523164e-37f
 #define FLOW_PIVOT_LEAST 1e-12f
 #define FLOW_SCALE_MOST 1.8446744e+19f
 #define FLOW_VARIANCE_LEAST 1.1754944e-38f
 
-#ifndef FLOW_CONST
-#define FLOW_CONST /* section of the tables, for example __attribute__((section(".rodata.fast"))) */
-#endif
-
-static const float flow_snapshot_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
-    1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f,
-    0.8f, 0.8f, 0.8f
-};
+/* Tables of flow.c. */
+extern const float flow_prior[FLOW_GROUP_SIZE];
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float flow_snapshot_absolute(float x)
@@ -180,14 +164,19 @@ static uint32_t flow_snapshot_crc32(uint32_t crc, const unsigned char *bytes, ui
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     flow_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
 } flow_stored_t;
 
@@ -207,25 +196,36 @@ static uint32_t flow_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t flow_fetch(flow_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = flow_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
 {
     const uint32_t at = FLOW_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / FLOW_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % FLOW_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % FLOW_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= FLOW_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * FLOW_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, flow_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return flow_number(&stored->state[place]);
     }
-    word = flow_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void)flow_fetch(stored, begin, 0u);
+    }
+    word = flow_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 
@@ -252,97 +252,54 @@ static uint32_t flow_stored_row(uint32_t place, int32_t i, int32_t width)
     return place + ((uint32_t)i * (uint32_t)width * 4u);
 }
 
-/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
-static bool flow_snapshot_empty_from(flow_stored_t *stored, uint32_t a, int32_t n)
+/* Whether all elements are zero.  O(n). */
+static bool flow_snapshot_all_zero(flow_stored_t *stored, uint32_t a, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        if ((i >= 0) && (flow_stored_real(stored, a, i) != 0.0f)) {
+        if (flow_stored_real(stored, a, i) != 0.0f) {
             return false;
         }
     }
     return true;
 }
 
-/* Whether learning could have led to this state.  O(N D), and O(N B^2) before the first sample. */
+/* Whether learning could have led to this state.  O(N D). */
 static bool flow_snapshot_keeps(flow_stored_t *stored)
 {
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         /* a unit is none, or the root of a power that counts */
-        if ((flow_stored_real(stored, FLOW_PLACE(unit), o) != 0.0f)
-                && !((flow_stored_real(stored, FLOW_PLACE(unit), o)
-                        * flow_stored_real(stored, FLOW_PLACE(unit), o)) > (0.5f * FLOW_POWER_LEAST))) {
+        const float unit = flow_stored_real(stored, FLOW_PLACE(unit), o);
+        if (unit != 0.0f) {
+            if (!((unit * unit) > (0.5f * FLOW_POWER_LEAST))) {
+                return false;
+            }
+        } else if (!flow_snapshot_all_zero(stored, flow_stored_row(FLOW_PLACE(a), o, FLOW_FEATURES), FLOW_FEATURES)
+                || !flow_snapshot_all_zero(stored, flow_stored_row(FLOW_PLACE(b), o, FLOW_FEATURES), FLOW_FEATURES)) {
             return false;
-        }
-        if ((flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0)
-                || (flow_stored_real(stored, FLOW_PLACE(unit), o) == 0.0f)) {
-            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(a), o, FLOW_FEATURES), FLOW_FEATURES)
-                    || !flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(b), o, FLOW_FEATURES),
-                            FLOW_FEATURES)) {
-                return false;
-            }
-        }
-        if ((flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0)
-                && ((flow_stored_real(stored, FLOW_PLACE(unit), o) != 0.0f)
-                        || (flow_stored_real(stored, FLOW_PLACE(power), o) != 0.0f))) {
-            return false;
-        }
-    }
-    if (flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0) {
-        for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(frequencies), i, FLOW_DIM), FLOW_DIM)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        if (flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0) {
-            if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(covariance), block, FLOW_PACKED),
-                    FLOW_PACKED)) {
-                return false;
-            }
         } else {
+            /* nothing */
+        }
+    }
+    if (flow_stored_count(stored, FLOW_PLACE(counted), 0) > 0) {
+        for (int32_t block = 0; block < FLOW_GROUPS; block++) {
             int32_t at = 0;
             for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
-                const float p = flow_stored_real(stored, FLOW_PLACE(covariance), (block * FLOW_PACKED)
-                        + (at + i));
-                if (!((p >= (0.25f * (FLOW_RENEWAL * flow_snapshot_prior[i])))
-                        && (p <= (2.0f * flow_snapshot_prior[i])))) {
+                const float p = flow_stored_real(stored, FLOW_PLACE(covariance), (block * FLOW_PACKED) + at);
+                if (!((p >= (0.25f * (FLOW_RENEWAL * flow_prior[i]))) && (p <= (2.0f * flow_prior[i])))) {
                     return false;
                 }
-                at += i + 1;
+                at += i + 2;
             }
         }
     }
     return true;
-}
-
-/* Whether the expert knows nothing.  O(D^2). */
-static bool flow_snapshot_ignorant(flow_stored_t *stored)
-{
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        if ((flow_stored_real(stored, FLOW_PLACE(expert_center), o) != 0.0f)
-                || (flow_stored_real(stored, FLOW_PLACE(model_power), o) != 0.0f)
-                        || (flow_stored_real(stored, FLOW_PLACE(expert_power), o) != 0.0f)) {
-            return false;
-        }
-        if (!flow_snapshot_empty_from(stored, flow_stored_row(FLOW_PLACE(expert_weights), o, (FLOW_DIM + 1)),
-                (FLOW_DIM + 1))) {
-            return false;
-        }
-    }
-    if (!flow_snapshot_empty_from(stored, FLOW_PLACE(expert_offset), FLOW_DIM)
-            || !flow_snapshot_empty_from(stored, FLOW_PLACE(expert_scale), FLOW_DIM)) {
-        return false;
-    }
-    return flow_snapshot_empty_from(stored, FLOW_PLACE(pivots), (FLOW_DIM + 1))
-            && flow_snapshot_empty_from(stored, FLOW_PLACE(factor), ((FLOW_DIM * (FLOW_DIM + 1)) / 2));
 }
 
 /* Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2). */
 static bool flow_snapshot_valid_expert(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {
-        return flow_snapshot_ignorant(stored);
+        return true;
     }
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
         if (!(flow_stored_real(stored, FLOW_PLACE(pivots), j) >= FLOW_PIVOT_LEAST)) {
@@ -355,8 +312,8 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
                 * 0.5f) <= FLOW_INPUT_MAX_ABS)) {
             return false;
         }
-        if (!((flow_stored_real(stored, FLOW_PLACE(expert_scale), j) > 0.0f)
-                && (flow_stored_real(stored, FLOW_PLACE(expert_scale), j) <= FLOW_SCALE_MOST))) {
+        const float scale = flow_stored_real(stored, FLOW_PLACE(expert_scale), j);
+        if (!((scale > 0.0f) && (scale <= FLOW_SCALE_MOST))) {
             return false;
         }
     }
@@ -369,53 +326,15 @@ static inline float flow_snapshot_scale_of(float variance)
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* Whether the scales fit the variances, and nothing is known before the first sample.  O(D). */
+/* Whether the scales fit the variances.  O(D). */
 static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
 {
+    if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {
+        return true;
+    }
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        if ((flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0)
-                && (flow_stored_real(stored, FLOW_PLACE(evidence), j) != 0.0f)) {
-            return false;
-        }
-        if ((flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0)
-                && (flow_stored_real(stored, FLOW_PLACE(held_input), j) != 0.0f)) {
-            return false;
-        }
-        if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {
-            if ((flow_stored_real(stored, FLOW_PLACE(mean), j) != 0.0f)
-                    || (flow_stored_real(stored, FLOW_PLACE(variance), j) != 0.0f)
-                            || (flow_stored_real(stored, FLOW_PLACE(scale), j) != 0.0f)) {
-                return false;
-            }
-        } else if (flow_stored_real(stored, FLOW_PLACE(scale),
+        if (flow_stored_real(stored, FLOW_PLACE(scale),
                 j) != flow_snapshot_scale_of(flow_stored_real(stored, FLOW_PLACE(variance), j))) {
-            return false;
-        } else {
-            /* nothing */
-        }
-    }
-    return true;
-}
-
-/* Whether nothing is known of labels before the first one.  O(1) for each output. */
-static bool flow_snapshot_valid_labels(flow_stored_t *stored)
-{
-    if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
-            && (flow_stored_real(stored, FLOW_PLACE(label_power), 0) != 0.0f)) {
-        return false;
-    }
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        if ((flow_stored_count(stored, FLOW_PLACE(averaged), 0) == 0)
-                && (flow_stored_real(stored, FLOW_PLACE(center), o) != 0.0f)) {
-            return false;
-        }
-        if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
-                && (flow_stored_real(stored, FLOW_PLACE(left_power), o) != 0.0f)) {
-            return false;
-        }
-        if ((flow_stored_count(stored, FLOW_PLACE(judged), 0) == 0)
-                && ((flow_stored_real(stored, FLOW_PLACE(agreement), o) != 0.0f)
-                        || (flow_stored_real(stored, FLOW_PLACE(strength), o) != 0.0f))) {
             return false;
         }
     }
@@ -433,260 +352,12 @@ static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
     if (!flow_snapshot_valid_inputs(stored)) {
         return false;
     }
-    return flow_snapshot_valid_labels(stored);
+    return true;
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
-    for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-        for (int32_t j = 0; j < FLOW_DIM; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(frequencies), (i * FLOW_DIM) + j) >= -32.0f)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(frequencies), (i * FLOW_DIM) + j) <= 32.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(a), (i * FLOW_FEATURES) + j) >= -1024.0f)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(a), (i * FLOW_FEATURES) + j) <= 1024.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        for (int32_t j = 0; j < FLOW_FEATURES; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(b), (i * FLOW_FEATURES) + j) >= -1024.0f)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(b), (i * FLOW_FEATURES) + j) <= 1024.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_GROUPS; i++) {
-        for (int32_t j = 0; j < FLOW_PACKED; j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(covariance), (i * FLOW_PACKED)
-                    + j) >= -FLOW_COVARIANCE_LIMIT)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(covariance), (i * FLOW_PACKED)
-                    + j) <= FLOW_COVARIANCE_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(unit), i) <= 4.3980465e+12f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(power), i) <= 6.044629e+24f)) {
-            return false;
-        }
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(counted), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(counted), 0) <= FLOW_POWER_HORIZON)) {
-        return false;
-    }
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(mean), i) >= -2e+12f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(mean), i) <= 2e+12f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(variance), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(variance), i) <= 8e+24f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(scale), i) <= 1.8446744e+19f)) {
-            return false;
-        }
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(shock), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(shock), 0) <= 1.048576e+06f)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(observed), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(observed), 0) <= FLOW_INPUT_HORIZON)) {
-        return false;
-    }
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(held_input), i) >= -FLOW_CLIP)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(held_input), i) <= FLOW_CLIP)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_DIM; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(evidence), i) >= -1.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(evidence), i) <= 1.0f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(center), i) >= -2e+09f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(center), i) <= 2e+09f)) {
-            return false;
-        }
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(averaged), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(averaged), 0) <= FLOW_CENTER_HORIZON)) {
-        return false;
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(slopes), (i * (FLOW_DIM + 1))
-                    + j) >= -FLOW_LINEAR_LIMIT)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(slopes), (i * (FLOW_DIM + 1))
-                    + j) <= FLOW_LINEAR_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) >= -2.658456e+36f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(agreement), i) <= 2.658456e+36f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(strength), i) <= 2.658456e+36f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(left_power), i) <= 2.658456e+36f)) {
-            return false;
-        }
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(label_power), 0) <= 2.658456e+36f)) {
-        return false;
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(label_shock), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(flow_stored_real(stored, FLOW_PLACE(label_shock), 0) <= 1.048576e+06f)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(judged), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(judged), 0) <= FLOW_GAIN_HORIZON)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(frozen), 0) <= 1)) {
-        return false;
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(expert_center), i) >= -2e+09f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(expert_center), i) <= 2e+09f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-            if (!(flow_stored_real(stored, FLOW_PLACE(expert_weights), (i * (FLOW_DIM + 1))
-                    + j) >= -FLOW_EXPERT_LIMIT)) {
-                return false;
-            }
-            if (!(flow_stored_real(stored, FLOW_PLACE(expert_weights), (i * (FLOW_DIM + 1))
-                    + j) <= FLOW_EXPERT_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < (FLOW_DIM + 1); i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(pivots), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(pivots), i) <= 1e+06f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < ((FLOW_DIM * (FLOW_DIM + 1)) / 2); i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(factor), i) >= -10000.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(factor), i) <= 10000.0f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(model_power), i) <= 2.658456e+36f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < FLOW_OUTPUTS; i++) {
-        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(flow_stored_real(stored, FLOW_PLACE(expert_power), i) <= 2.658456e+36f)) {
-            return false;
-        }
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(compared), 0) >= 0)) {
-        return false;
-    }
-    if (!(flow_stored_count(stored, FLOW_PLACE(compared), 0) <= FLOW_COMPARED_MOST)) {
-        return false;
-    }
     if (!flow_snapshot_keeps(stored)) {
         return false;
     }
@@ -696,326 +367,332 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
     return flow_snapshot_valid_stages(stored, flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0);
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t flow_stored_sound(flow_read_fn read, void *context, int32_t slot, uint32_t *seen)
-{
-    flow_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = FLOW_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-    sound = sound && flow_snapshot_valid(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return FLOW_STORAGE_FAILED;
-    }
-    return sound ? FLOW_DONE : FLOW_SNAPSHOT_INVALID;
-}
+/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+static const struct {
+    uint16_t place, count;
+    float low, high;
+} flow_stored_real_ranges[] = {
+    {FLOW_PLACE(frequencies), 12, -32.0f, 32.0f},
+    {FLOW_PLACE(a), 8, -1024.0f, 1024.0f}, /* ... b */
+    {FLOW_PLACE(covariance), 210, -2500.0f, 2500.0f},
+    {FLOW_PLACE(unit), 1, 0.0f, 4.3980465e+12f},
+    {FLOW_PLACE(power), 1, 0.0f, 6.044629e+24f},
+    {FLOW_PLACE(mean), 3, -2e+12f, 2e+12f},
+    {FLOW_PLACE(variance), 3, 0.0f, 8e+24f},
+    {FLOW_PLACE(scale), 3, 0.0f, 1.8446744e+19f},
+    {FLOW_PLACE(shock), 1, 0.0f, 1.048576e+06f},
+    {FLOW_PLACE(held_input), 3, -3.0f, 3.0f},
+    {FLOW_PLACE(evidence), 3, -1.0f, 1.0f},
+    {FLOW_PLACE(center), 1, -2e+09f, 2e+09f},
+    {FLOW_PLACE(slopes), 4, -1e+09f, 1e+09f},
+    {FLOW_PLACE(agreement), 1, -2.658456e+36f, 2.658456e+36f},
+    {FLOW_PLACE(strength), 3, 0.0f, 2.658456e+36f}, /* ... label_power */
+    {FLOW_PLACE(label_shock), 1, 0.0f, 1.048576e+06f},
+    {FLOW_PLACE(expert_center), 1, -2e+09f, 2e+09f},
+    {FLOW_PLACE(expert_weights), 4, -1.024e+12f, 1.024e+12f},
+    {FLOW_PLACE(pivots), 4, 0.0f, 1e+06f},
+    {FLOW_PLACE(factor), 6, -10000.0f, 10000.0f},
+    {FLOW_PLACE(model_power), 2, 0.0f, 2.658456e+36f}, /* ... expert_power */
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} flow_stored_index_ranges[] = {
+    {FLOW_PLACE(counted), 1, 0, 2000},
+    {FLOW_PLACE(observed), 2, 0, 2000}, /* ... averaged */
+    {FLOW_PLACE(judged), 1, 0, 300},
+    {FLOW_PLACE(frozen), 1, 0, 1},
+    {FLOW_PLACE(compared), 1, 0, 301},
+};
 
-/* Number i of the header. */
-static uint32_t flow_header(uint32_t i, uint32_t sequence)
-{
-    switch (i) {
-    case 0u:
-        return FLOW_SNAPSHOT_MAGIC;
-    case 1u:
-        return FLOW_SNAPSHOT_VERSION;
-    case 2u:
-        return FLOW_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return FLOW_STATE_BYTES;
-    }
-}
+/* Where numbers lie that are zero while a count is, how many, and where that count is. */
+static const struct {
+    uint16_t place, count, after;
+} flow_stored_blanks[] = {
+    {FLOW_PLACE(frequencies), 232, FLOW_PLACE(counted)}, /* ... power */
+    {FLOW_PLACE(mean), 9, FLOW_PLACE(observed)}, /* ... scale */
+    {FLOW_PLACE(held_input), 6, FLOW_PLACE(observed)}, /* ... evidence */
+    {FLOW_PLACE(center), 1, FLOW_PLACE(averaged)},
+    {FLOW_PLACE(agreement), 4, FLOW_PLACE(judged)}, /* ... label_power */
+    {FLOW_PLACE(expert_offset), 23, FLOW_PLACE(compared)}, /* ... expert_power */
+};
 
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void flow_compose(const flow_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
-        uint32_t count)
+/* Whether all numbers of a stored model are within their ranges. */
+static bool flow_stored_within(flow_stored_t *stored)
 {
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= FLOW_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - FLOW_SNAPSHOT_END)));
-        } else {
-            if (at < FLOW_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)(flow_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - FLOW_SNAPSHOT_HEADER];
+    for (uint32_t k = 0u; k < (sizeof flow_stored_real_ranges / sizeof flow_stored_real_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)flow_stored_real_ranges[k].count; i++) {
+            const float value = flow_stored_real(stored, flow_stored_real_ranges[k].place, i);
+            /* not "if (.. < low)": NaN must fail */
+            if (!((value >= flow_stored_real_ranges[k].low) && (value <= flow_stored_real_ranges[k].high))) {
+                return false;
             }
-            *crc = flow_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
+    for (uint32_t k = 0u; k < (sizeof flow_stored_index_ranges / sizeof flow_stored_index_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)flow_stored_index_ranges[k].count; i++) {
+            const int32_t value = flow_stored_count(stored, flow_stored_index_ranges[k].place, i);
+            if (!((value >= flow_stored_index_ranges[k].low) && (value <= flow_stored_index_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof flow_stored_blanks / sizeof flow_stored_blanks[0]); k++) {
+        if ((flow_stored_count(stored, flow_stored_blanks[k].after, 0) == 0)
+                && !flow_snapshot_all_zero(stored, flow_stored_blanks[k].place, (int32_t)flow_stored_blanks[k].count)) {
+            return false;
+        }
+    }
+    return true;
 }
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool flow_stored_sound(flow_stored_t *stored)
+{
+    stored->begin = FLOW_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return (flow_stored_within(stored) && flow_snapshot_valid(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool flow_stored_sound_in_memory(const void *state)
+{
+    flow_stored_t stored;
+    stored.state = (const uint8_t *)state;
+    return flow_stored_sound(&stored);
+}
+
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t flow_header[5] = {FLOW_SNAPSHOT_MAGIC, FLOW_SNAPSHOT_VERSION, FLOW_STATE_KIND, 0u,
+        FLOW_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t flow_recognise(const uint8_t *bytes)
 {
-    if (flow_number(&bytes[0]) != FLOW_SNAPSHOT_MAGIC) {
-        return FLOW_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = {FLOW_SNAPSHOT_MISSING, FLOW_SNAPSHOT_FORMAT, FLOW_SNAPSHOT_FOREIGN, FLOW_DONE,
+            FLOW_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != FLOW_DONE) && (flow_number(&bytes[4u * i]) != flow_header[i])) {
+            return wrong[i];
+        }
     }
-    if (flow_number(&bytes[4]) != FLOW_SNAPSHOT_VERSION) {
-        return FLOW_SNAPSHOT_FORMAT;
-    }
-    if (flow_number(&bytes[8]) != FLOW_STATE_KIND) {
-        return FLOW_SNAPSHOT_FOREIGN;
-    }
-    return (flow_number(&bytes[16]) == FLOW_STATE_BYTES) ? FLOW_DONE : FLOW_SNAPSHOT_BROKEN;
+    return FLOW_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} flow_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void flow_scan(flow_t *s, flow_read_fn read, void *context, int32_t slot, uint32_t turn, flow_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void flow_scan(flow_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = FLOW_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
-        const uint32_t count = flow_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = FLOW_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += count) {
+        count = flow_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = FLOW_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = flow_recognise(bytes);
-            look->sequence = flow_number(&bytes[12]);
+            stored->status = flow_recognise(stored->bytes);
+            stored->sequence = flow_number(&stored->bytes[12]);
         }
-        crc = flow_snapshot_crc32(crc, bytes, count);
-        look->crc = flow_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= FLOW_SNAPSHOT_HEADER) && (at < FLOW_SNAPSHOT_END)) {
-                state[at - FLOW_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = flow_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = flow_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - FLOW_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < FLOW_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == FLOW_DONE) && (crc != FLOW_CRC_OF_ALL)) {
-        look->status = FLOW_SNAPSHOT_BROKEN;
+    if ((stored->status == FLOW_DONE) && (stored->seen != FLOW_CRC_OF_ALL)) {
+        stored->status = FLOW_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void flow_look(flow_read_fn read, void *context, int32_t slot, flow_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said.
+ * */
+static void flow_look(flow_stored_t *stored)
 {
     int32_t status = FLOW_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (alike < FLOW_ALIKE); turn++) {
-        flow_scan(NULL, read, context, slot, turn, look);
-        if (look->status == FLOW_DONE) {
+    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
+        flow_scan(stored, turn);
+        const bool good = stored->status == FLOW_DONE;
+        if (good && (stored->copy == NULL) && !flow_stored_sound(stored)) {
+            stored->status = FLOW_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == FLOW_DONE) || (good && !alike)) {
+            stored->status = FLOW_DONE;
             return;
         }
-        if (look->status == FLOW_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : FLOW_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < FLOW_ALIKE) {
-        look->status = FLOW_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
- * bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t flow_judge_slot(flow_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t flow_newest(flow_read_fn read, void *context, flow_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = flow_stored_sound(read, context, slot, &now);
-        if ((status != FLOW_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return FLOW_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        flow_look(&slots[slot]);
     }
-    return FLOW_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t flow_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= FLOW_SNAPSHOT_HEADER) && (at < FLOW_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - FLOW_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != FLOW_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t flow_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t flow_judge_model(const flow_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return flow_stored_sound(flow_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t flow_adopt(flow_t *s, flow_read_fn read, void *context, int32_t slot)
-{
-    flow_look_t look;
-    for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
-        flow_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        flow_scan(s, read, context, slot, turn, &look);
-        if ((look.status == FLOW_DONE) && (flow_judge_model(s) == FLOW_DONE)) {
-            return FLOW_DONE;
-        }
-    }
-    flow_reset(s);
-    return FLOW_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t flow_newest(flow_read_fn read, void *context, flow_look_t looks[2])
-{
-    int32_t newest = 0;
-    flow_look(read, context, 0, &looks[0]);
-    flow_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == FLOW_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == FLOW_DONE)
+            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool flow_write_all(const flow_t *s, uint32_t sequence, flow_write_fn write, void *context, int32_t slot,
+        uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = flow_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == FLOW_DONE) {
-            looks[newest].status = flow_judge_slot(read, context, newest);
-            if (looks[newest].status == FLOW_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = flow_snapshot_crc32(0u, (const uint8_t *)header, FLOW_SNAPSHOT_HEADER);
+    *crc = flow_snapshot_crc32(*crc, (const uint8_t *)s, FLOW_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
+        const uint32_t count = flow_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = FLOW_SNAPSHOT_END;
+            if (at < FLOW_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < FLOW_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = FLOW_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t flow_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if (flow_judge_model(s) != FLOW_DONE) {
+    uint32_t crc;
+    if (!flow_stored_sound_in_memory(s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
-    flow_compose(s, 0u, &crc, 0u, buffer, FLOW_SNAPSHOT_BYTES);
+    (void)flow_write_all(s, 0u, flow_write_buffer, buffer, 0, &crc);
     return FLOW_DONE;
 }
 
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
-    flow_look_t look;
-    flow_scan(NULL, flow_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == FLOW_DONE) {
-        look.status = flow_stored_sound(flow_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[FLOW_SNAPSHOT_HEADER];
+    int32_t status = flow_recognise(buffer);
+    if ((status == FLOW_DONE) && (flow_snapshot_crc32(0u, buffer, FLOW_SNAPSHOT_BYTES) != FLOW_CRC_OF_ALL)) {
+        status = FLOW_SNAPSHOT_BROKEN;
     }
-    return (look.status == FLOW_DONE) ? flow_adopt(s, flow_read_buffer, &buffer, 0) : look.status;
+    if ((status == FLOW_DONE) && !flow_stored_sound_in_memory(state)) {
+        status = FLOW_SNAPSHOT_INVALID;
+    }
+    if (status == FLOW_DONE) {
+        flow_reset(s);
+        (void)flow_write_buffer(s, 0, 0u, state, FLOW_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
-    flow_look_t looks[2];
-    uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
+    flow_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (flow_judge_model(s) != FLOW_DONE) {
+    if (!flow_stored_sound_in_memory(s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
-    const int32_t newest = flow_newest(read, context, looks);
-    if (looks[newest].status == FLOW_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = flow_newest(read, context, slots);
+    if (slots[slot].status == FLOW_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == FLOW_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == FLOW_STORAGE_FAILED);
-        if (looks[slot].status == FLOW_STORAGE_FAILED) {
+        slot = (slots[0].status == FLOW_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == FLOW_STORAGE_FAILED);
+        if (slots[slot].status == FLOW_STORAGE_FAILED) {
             return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
-        const uint32_t count = flow_chunk(offset);
-        flow_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return FLOW_STORAGE_FAILED;
-        }
+    if (!flow_write_all(s, sequence, write, context, slot, &crc)) {
+        return FLOW_STORAGE_FAILED;
     }
-    looks[slot].status = FLOW_STORAGE_FAILED;
-    for (uint32_t turn = 0u; (turn < FLOW_LOOKS) && (looks[slot].status != FLOW_DONE); turn++) {
-        flow_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = FLOW_STORAGE_FAILED;
-        }
+    flow_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != FLOW_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return FLOW_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == FLOW_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < FLOW_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, flow_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, flow_chunk(0u)) != 0) {
             return FLOW_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == FLOW_DONE) ? FLOW_DONE : FLOW_STORAGE_FAILED;
+    return FLOW_DONE;
 }
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
 {
-    flow_look_t looks[2];
-    int32_t slot = flow_newest(read, context, looks);
+    flow_stored_t slots[2];
+    int32_t slot = flow_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == FLOW_DONE) {
-            looks[slot].status = flow_adopt(s, read, context, slot);
-            if (looks[slot].status == FLOW_DONE) {
+        if (slots[slot].status == FLOW_DONE) {
+            flow_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            flow_look(&slots[slot]);
+            if ((slots[slot].status == FLOW_DONE) && flow_stored_sound_in_memory(s)) {
                 return FLOW_DONE;
             }
+            flow_reset(s);
+            slots[slot].status = FLOW_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == FLOW_SNAPSHOT_FORMAT) && (looks[1 - slot].status != FLOW_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == FLOW_SNAPSHOT_FORMAT) && (slots[1 - slot].status != FLOW_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void flow_wipe(flow_t *s)

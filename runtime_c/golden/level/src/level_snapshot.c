@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xDDFBB353u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5275414Du)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -27,16 +27,11 @@
 
 #define LEVEL_SNAPSHOT_MAGIC 0x4E534B50u
 #define LEVEL_SNAPSHOT_VERSION 2u
-#define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model */
+#define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define LEVEL_SNAPSHOT_END 160u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define LEVEL_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define LEVEL_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define LEVEL_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define LEVEL_LEVEL_MOST 335544320
-#define LEVEL_MEAN_MOST 335544320
-#define LEVEL_SLOPE_MOST 1073741823
-#define LEVEL_WEIGHT_MOST 67108864 /* largest |a| and |b| */
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
@@ -52,14 +47,19 @@ static uint32_t level_snapshot_crc32(uint32_t crc, const unsigned char *bytes, u
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     level_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
 } level_stored_t;
 
@@ -79,25 +79,36 @@ static uint32_t level_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t level_fetch(level_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = level_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
 {
     const uint32_t at = LEVEL_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / LEVEL_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % LEVEL_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % LEVEL_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= LEVEL_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * LEVEL_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, level_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return level_number(&stored->state[place]);
     }
-    word = level_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void)level_fetch(stored, begin, 0u);
+    }
+    word = level_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 
@@ -150,445 +161,332 @@ static bool level_snapshot_keeps(level_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
-            if (!(level_stored_count(stored, LEVEL_PLACE(a), (i * LEVEL_FEATURES)
-                    + j) >= -LEVEL_WEIGHT_MOST)) {
-                return false;
-            }
-            if (!(level_stored_count(stored, LEVEL_PLACE(a), (i * LEVEL_FEATURES)
-                    + j) <= LEVEL_WEIGHT_MOST)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        for (int32_t j = 0; j < LEVEL_FEATURES; j++) {
-            if (!(level_stored_count(stored, LEVEL_PLACE(b), (i * LEVEL_FEATURES)
-                    + j) >= -LEVEL_WEIGHT_MOST)) {
-                return false;
-            }
-            if (!(level_stored_count(stored, LEVEL_PLACE(b), (i * LEVEL_FEATURES)
-                    + j) <= LEVEL_WEIGHT_MOST)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        if (!(level_stored_count(stored, LEVEL_PLACE(level), i) >= 0)) {
-            return false;
-        }
-        if (!(level_stored_count(stored, LEVEL_PLACE(level), i) <= LEVEL_LEVEL_MOST)) {
-            return false;
-        }
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(counted), 0) >= 0)) {
-        return false;
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(counted), 0) <= 2048)) {
-        return false;
-    }
-    for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
-        for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            if (!((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM)
-                    + j) >= -32767)) {
-                return false;
-            }
-            if (!((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM)
-                    + j) <= 32767)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        if (!(level_stored_count(stored, LEVEL_PLACE(mean), i) >= -LEVEL_MEAN_MOST)) {
-            return false;
-        }
-        if (!(level_stored_count(stored, LEVEL_PLACE(mean), i) <= LEVEL_MEAN_MOST)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        for (int32_t j = 0; j < LEVEL_DIM; j++) {
-            if (!(level_stored_count(stored, LEVEL_PLACE(slope), (i * LEVEL_DIM) + j) >= -LEVEL_SLOPE_MOST)) {
-                return false;
-            }
-            if (!(level_stored_count(stored, LEVEL_PLACE(slope), (i * LEVEL_DIM) + j) <= LEVEL_SLOPE_MOST)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        if (!(level_stored_count(stored, LEVEL_PLACE(agreement), i) >= -268402689)) {
-            return false;
-        }
-        if (!(level_stored_count(stored, LEVEL_PLACE(agreement), i) <= 268402689)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        if (!(level_stored_count(stored, LEVEL_PLACE(square), i) >= 0)) {
-            return false;
-        }
-        if (!(level_stored_count(stored, LEVEL_PLACE(square), i) <= 268402689)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < LEVEL_OUTPUTS; i++) {
-        if (!(level_stored_count(stored, LEVEL_PLACE(gain), i) >= 0)) {
-            return false;
-        }
-        if (!(level_stored_count(stored, LEVEL_PLACE(gain), i) <= 65535)) {
-            return false;
-        }
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(count), 0) >= 0)) {
-        return false;
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(count), 0) <= 65536)) {
-        return false;
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(pace), 0) >= 0)) {
-        return false;
-    }
-    if (!(level_stored_count(stored, LEVEL_PLACE(pace), 0) <= 16)) {
-        return false;
-    }
-    if (!((int32_t)level_stored_uint8(stored, LEVEL_PLACE(frozen), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)level_stored_uint8(stored, LEVEL_PLACE(frozen), 0) <= 1)) {
-        return false;
-    }
     if (!level_snapshot_keeps(stored)) {
         return false;
     }
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t level_stored_sound(level_read_fn read, void *context, int32_t slot, uint32_t *seen)
-{
-    level_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = LEVEL_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 0) == 0);
-    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 1) == 0);
-    sound = sound && (level_stored_uint8(&stored, LEVEL_PLACE(reserved_fixedstages), 2) == 0);
-    sound = sound && level_snapshot_valid(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return LEVEL_STORAGE_FAILED;
-    }
-    return sound ? LEVEL_DONE : LEVEL_SNAPSHOT_INVALID;
-}
+/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} level_stored_int_ranges[] = {
+    {LEVEL_PLACE(a), 16, -67108864, 67108864}, /* ... b */
+    {LEVEL_PLACE(level), 1, 0, 335544320},
+    {LEVEL_PLACE(mean), 1, -335544320, 335544320},
+    {LEVEL_PLACE(slope), 2, -1073741823, 1073741823},
+    {LEVEL_PLACE(agreement), 1, -268402689, 268402689},
+    {LEVEL_PLACE(square), 1, 0, 268402689},
+    {LEVEL_PLACE(gain), 1, 0, 65535},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} level_stored_index_ranges[] = {
+    {LEVEL_PLACE(counted), 1, 0, 2048},
+    {LEVEL_PLACE(count), 1, 0, 65536},
+    {LEVEL_PLACE(pace), 1, 0, 16},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} level_stored_int16_ranges[] = {
+    {LEVEL_PLACE(frequencies), 16, -32767, 32767},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} level_stored_uint8_ranges[] = {
+    {LEVEL_PLACE(frozen), 1, 0, 1},
+    {LEVEL_PLACE(reserved_fixedstages), 3, 0, 0},
+};
 
-/* Number i of the header. */
-static uint32_t level_header(uint32_t i, uint32_t sequence)
+/* Whether all numbers of a stored model are within their ranges. */
+static bool level_stored_within(level_stored_t *stored)
 {
-    switch (i) {
-    case 0u:
-        return LEVEL_SNAPSHOT_MAGIC;
-    case 1u:
-        return LEVEL_SNAPSHOT_VERSION;
-    case 2u:
-        return LEVEL_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return LEVEL_STATE_BYTES;
-    }
-}
-
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void level_compose(const level_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
-        uint32_t count)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= LEVEL_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - LEVEL_SNAPSHOT_END)));
-        } else {
-            if (at < LEVEL_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)(level_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - LEVEL_SNAPSHOT_HEADER];
+    for (uint32_t k = 0u; k < (sizeof level_stored_int_ranges / sizeof level_stored_int_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
+            const int32_t value = level_stored_count(stored, level_stored_int_ranges[k].place, i);
+            if (!((value >= level_stored_int_ranges[k].low) && (value <= level_stored_int_ranges[k].high))) {
+                return false;
             }
-            *crc = level_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
+    for (uint32_t k = 0u; k < (sizeof level_stored_index_ranges / sizeof level_stored_index_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)level_stored_index_ranges[k].count; i++) {
+            const int32_t value = level_stored_count(stored, level_stored_index_ranges[k].place, i);
+            if (!((value >= level_stored_index_ranges[k].low) && (value <= level_stored_index_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof level_stored_int16_ranges / sizeof level_stored_int16_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)level_stored_int16_ranges[k].count; i++) {
+            const int32_t value = level_stored_int16(stored, level_stored_int16_ranges[k].place, i);
+            if (!((value >= level_stored_int16_ranges[k].low) && (value <= level_stored_int16_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof level_stored_uint8_ranges / sizeof level_stored_uint8_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)level_stored_uint8_ranges[k].count; i++) {
+            const int32_t value = level_stored_uint8(stored, level_stored_uint8_ranges[k].place, i);
+            if (!((value >= level_stored_uint8_ranges[k].low) && (value <= level_stored_uint8_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool level_stored_sound(level_stored_t *stored)
+{
+    stored->begin = LEVEL_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return (level_stored_within(stored) && level_snapshot_valid(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool level_stored_sound_in_memory(const void *state)
+{
+    level_stored_t stored;
+    stored.state = (const uint8_t *)state;
+    return level_stored_sound(&stored);
+}
+
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t level_header[5] = {LEVEL_SNAPSHOT_MAGIC, LEVEL_SNAPSHOT_VERSION, LEVEL_STATE_KIND, 0u,
+        LEVEL_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t level_recognise(const uint8_t *bytes)
 {
-    if (level_number(&bytes[0]) != LEVEL_SNAPSHOT_MAGIC) {
-        return LEVEL_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = {LEVEL_SNAPSHOT_MISSING, LEVEL_SNAPSHOT_FORMAT, LEVEL_SNAPSHOT_FOREIGN, LEVEL_DONE,
+            LEVEL_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != LEVEL_DONE) && (level_number(&bytes[4u * i]) != level_header[i])) {
+            return wrong[i];
+        }
     }
-    if (level_number(&bytes[4]) != LEVEL_SNAPSHOT_VERSION) {
-        return LEVEL_SNAPSHOT_FORMAT;
-    }
-    if (level_number(&bytes[8]) != LEVEL_STATE_KIND) {
-        return LEVEL_SNAPSHOT_FOREIGN;
-    }
-    return (level_number(&bytes[16]) == LEVEL_STATE_BYTES) ? LEVEL_DONE : LEVEL_SNAPSHOT_BROKEN;
+    return LEVEL_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} level_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void level_scan(level_t *s, level_read_fn read, void *context, int32_t slot, uint32_t turn, level_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void level_scan(level_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = LEVEL_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
-        const uint32_t count = level_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = LEVEL_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += count) {
+        count = level_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = LEVEL_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = level_recognise(bytes);
-            look->sequence = level_number(&bytes[12]);
+            stored->status = level_recognise(stored->bytes);
+            stored->sequence = level_number(&stored->bytes[12]);
         }
-        crc = level_snapshot_crc32(crc, bytes, count);
-        look->crc = level_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= LEVEL_SNAPSHOT_HEADER) && (at < LEVEL_SNAPSHOT_END)) {
-                state[at - LEVEL_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = level_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = level_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - LEVEL_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < LEVEL_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == LEVEL_DONE) && (crc != LEVEL_CRC_OF_ALL)) {
-        look->status = LEVEL_SNAPSHOT_BROKEN;
+    if ((stored->status == LEVEL_DONE) && (stored->seen != LEVEL_CRC_OF_ALL)) {
+        stored->status = LEVEL_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void level_look(level_read_fn read, void *context, int32_t slot, level_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said.
+ * */
+static void level_look(level_stored_t *stored)
 {
     int32_t status = LEVEL_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (alike < LEVEL_ALIKE); turn++) {
-        level_scan(NULL, read, context, slot, turn, look);
-        if (look->status == LEVEL_DONE) {
+    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
+        level_scan(stored, turn);
+        const bool good = stored->status == LEVEL_DONE;
+        if (good && (stored->copy == NULL) && !level_stored_sound(stored)) {
+            stored->status = LEVEL_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == LEVEL_DONE) || (good && !alike)) {
+            stored->status = LEVEL_DONE;
             return;
         }
-        if (look->status == LEVEL_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : LEVEL_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < LEVEL_ALIKE) {
-        look->status = LEVEL_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
- * bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t level_judge_slot(level_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t level_newest(level_read_fn read, void *context, level_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = level_stored_sound(read, context, slot, &now);
-        if ((status != LEVEL_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return LEVEL_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        level_look(&slots[slot]);
     }
-    return LEVEL_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t level_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= LEVEL_SNAPSHOT_HEADER) && (at < LEVEL_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - LEVEL_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != LEVEL_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t level_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t level_judge_model(const level_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return level_stored_sound(level_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t level_adopt(level_t *s, level_read_fn read, void *context, int32_t slot)
-{
-    level_look_t look;
-    for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
-        level_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        level_scan(s, read, context, slot, turn, &look);
-        if ((look.status == LEVEL_DONE) && (level_judge_model(s) == LEVEL_DONE)) {
-            return LEVEL_DONE;
-        }
-    }
-    level_reset(s);
-    return LEVEL_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t level_newest(level_read_fn read, void *context, level_look_t looks[2])
-{
-    int32_t newest = 0;
-    level_look(read, context, 0, &looks[0]);
-    level_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == LEVEL_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == LEVEL_DONE)
+            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool level_write_all(const level_t *s, uint32_t sequence, level_write_fn write, void *context, int32_t slot,
+        uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = level_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == LEVEL_DONE) {
-            looks[newest].status = level_judge_slot(read, context, newest);
-            if (looks[newest].status == LEVEL_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = level_snapshot_crc32(0u, (const uint8_t *)header, LEVEL_SNAPSHOT_HEADER);
+    *crc = level_snapshot_crc32(*crc, (const uint8_t *)s, LEVEL_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
+        const uint32_t count = level_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = LEVEL_SNAPSHOT_END;
+            if (at < LEVEL_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < LEVEL_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = LEVEL_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t level_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if (level_judge_model(s) != LEVEL_DONE) {
+    uint32_t crc;
+    if (!level_stored_sound_in_memory(s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
-    level_compose(s, 0u, &crc, 0u, buffer, LEVEL_SNAPSHOT_BYTES);
+    (void)level_write_all(s, 0u, level_write_buffer, buffer, 0, &crc);
     return LEVEL_DONE;
 }
 
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
-    level_look_t look;
-    level_scan(NULL, level_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == LEVEL_DONE) {
-        look.status = level_stored_sound(level_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[LEVEL_SNAPSHOT_HEADER];
+    int32_t status = level_recognise(buffer);
+    if ((status == LEVEL_DONE) && (level_snapshot_crc32(0u, buffer, LEVEL_SNAPSHOT_BYTES) != LEVEL_CRC_OF_ALL)) {
+        status = LEVEL_SNAPSHOT_BROKEN;
     }
-    return (look.status == LEVEL_DONE) ? level_adopt(s, level_read_buffer, &buffer, 0) : look.status;
+    if ((status == LEVEL_DONE) && !level_stored_sound_in_memory(state)) {
+        status = LEVEL_SNAPSHOT_INVALID;
+    }
+    if (status == LEVEL_DONE) {
+        level_reset(s);
+        (void)level_write_buffer(s, 0, 0u, state, LEVEL_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
-    level_look_t looks[2];
-    uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
+    level_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (level_judge_model(s) != LEVEL_DONE) {
+    if (!level_stored_sound_in_memory(s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
-    const int32_t newest = level_newest(read, context, looks);
-    if (looks[newest].status == LEVEL_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = level_newest(read, context, slots);
+    if (slots[slot].status == LEVEL_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == LEVEL_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == LEVEL_STORAGE_FAILED);
-        if (looks[slot].status == LEVEL_STORAGE_FAILED) {
+        slot = (slots[0].status == LEVEL_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == LEVEL_STORAGE_FAILED);
+        if (slots[slot].status == LEVEL_STORAGE_FAILED) {
             return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
-        const uint32_t count = level_chunk(offset);
-        level_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return LEVEL_STORAGE_FAILED;
-        }
+    if (!level_write_all(s, sequence, write, context, slot, &crc)) {
+        return LEVEL_STORAGE_FAILED;
     }
-    looks[slot].status = LEVEL_STORAGE_FAILED;
-    for (uint32_t turn = 0u; (turn < LEVEL_LOOKS) && (looks[slot].status != LEVEL_DONE); turn++) {
-        level_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = LEVEL_STORAGE_FAILED;
-        }
+    level_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != LEVEL_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return LEVEL_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == LEVEL_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < LEVEL_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, level_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, level_chunk(0u)) != 0) {
             return LEVEL_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == LEVEL_DONE) ? LEVEL_DONE : LEVEL_STORAGE_FAILED;
+    return LEVEL_DONE;
 }
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)
 {
-    level_look_t looks[2];
-    int32_t slot = level_newest(read, context, looks);
+    level_stored_t slots[2];
+    int32_t slot = level_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == LEVEL_DONE) {
-            looks[slot].status = level_adopt(s, read, context, slot);
-            if (looks[slot].status == LEVEL_DONE) {
+        if (slots[slot].status == LEVEL_DONE) {
+            level_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            level_look(&slots[slot]);
+            if ((slots[slot].status == LEVEL_DONE) && level_stored_sound_in_memory(s)) {
                 return LEVEL_DONE;
             }
+            level_reset(s);
+            slots[slot].status = LEVEL_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == LEVEL_SNAPSHOT_FORMAT) && (looks[1 - slot].status != LEVEL_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == LEVEL_SNAPSHOT_FORMAT) && (slots[1 - slot].status != LEVEL_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void level_wipe(level_t *s)

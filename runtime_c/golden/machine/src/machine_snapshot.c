@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCA608B08u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x49EF0AEDu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -55,15 +55,11 @@
 
 #define MACHINE_SNAPSHOT_MAGIC 0x4E534B50u
 #define MACHINE_SNAPSHOT_VERSION 2u
-#define MACHINE_SNAPSHOT_HEADER 20u /* bytes before the model */
+#define MACHINE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define MACHINE_SNAPSHOT_END 708u /* bytes before the CRC */
 #define MACHINE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MACHINE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define MACHINE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define MACHINE_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MACHINE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define MACHINE_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
-#define MACHINE_EXPERT_LIMIT 1024.0f /* largest weight */
-#define MACHINE_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MACHINE_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
 #define MACHINE_SHARP_LEAST 0.1f
@@ -165,14 +161,19 @@ static uint32_t machine_snapshot_crc32(uint32_t crc, const unsigned char *bytes,
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     machine_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[MACHINE_SNAPSHOT_CHUNK];
 } machine_stored_t;
 
@@ -192,25 +193,36 @@ static uint32_t machine_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t machine_fetch(machine_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = machine_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t machine_stored_word(machine_stored_t *stored, uint32_t place)
 {
     const uint32_t at = MACHINE_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / MACHINE_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % MACHINE_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % MACHINE_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= MACHINE_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * MACHINE_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, machine_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return machine_number(&stored->state[place]);
     }
-    word = machine_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void)machine_fetch(stored, begin, 0u);
+    }
+    word = machine_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 
@@ -231,12 +243,6 @@ static int32_t machine_stored_count(machine_stored_t *stored, uint32_t place, in
     return both.value;
 }
 
-/* Where row i of a matrix begins; each row has width floating-point numbers. */
-static uint32_t machine_stored_row(uint32_t place, int32_t i, int32_t width)
-{
-    return place + ((uint32_t)i * (uint32_t)width * 4u);
-}
-
 /* Whether learning could have led to s and e. */
 static bool machine_snapshot_calibrated(machine_stored_t *stored)
 {
@@ -247,67 +253,6 @@ static bool machine_snapshot_calibrated(machine_stored_t *stored)
             && (machine_stored_real(stored, MACHINE_PLACE(random_part), 0) >= MACHINE_RANDOM_LEAST);
 }
 
-/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
-static bool machine_snapshot_empty_from(machine_stored_t *stored, uint32_t a, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++) {
-        if ((i >= 0) && (machine_stored_real(stored, a, i) != 0.0f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether learning could have led to this state: before the first sample all is zero.  O(N D), and O(N + D) for each
- * output. */
-static bool machine_snapshot_keeps(machine_stored_t *stored)
-{
-    if (machine_stored_count(stored, MACHINE_PLACE(started), 0) == 0) {
-        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            if (!machine_snapshot_empty_from(stored, machine_stored_row(MACHINE_PLACE(plane), o, (MACHINE_DIM + 1)),
-                    (MACHINE_DIM + 1))) {
-                return false;
-            }
-            if (!machine_snapshot_empty_from(stored, machine_stored_row(MACHINE_PLACE(a), o, MACHINE_FEATURES),
-                    MACHINE_FEATURES)
-                            || !machine_snapshot_empty_from(stored,
-                                    machine_stored_row(MACHINE_PLACE(b), o, MACHINE_FEATURES),
-                                            MACHINE_FEATURES)) {
-                return false;
-            }
-        }
-        for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-            if (!machine_snapshot_empty_from(stored, machine_stored_row(MACHINE_PLACE(frequencies), i, MACHINE_DIM),
-                    MACHINE_DIM)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* Whether the expert knows nothing.  O(D^2). */
-static bool machine_snapshot_ignorant(machine_stored_t *stored)
-{
-    if ((machine_stored_real(stored, MACHINE_PLACE(model_wrong), 0) != 0.0f)
-            || (machine_stored_real(stored, MACHINE_PLACE(expert_wrong), 0) != 0.0f)
-                    || (machine_stored_real(stored, MACHINE_PLACE(expert_sharpness), 0) != 0.0f)) {
-        return false;
-    }
-    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        if (!machine_snapshot_empty_from(stored,
-                machine_stored_row(MACHINE_PLACE(expert_weights), o, (MACHINE_DIM + 1)), (MACHINE_DIM + 1))) {
-            return false;
-        }
-    }
-    if (!machine_snapshot_empty_from(stored, MACHINE_PLACE(expert_offset), MACHINE_DIM)
-            || !machine_snapshot_empty_from(stored, MACHINE_PLACE(expert_scale), MACHINE_DIM)) {
-        return false;
-    }
-    return machine_snapshot_empty_from(stored, MACHINE_PLACE(pivots), (MACHINE_DIM + 1))
-            && machine_snapshot_empty_from(stored, MACHINE_PLACE(factor), ((MACHINE_DIM * (MACHINE_DIM + 1)) / 2));
-}
-
 /* Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2). */
 static bool machine_snapshot_valid_expert(machine_stored_t *stored)
 {
@@ -315,7 +260,7 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
         return false;
     }
     if (machine_stored_count(stored, MACHINE_PLACE(compared), 0) == 0) {
-        return machine_snapshot_ignorant(stored);
+        return true;
     }
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
         if (!(machine_stored_real(stored, MACHINE_PLACE(pivots), j) >= MACHINE_PIVOT_LEAST)) {
@@ -328,8 +273,8 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
                 * 0.5f) <= MACHINE_INPUT_MAX_ABS)) {
             return false;
         }
-        if (!((machine_stored_real(stored, MACHINE_PLACE(expert_scale), j) > 0.0f)
-                && (machine_stored_real(stored, MACHINE_PLACE(expert_scale), j) <= MACHINE_SCALE_MOST))) {
+        const float scale = machine_stored_real(stored, MACHINE_PLACE(expert_scale), j);
+        if (!((scale > 0.0f) && (scale <= MACHINE_SCALE_MOST))) {
             return false;
         }
     }
@@ -342,21 +287,16 @@ static inline float machine_snapshot_scale_of(float variance)
     return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
 }
 
-/* Whether the scales fit the variances, and nothing is known before the first sample.  O(D). */
+/* Whether the scales fit the variances.  O(D). */
 static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
 {
+    if (machine_stored_count(stored, MACHINE_PLACE(observed), 0) == 0) {
+        return true;
+    }
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        if (machine_stored_count(stored, MACHINE_PLACE(observed), 0) == 0) {
-            if ((machine_stored_real(stored, MACHINE_PLACE(mean), j) != 0.0f)
-                    || (machine_stored_real(stored, MACHINE_PLACE(variance), j) != 0.0f)
-                            || (machine_stored_real(stored, MACHINE_PLACE(scale), j) != 0.0f)) {
-                return false;
-            }
-        } else if (machine_stored_real(stored, MACHINE_PLACE(scale),
+        if (machine_stored_real(stored, MACHINE_PLACE(scale),
                 j) != machine_snapshot_scale_of(machine_stored_real(stored, MACHINE_PLACE(variance), j))) {
             return false;
-        } else {
-            /* nothing */
         }
     }
     return true;
@@ -379,490 +319,339 @@ static bool machine_snapshot_valid_stages(machine_stored_t *stored, bool blank)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool machine_snapshot_valid(machine_stored_t *stored)
 {
-    for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-        for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            if (!(machine_stored_real(stored, MACHINE_PLACE(frequencies), (i * MACHINE_DIM) + j) >= -32.0f)) {
-                return false;
-            }
-            if (!(machine_stored_real(stored, MACHINE_PLACE(frequencies), (i * MACHINE_DIM) + j) <= 32.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
-            if (!(machine_stored_real(stored, MACHINE_PLACE(a), (i * MACHINE_FEATURES) + j) >= -1024.0f)) {
-                return false;
-            }
-            if (!(machine_stored_real(stored, MACHINE_PLACE(a), (i * MACHINE_FEATURES) + j) <= 1024.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        for (int32_t j = 0; j < MACHINE_FEATURES; j++) {
-            if (!(machine_stored_real(stored, MACHINE_PLACE(b), (i * MACHINE_FEATURES) + j) >= -1024.0f)) {
-                return false;
-            }
-            if (!(machine_stored_real(stored, MACHINE_PLACE(b), (i * MACHINE_FEATURES) + j) <= 1024.0f)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-            if (!(machine_stored_real(stored, MACHINE_PLACE(plane), (i * (MACHINE_DIM + 1))
-                    + j) >= -1024.0f)) {
-                return false;
-            }
-            if (!(machine_stored_real(stored, MACHINE_PLACE(plane), (i * (MACHINE_DIM + 1))
-                    + j) <= 1024.0f)) {
-                return false;
-            }
-        }
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(started), 0) >= 0)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(started), 0) <= 1)) {
-        return false;
-    }
-    for (int32_t i = 0; i < MACHINE_DIM; i++) {
-        if (!(machine_stored_real(stored, MACHINE_PLACE(mean), i) >= -2e+12f)) {
-            return false;
-        }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(mean), i) <= 2e+12f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MACHINE_DIM; i++) {
-        if (!(machine_stored_real(stored, MACHINE_PLACE(variance), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(variance), i) <= 8e+24f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MACHINE_DIM; i++) {
-        if (!(machine_stored_real(stored, MACHINE_PLACE(scale), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(scale), i) <= 1.8446744e+19f)) {
-            return false;
-        }
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(shock), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(shock), 0) <= 1.048576e+06f)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(observed), 0) >= 0)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(observed), 0) <= MACHINE_INPUT_HORIZON)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(frozen), 0) >= 0)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(frozen), 0) <= 1)) {
-        return false;
-    }
-    for (int32_t i = 0; i < MACHINE_OUTPUTS; i++) {
-        for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-            if (!(machine_stored_real(stored, MACHINE_PLACE(expert_weights), (i * (MACHINE_DIM + 1))
-                    + j) >= -MACHINE_EXPERT_LIMIT)) {
-                return false;
-            }
-            if (!(machine_stored_real(stored, MACHINE_PLACE(expert_weights), (i * (MACHINE_DIM + 1))
-                    + j) <= MACHINE_EXPERT_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < (MACHINE_DIM + 1); i++) {
-        if (!(machine_stored_real(stored, MACHINE_PLACE(pivots), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(pivots), i) <= 1e+06f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < ((MACHINE_DIM * (MACHINE_DIM + 1)) / 2); i++) {
-        if (!(machine_stored_real(stored, MACHINE_PLACE(factor), i) >= -10000.0f)) {
-            return false;
-        }
-        if (!(machine_stored_real(stored, MACHINE_PLACE(factor), i) <= 10000.0f)) {
-            return false;
-        }
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(compared), 0) >= 0)) {
-        return false;
-    }
-    if (!(machine_stored_count(stored, MACHINE_PLACE(compared), 0) <= MACHINE_COMPARED_MOST)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(expert_sharpness), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(expert_sharpness), 0) <= 30.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(model_wrong), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(model_wrong), 0) <= 4.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(expert_wrong), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(expert_wrong), 0) <= 4.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(told_sharpness), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(told_sharpness), 0) <= 30.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(random_part), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(machine_stored_real(stored, MACHINE_PLACE(random_part), 0) <= 0.9f)) {
-        return false;
-    }
-    if (!machine_snapshot_keeps(stored)) {
-        return false;
-    }
     if (!machine_snapshot_valid_expert(stored)) {
         return false;
     }
     return machine_snapshot_valid_stages(stored, machine_stored_count(stored, MACHINE_PLACE(started), 0) == 0);
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t machine_stored_sound(machine_read_fn read, void *context, int32_t slot, uint32_t *seen)
+/* Whether all elements are zero.  O(n). */
+static bool machine_snapshot_all_zero(machine_stored_t *stored, uint32_t a, int32_t n)
 {
-    machine_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = MACHINE_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-    sound = sound && machine_snapshot_valid(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return MACHINE_STORAGE_FAILED;
-    }
-    return sound ? MACHINE_DONE : MACHINE_SNAPSHOT_INVALID;
-}
-
-/* Number i of the header. */
-static uint32_t machine_header(uint32_t i, uint32_t sequence)
-{
-    switch (i) {
-    case 0u:
-        return MACHINE_SNAPSHOT_MAGIC;
-    case 1u:
-        return MACHINE_SNAPSHOT_VERSION;
-    case 2u:
-        return MACHINE_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return MACHINE_STATE_BYTES;
-    }
-}
-
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void machine_compose(const machine_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
-        uint32_t count)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= MACHINE_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - MACHINE_SNAPSHOT_END)));
-        } else {
-            if (at < MACHINE_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)(machine_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - MACHINE_SNAPSHOT_HEADER];
-            }
-            *crc = machine_snapshot_crc32(*crc, &bytes[i], 1u);
+    for (int32_t i = 0; i < n; i++) {
+        if (machine_stored_real(stored, a, i) != 0.0f) {
+            return false;
         }
     }
+    return true;
 }
+
+/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+static const struct {
+    uint16_t place, count;
+    float low, high;
+} machine_stored_real_ranges[] = {
+    {MACHINE_PLACE(frequencies), 32, -32.0f, 32.0f},
+    {MACHINE_PLACE(a), 105, -1024.0f, 1024.0f}, /* ... plane */
+    {MACHINE_PLACE(mean), 2, -2e+12f, 2e+12f},
+    {MACHINE_PLACE(variance), 2, 0.0f, 8e+24f},
+    {MACHINE_PLACE(scale), 2, 0.0f, 1.8446744e+19f},
+    {MACHINE_PLACE(shock), 1, 0.0f, 1.048576e+06f},
+    {MACHINE_PLACE(expert_weights), 9, -1024.0f, 1024.0f},
+    {MACHINE_PLACE(pivots), 3, 0.0f, 1e+06f},
+    {MACHINE_PLACE(factor), 3, -10000.0f, 10000.0f},
+    {MACHINE_PLACE(expert_sharpness), 1, 0.0f, 30.0f},
+    {MACHINE_PLACE(model_wrong), 2, 0.0f, 4.0f}, /* ... expert_wrong */
+    {MACHINE_PLACE(told_sharpness), 1, 0.0f, 30.0f},
+    {MACHINE_PLACE(random_part), 1, 0.0f, 0.9f},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} machine_stored_index_ranges[] = {
+    {MACHINE_PLACE(started), 1, 0, 1},
+    {MACHINE_PLACE(observed), 1, 0, 2000},
+    {MACHINE_PLACE(frozen), 1, 0, 1},
+    {MACHINE_PLACE(compared), 1, 0, 301},
+};
+
+/* Where numbers lie that are zero while a count is, how many, and where that count is. */
+static const struct {
+    uint16_t place, count, after;
+} machine_stored_blanks[] = {
+    {MACHINE_PLACE(frequencies), 137, MACHINE_PLACE(started)}, /* ... plane */
+    {MACHINE_PLACE(mean), 6, MACHINE_PLACE(observed)}, /* ... scale */
+    {MACHINE_PLACE(expert_offset), 22, MACHINE_PLACE(compared)}, /* ... expert_wrong */
+};
+
+/* Whether all numbers of a stored model are within their ranges. */
+static bool machine_stored_within(machine_stored_t *stored)
+{
+    for (uint32_t k = 0u; k < (sizeof machine_stored_real_ranges / sizeof machine_stored_real_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)machine_stored_real_ranges[k].count; i++) {
+            const float value = machine_stored_real(stored, machine_stored_real_ranges[k].place, i);
+            /* not "if (.. < low)": NaN must fail */
+            if (!((value >= machine_stored_real_ranges[k].low) && (value <= machine_stored_real_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof machine_stored_index_ranges / sizeof machine_stored_index_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)machine_stored_index_ranges[k].count; i++) {
+            const int32_t value = machine_stored_count(stored, machine_stored_index_ranges[k].place, i);
+            if (!((value >= machine_stored_index_ranges[k].low) && (value <= machine_stored_index_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof machine_stored_blanks / sizeof machine_stored_blanks[0]); k++) {
+        if ((machine_stored_count(stored, machine_stored_blanks[k].after, 0) == 0)
+                && !machine_snapshot_all_zero(stored, machine_stored_blanks[k].place,
+                        (int32_t)machine_stored_blanks[k].count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool machine_stored_sound(machine_stored_t *stored)
+{
+    stored->begin = MACHINE_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return (machine_stored_within(stored) && machine_snapshot_valid(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool machine_stored_sound_in_memory(const void *state)
+{
+    machine_stored_t stored;
+    stored.state = (const uint8_t *)state;
+    return machine_stored_sound(&stored);
+}
+
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t machine_header[5] = {MACHINE_SNAPSHOT_MAGIC, MACHINE_SNAPSHOT_VERSION, MACHINE_STATE_KIND, 0u,
+        MACHINE_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t machine_recognise(const uint8_t *bytes)
 {
-    if (machine_number(&bytes[0]) != MACHINE_SNAPSHOT_MAGIC) {
-        return MACHINE_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = {MACHINE_SNAPSHOT_MISSING, MACHINE_SNAPSHOT_FORMAT, MACHINE_SNAPSHOT_FOREIGN,
+            MACHINE_DONE, MACHINE_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != MACHINE_DONE) && (machine_number(&bytes[4u * i]) != machine_header[i])) {
+            return wrong[i];
+        }
     }
-    if (machine_number(&bytes[4]) != MACHINE_SNAPSHOT_VERSION) {
-        return MACHINE_SNAPSHOT_FORMAT;
-    }
-    if (machine_number(&bytes[8]) != MACHINE_STATE_KIND) {
-        return MACHINE_SNAPSHOT_FOREIGN;
-    }
-    return (machine_number(&bytes[16]) == MACHINE_STATE_BYTES) ? MACHINE_DONE : MACHINE_SNAPSHOT_BROKEN;
+    return MACHINE_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} machine_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void machine_scan(machine_t *s, machine_read_fn read, void *context, int32_t slot, uint32_t turn,
-        machine_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void machine_scan(machine_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[MACHINE_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = MACHINE_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += MACHINE_SNAPSHOT_CHUNK) {
-        const uint32_t count = machine_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = MACHINE_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += count) {
+        count = machine_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = MACHINE_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = machine_recognise(bytes);
-            look->sequence = machine_number(&bytes[12]);
+            stored->status = machine_recognise(stored->bytes);
+            stored->sequence = machine_number(&stored->bytes[12]);
         }
-        crc = machine_snapshot_crc32(crc, bytes, count);
-        look->crc = machine_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= MACHINE_SNAPSHOT_HEADER) && (at < MACHINE_SNAPSHOT_END)) {
-                state[at - MACHINE_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = machine_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = machine_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - MACHINE_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < MACHINE_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == MACHINE_DONE) && (crc != MACHINE_CRC_OF_ALL)) {
-        look->status = MACHINE_SNAPSHOT_BROKEN;
+    if ((stored->status == MACHINE_DONE) && (stored->seen != MACHINE_CRC_OF_ALL)) {
+        stored->status = MACHINE_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void machine_look(machine_read_fn read, void *context, int32_t slot, machine_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said.
+ * */
+static void machine_look(machine_stored_t *stored)
 {
     int32_t status = MACHINE_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < MACHINE_LOOKS) && (alike < MACHINE_ALIKE); turn++) {
-        machine_scan(NULL, read, context, slot, turn, look);
-        if (look->status == MACHINE_DONE) {
+    for (uint32_t turn = 0u; turn < MACHINE_LOOKS; turn++) {
+        machine_scan(stored, turn);
+        const bool good = stored->status == MACHINE_DONE;
+        if (good && (stored->copy == NULL) && !machine_stored_sound(stored)) {
+            stored->status = MACHINE_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == MACHINE_DONE) || (good && !alike)) {
+            stored->status = MACHINE_DONE;
             return;
         }
-        if (look->status == MACHINE_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : MACHINE_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < MACHINE_ALIKE) {
-        look->status = MACHINE_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
- * bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t machine_judge_slot(machine_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t machine_newest(machine_read_fn read, void *context, machine_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-    for (uint32_t turn = 0u; turn < MACHINE_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = machine_stored_sound(read, context, slot, &now);
-        if ((status != MACHINE_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return MACHINE_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        machine_look(&slots[slot]);
     }
-    return MACHINE_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t machine_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= MACHINE_SNAPSHOT_HEADER) && (at < MACHINE_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - MACHINE_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != MACHINE_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t machine_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t machine_judge_model(const machine_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return machine_stored_sound(machine_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t machine_adopt(machine_t *s, machine_read_fn read, void *context, int32_t slot)
-{
-    machine_look_t look;
-    for (uint32_t turn = 0u; turn < MACHINE_LOOKS; turn++) {
-        machine_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        machine_scan(s, read, context, slot, turn, &look);
-        if ((look.status == MACHINE_DONE) && (machine_judge_model(s) == MACHINE_DONE)) {
-            return MACHINE_DONE;
-        }
-    }
-    machine_reset(s);
-    return MACHINE_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t machine_newest(machine_read_fn read, void *context, machine_look_t looks[2])
-{
-    int32_t newest = 0;
-    machine_look(read, context, 0, &looks[0]);
-    machine_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == MACHINE_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == MACHINE_DONE)
+            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool machine_write_all(const machine_t *s, uint32_t sequence, machine_write_fn write, void *context,
+        int32_t slot, uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[MACHINE_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = machine_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == MACHINE_DONE) {
-            looks[newest].status = machine_judge_slot(read, context, newest);
-            if (looks[newest].status == MACHINE_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = machine_snapshot_crc32(0u, (const uint8_t *)header, MACHINE_SNAPSHOT_HEADER);
+    *crc = machine_snapshot_crc32(*crc, (const uint8_t *)s, MACHINE_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += MACHINE_SNAPSHOT_CHUNK) {
+        const uint32_t count = machine_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = MACHINE_SNAPSHOT_END;
+            if (at < MACHINE_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < MACHINE_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = MACHINE_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t machine_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if (machine_judge_model(s) != MACHINE_DONE) {
+    uint32_t crc;
+    if (!machine_stored_sound_in_memory(s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
-    machine_compose(s, 0u, &crc, 0u, buffer, MACHINE_SNAPSHOT_BYTES);
+    (void)machine_write_all(s, 0u, machine_write_buffer, buffer, 0, &crc);
     return MACHINE_DONE;
 }
 
 int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 {
-    machine_look_t look;
-    machine_scan(NULL, machine_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == MACHINE_DONE) {
-        look.status = machine_stored_sound(machine_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[MACHINE_SNAPSHOT_HEADER];
+    int32_t status = machine_recognise(buffer);
+    if ((status == MACHINE_DONE) && (machine_snapshot_crc32(0u, buffer,
+            MACHINE_SNAPSHOT_BYTES) != MACHINE_CRC_OF_ALL)) {
+        status = MACHINE_SNAPSHOT_BROKEN;
     }
-    return (look.status == MACHINE_DONE) ? machine_adopt(s, machine_read_buffer, &buffer, 0) : look.status;
+    if ((status == MACHINE_DONE) && !machine_stored_sound_in_memory(state)) {
+        status = MACHINE_SNAPSHOT_INVALID;
+    }
+    if (status == MACHINE_DONE) {
+        machine_reset(s);
+        (void)machine_write_buffer(s, 0, 0u, state, MACHINE_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context)
 {
-    machine_look_t looks[2];
-    uint8_t bytes[MACHINE_SNAPSHOT_CHUNK];
+    machine_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (machine_judge_model(s) != MACHINE_DONE) {
+    if (!machine_stored_sound_in_memory(s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
-    const int32_t newest = machine_newest(read, context, looks);
-    if (looks[newest].status == MACHINE_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = machine_newest(read, context, slots);
+    if (slots[slot].status == MACHINE_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == MACHINE_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == MACHINE_STORAGE_FAILED);
-        if (looks[slot].status == MACHINE_STORAGE_FAILED) {
+        slot = (slots[0].status == MACHINE_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == MACHINE_STORAGE_FAILED);
+        if (slots[slot].status == MACHINE_STORAGE_FAILED) {
             return MACHINE_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += MACHINE_SNAPSHOT_CHUNK) {
-        const uint32_t count = machine_chunk(offset);
-        machine_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return MACHINE_STORAGE_FAILED;
-        }
+    if (!machine_write_all(s, sequence, write, context, slot, &crc)) {
+        return MACHINE_STORAGE_FAILED;
     }
-    looks[slot].status = MACHINE_STORAGE_FAILED;
-    for (uint32_t turn = 0u; (turn < MACHINE_LOOKS) && (looks[slot].status != MACHINE_DONE); turn++) {
-        machine_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = MACHINE_STORAGE_FAILED;
-        }
+    machine_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != MACHINE_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return MACHINE_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == MACHINE_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < MACHINE_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, machine_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, machine_chunk(0u)) != 0) {
             return MACHINE_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == MACHINE_DONE) ? MACHINE_DONE : MACHINE_STORAGE_FAILED;
+    return MACHINE_DONE;
 }
 
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context)
 {
-    machine_look_t looks[2];
-    int32_t slot = machine_newest(read, context, looks);
+    machine_stored_t slots[2];
+    int32_t slot = machine_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == MACHINE_DONE) {
-            looks[slot].status = machine_adopt(s, read, context, slot);
-            if (looks[slot].status == MACHINE_DONE) {
+        if (slots[slot].status == MACHINE_DONE) {
+            machine_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            machine_look(&slots[slot]);
+            if ((slots[slot].status == MACHINE_DONE) && machine_stored_sound_in_memory(s)) {
                 return MACHINE_DONE;
             }
+            machine_reset(s);
+            slots[slot].status = MACHINE_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == MACHINE_SNAPSHOT_FORMAT) && (looks[1 - slot].status != MACHINE_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == MACHINE_SNAPSHOT_FORMAT) && (slots[1 - slot].status != MACHINE_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void machine_wipe(machine_t *s)

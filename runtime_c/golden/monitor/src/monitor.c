@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2CB8390Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1477EC98u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -587,7 +587,7 @@ static int32_t monitor_upper_row_of(int32_t i, int32_t width)
     return (i * width) - monitor_floor_shift(i * (i - 1), 1);
 }
 
-/* Replace z by R'^-1 z from element ``first`` on, before which z is zero.  No result exceeds ``most``.  O(n^2 / 2). */
+/* Replace z by R'^-1 z; no result exceeds the most.  Before ``first``, z must be zero.  O(n^2 / 2). */
 static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, int32_t width, float most)
 {
     int32_t row = monitor_upper_row_of(first, width);
@@ -632,7 +632,7 @@ static inline float monitor_log2_of(float x)
     return -monitor_log2_one_plus(monitor_ratio(1.0f, x) - 1.0f);
 }
 
-/* log2 of the product of a triangle's diagonal, from row ``first`` on.  O(n). */
+/* log2 of the product of a triangle's diagonal.  first: only from this row on.  O(n). */
 static inline float monitor_log_volume(const float *r, int32_t first, int32_t n, int32_t width)
 {
     float total = 0.0f;

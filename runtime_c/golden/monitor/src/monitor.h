@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 484u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0xF67BD15Bu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0xC5079B93u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x2CB8390Au /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x1477EC98u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -37,10 +37,7 @@ extern "C" {
 enum {
     MONITOR_DONE = 0,
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
-    MONITOR_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    MONITOR_OBSERVED = 6,
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_BORN = 1, /* the row was learned, and the bank knows one regime more.  An alarm that lasted ends with it */
     MONITOR_STRANGE = 2, /* the row was learned, but not as one of a known regime */
@@ -214,9 +211,9 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * stays there.  If power is lost meanwhile, monitor_restore therefore finds the old snapshot or the new one.
  * Returns MONITOR_DONE; MONITOR_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
- * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
+ * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -224,8 +221,8 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * _FOREIGN, _BROKEN, _INVALID or MONITOR_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
- * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

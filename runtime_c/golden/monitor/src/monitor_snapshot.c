@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2CB8390Au)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1477EC98u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -55,19 +55,11 @@
 
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
-#define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model */
+#define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define MONITOR_SNAPSHOT_END 480u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MONITOR_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define MONITOR_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define MONITOR_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define MONITOR_HORIZON 2000 /* number of latest rows that means and roots describe */
-#define MONITOR_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
-#define MONITOR_RELEARN_AFTER 80 /* rows that make a new regime, or a lasting alarm, normal */
-#define MONITOR_ROOT_MOST 8e+12f /* bound of the roots */
-#define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
-#define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
-#define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
 #define MONITOR_LEAST_WIDTH 5.421011e-20f
 #define MONITOR_LOSS_MOST 2.2517998e+15f
 #define MONITOR_LEAST_WEIGHT 0.00024414062f
@@ -99,14 +91,19 @@ static uint32_t monitor_snapshot_crc32(uint32_t crc, const unsigned char *bytes,
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     monitor_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
 } monitor_stored_t;
 
@@ -126,25 +123,36 @@ static uint32_t monitor_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t monitor_fetch(monitor_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = monitor_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
 {
     const uint32_t at = MONITOR_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / MONITOR_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % MONITOR_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % MONITOR_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= MONITOR_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * MONITOR_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, monitor_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return monitor_number(&stored->state[place]);
     }
-    word = monitor_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void)monitor_fetch(stored, begin, 0u);
+    }
+    word = monitor_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 
@@ -220,11 +228,11 @@ static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether all elements from number ``first`` on are zero.  first: any number; storage may have given it. */
-static bool monitor_snapshot_empty_from(monitor_stored_t *stored, uint32_t a, int32_t n)
+/* Whether all elements are zero.  O(n). */
+static bool monitor_snapshot_all_zero(monitor_stored_t *stored, uint32_t a, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        if ((i >= 0) && (monitor_stored_real(stored, a, i) != 0.0f)) {
+        if (monitor_stored_real(stored, a, i) != 0.0f) {
             return false;
         }
     }
@@ -263,11 +271,11 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
                 last) > 0) : (k < (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0));
         if (!used) {
             if (((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), k) != 0)
-                    || !monitor_snapshot_empty_from(stored, monitor_stored_row(MONITOR_PLACE(means), k, MONITOR_DIM),
+                    || !monitor_snapshot_all_zero(stored, monitor_stored_row(MONITOR_PLACE(means), k, MONITOR_DIM),
                             MONITOR_DIM)) {
                 return false;
             }
-            if (!monitor_snapshot_empty_from(stored,
+            if (!monitor_snapshot_all_zero(stored,
                     monitor_stored_row(MONITOR_PLACE(roots), k, ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
                             ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2))) {
                 return false;
@@ -297,7 +305,7 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
     if (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0) {
         return ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
                 && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
-                        && monitor_snapshot_empty_from(stored, MONITOR_PLACE(joint),
+                        && monitor_snapshot_all_zero(stored, MONITOR_PLACE(joint),
                                 (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
     }
     return (normal > 0) && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) > 0)
@@ -307,605 +315,357 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) >= -64.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(level), 0) <= 64.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) >= -64.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(quantile), 0) <= 64.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(excess), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(excess), 0) <= 128.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(shift), 0) >= -64.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(shift), 0) <= 64.0f)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) <= MONITOR_THRESHOLD_HORIZON)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(below), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(below), 0) <= 60)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(episode), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(episode), 0) <= 4194304)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) <= 5)) {
-        return false;
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(shares), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(shares), i) <= 1.0625f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(leaps), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(leaps), i) <= 1.048576e+06f)) {
-            return false;
-        }
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(abrupt), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(abrupt), 0) <= 1)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) <= (MONITOR_DIM - 1))) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(told), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(told), 0) <= MONITOR_HORIZON)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(calm), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(calm), 0) <= 1.0625f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(rough), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(rough), 0) <= 2.1990233e+12f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(others), 0) >= 0.0f)) {
-        return false;
-    }
-    if (!(monitor_stored_real(stored, MONITOR_PLACE(others), 0) <= 2.1990233e+12f)) {
-        return false;
-    }
-    for (int32_t i = 0; i < 2; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(usual), i) >= -1.6777216e+07f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(usual), i) <= 1.6777216e+07f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < 2; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(spread), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(spread), i) <= 2.2517998e+15f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(middle), i) >= -MONITOR_INPUT_MAX_ABS)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(middle), i) <= MONITOR_INPUT_MAX_ABS)) {
-            return false;
-        }
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) <= MONITOR_HORIZON)) {
-        return false;
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(before), i) >= -MONITOR_INPUT_MAX_ABS)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(before), i) <= MONITOR_INPUT_MAX_ABS)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(least_step), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(least_step), i) <= MONITOR_ROOT_MOST)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < MONITOR_DIM; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(repeats), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(repeats), i) <= 1.0f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)); i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(joint), i) >= -MONITOR_ROOT_MOST)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(joint), i) <= MONITOR_ROOT_MOST)) {
-            return false;
-        }
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(surprised), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(surprised), 0) <= MONITOR_HORIZON)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(settling), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(settling), 0) <= MONITOR_RELEARN_AFTER)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(watched), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(watched), 0) <= MONITOR_WATCHED_MOST)) {
-        return false;
-    }
-    for (int32_t i = 0; i < MONITOR_COMPONENTS; i++) {
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(weights), i) >= 0.0f)) {
-            return false;
-        }
-        if (!(monitor_stored_real(stored, MONITOR_PLACE(weights), i) <= 10000.0f)) {
-            return false;
-        }
-    }
-    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
-        for (int32_t j = 0; j < MONITOR_DIM; j++) {
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(means), (i * MONITOR_DIM)
-                    + j) >= -MONITOR_INPUT_MAX_ABS)) {
-                return false;
-            }
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(means), (i * MONITOR_DIM)
-                    + j) <= MONITOR_INPUT_MAX_ABS)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
-        for (int32_t j = 0; j < ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2); j++) {
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(roots),
-                    (i * ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)) + j) >= -MONITOR_ROOT_MOST)) {
-                return false;
-            }
-            if (!(monitor_stored_real(stored, MONITOR_PLACE(roots),
-                    (i * ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)) + j) <= MONITOR_ROOT_MOST)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < (MONITOR_COMPONENTS + 1); i++) {
-        if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), i) >= 0)) {
-            return false;
-        }
-        if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), i) <= MONITOR_HORIZON)) {
-            return false;
-        }
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(unmet), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(unmet), 0) <= MONITOR_UNMET_MOST)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(sought), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(sought),
-            0) <= ((MONITOR_COMPONENTS * (MONITOR_COMPONENTS - 1)) / 2))) {
-        return false;
-    }
-    for (int32_t i = 0; i < MONITOR_COMPONENTS; i++) {
-        if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), i) >= 0)) {
-            return false;
-        }
-        if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), i) <= 1)) {
-            return false;
-        }
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) <= MONITOR_COMPONENTS)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) <= (MONITOR_COMPONENTS - 1))) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second), 0) >= 0)) {
-        return false;
-    }
-    if (!((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second), 0) <= (MONITOR_COMPONENTS
-            - 1))) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) >= 0)) {
-        return false;
-    }
-    if (!(monitor_stored_count(stored, MONITOR_PLACE(frozen), 0) <= 1)) {
-        return false;
-    }
     if (!monitor_snapshot_keeps(stored)) {
         return false;
     }
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t monitor_stored_sound(monitor_read_fn read, void *context, int32_t slot, uint32_t *seen)
-{
-    monitor_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = MONITOR_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 0) == 0);
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 1) == 0);
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_blame), 2) == 0);
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 0) == 0);
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 1) == 0);
-    sound = sound && (monitor_stored_uint8(&stored, MONITOR_PLACE(reserved_bank), 2) == 0);
-    sound = sound && monitor_snapshot_valid(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return MONITOR_STORAGE_FAILED;
-    }
-    return sound ? MONITOR_DONE : MONITOR_SNAPSHOT_INVALID;
-}
+/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+static const struct {
+    uint16_t place, count;
+    float low, high;
+} monitor_stored_real_ranges[] = {
+    {MONITOR_PLACE(level), 2, -64.0f, 64.0f}, /* ... quantile */
+    {MONITOR_PLACE(excess), 1, 0.0f, 128.0f},
+    {MONITOR_PLACE(shift), 1, -64.0f, 64.0f},
+    {MONITOR_PLACE(shares), 3, 0.0f, 1.0625f},
+    {MONITOR_PLACE(leaps), 3, 0.0f, 1.048576e+06f},
+    {MONITOR_PLACE(calm), 1, 0.0f, 1.0625f},
+    {MONITOR_PLACE(rough), 2, 0.0f, 2.1990233e+12f}, /* ... others */
+    {MONITOR_PLACE(usual), 2, -1.6777216e+07f, 1.6777216e+07f},
+    {MONITOR_PLACE(spread), 2, 0.0f, 2.2517998e+15f},
+    {MONITOR_PLACE(middle), 6, -1e+12f, 1e+12f}, /* ... before */
+    {MONITOR_PLACE(least_step), 3, 0.0f, 8e+12f},
+    {MONITOR_PLACE(repeats), 3, 0.0f, 1.0f},
+    {MONITOR_PLACE(joint), 21, -8e+12f, 8e+12f},
+    {MONITOR_PLACE(weights), 4, 0.0f, 10000.0f},
+    {MONITOR_PLACE(means), 15, -1e+12f, 1e+12f},
+    {MONITOR_PLACE(roots), 30, -8e+12f, 8e+12f},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} monitor_stored_index_ranges[] = {
+    {MONITOR_PLACE(episode), 1, 0, 4194304},
+    {MONITOR_PLACE(watched), 1, 0, 501},
+    {MONITOR_PLACE(frozen), 1, 0, 1},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} monitor_stored_uint16_ranges[] = {
+    {MONITOR_PLACE(taught), 1, 0, 1000},
+    {MONITOR_PLACE(culprit), 1, 0, 2},
+    {MONITOR_PLACE(told), 1, 0, 2000},
+    {MONITOR_PLACE(followed), 1, 0, 2000},
+    {MONITOR_PLACE(surprised), 1, 0, 2000},
+    {MONITOR_PLACE(settling), 1, 0, 80},
+    {MONITOR_PLACE(counts), 5, 0, 2000},
+    {MONITOR_PLACE(unmet), 1, 0, 6001},
+    {MONITOR_PLACE(sought), 1, 0, 6},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} monitor_stored_uint8_ranges[] = {
+    {MONITOR_PLACE(below), 1, 0, 60},
+    {MONITOR_PLACE(quiet), 1, 0, 5},
+    {MONITOR_PLACE(abrupt), 1, 0, 1},
+    {MONITOR_PLACE(reserved_blame), 3, 0, 0},
+    {MONITOR_PLACE(rejected), 4, 0, 1},
+    {MONITOR_PLACE(known), 1, 0, 4},
+    {MONITOR_PLACE(merge_first), 2, 0, 3}, /* ... merge_second */
+    {MONITOR_PLACE(reserved_bank), 3, 0, 0},
+};
 
-/* Number i of the header. */
-static uint32_t monitor_header(uint32_t i, uint32_t sequence)
+/* Whether all numbers of a stored model are within their ranges. */
+static bool monitor_stored_within(monitor_stored_t *stored)
 {
-    switch (i) {
-    case 0u:
-        return MONITOR_SNAPSHOT_MAGIC;
-    case 1u:
-        return MONITOR_SNAPSHOT_VERSION;
-    case 2u:
-        return MONITOR_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return MONITOR_STATE_BYTES;
-    }
-}
-
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void monitor_compose(const monitor_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
-        uint32_t count)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= MONITOR_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - MONITOR_SNAPSHOT_END)));
-        } else {
-            if (at < MONITOR_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)(monitor_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - MONITOR_SNAPSHOT_HEADER];
+    for (uint32_t k = 0u; k < (sizeof monitor_stored_real_ranges / sizeof monitor_stored_real_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)monitor_stored_real_ranges[k].count; i++) {
+            const float value = monitor_stored_real(stored, monitor_stored_real_ranges[k].place, i);
+            /* not "if (.. < low)": NaN must fail */
+            if (!((value >= monitor_stored_real_ranges[k].low) && (value <= monitor_stored_real_ranges[k].high))) {
+                return false;
             }
-            *crc = monitor_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
+    for (uint32_t k = 0u; k < (sizeof monitor_stored_index_ranges / sizeof monitor_stored_index_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)monitor_stored_index_ranges[k].count; i++) {
+            const int32_t value = monitor_stored_count(stored, monitor_stored_index_ranges[k].place, i);
+            if (!((value >= monitor_stored_index_ranges[k].low) && (value <= monitor_stored_index_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof monitor_stored_uint16_ranges / sizeof monitor_stored_uint16_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)monitor_stored_uint16_ranges[k].count; i++) {
+            const int32_t value = monitor_stored_uint16(stored, monitor_stored_uint16_ranges[k].place, i);
+            if (!((value >= monitor_stored_uint16_ranges[k].low) && (value <= monitor_stored_uint16_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t k = 0u; k < (sizeof monitor_stored_uint8_ranges / sizeof monitor_stored_uint8_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)monitor_stored_uint8_ranges[k].count; i++) {
+            const int32_t value = monitor_stored_uint8(stored, monitor_stored_uint8_ranges[k].place, i);
+            if (!((value >= monitor_stored_uint8_ranges[k].low) && (value <= monitor_stored_uint8_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool monitor_stored_sound(monitor_stored_t *stored)
+{
+    stored->begin = MONITOR_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return (monitor_stored_within(stored) && monitor_snapshot_valid(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool monitor_stored_sound_in_memory(const void *state)
+{
+    monitor_stored_t stored;
+    stored.state = (const uint8_t *)state;
+    return monitor_stored_sound(&stored);
+}
+
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t monitor_header[5] = {MONITOR_SNAPSHOT_MAGIC, MONITOR_SNAPSHOT_VERSION, MONITOR_STATE_KIND, 0u,
+        MONITOR_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t monitor_recognise(const uint8_t *bytes)
 {
-    if (monitor_number(&bytes[0]) != MONITOR_SNAPSHOT_MAGIC) {
-        return MONITOR_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = {MONITOR_SNAPSHOT_MISSING, MONITOR_SNAPSHOT_FORMAT, MONITOR_SNAPSHOT_FOREIGN,
+            MONITOR_DONE, MONITOR_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != MONITOR_DONE) && (monitor_number(&bytes[4u * i]) != monitor_header[i])) {
+            return wrong[i];
+        }
     }
-    if (monitor_number(&bytes[4]) != MONITOR_SNAPSHOT_VERSION) {
-        return MONITOR_SNAPSHOT_FORMAT;
-    }
-    if (monitor_number(&bytes[8]) != MONITOR_STATE_KIND) {
-        return MONITOR_SNAPSHOT_FOREIGN;
-    }
-    return (monitor_number(&bytes[16]) == MONITOR_STATE_BYTES) ? MONITOR_DONE : MONITOR_SNAPSHOT_BROKEN;
+    return MONITOR_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} monitor_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void monitor_scan(monitor_t *s, monitor_read_fn read, void *context, int32_t slot, uint32_t turn,
-        monitor_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void monitor_scan(monitor_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = MONITOR_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
-        const uint32_t count = monitor_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = MONITOR_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += count) {
+        count = monitor_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = MONITOR_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = monitor_recognise(bytes);
-            look->sequence = monitor_number(&bytes[12]);
+            stored->status = monitor_recognise(stored->bytes);
+            stored->sequence = monitor_number(&stored->bytes[12]);
         }
-        crc = monitor_snapshot_crc32(crc, bytes, count);
-        look->crc = monitor_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= MONITOR_SNAPSHOT_HEADER) && (at < MONITOR_SNAPSHOT_END)) {
-                state[at - MONITOR_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = monitor_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = monitor_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - MONITOR_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < MONITOR_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == MONITOR_DONE) && (crc != MONITOR_CRC_OF_ALL)) {
-        look->status = MONITOR_SNAPSHOT_BROKEN;
+    if ((stored->status == MONITOR_DONE) && (stored->seen != MONITOR_CRC_OF_ALL)) {
+        stored->status = MONITOR_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void monitor_look(monitor_read_fn read, void *context, int32_t slot, monitor_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said.
+ * */
+static void monitor_look(monitor_stored_t *stored)
 {
     int32_t status = MONITOR_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (alike < MONITOR_ALIKE); turn++) {
-        monitor_scan(NULL, read, context, slot, turn, look);
-        if (look->status == MONITOR_DONE) {
+    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
+        monitor_scan(stored, turn);
+        const bool good = stored->status == MONITOR_DONE;
+        if (good && (stored->copy == NULL) && !monitor_stored_sound(stored)) {
+            stored->status = MONITOR_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == MONITOR_DONE) || (good && !alike)) {
+            stored->status = MONITOR_DONE;
             return;
         }
-        if (look->status == MONITOR_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : MONITOR_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < MONITOR_ALIKE) {
-        look->status = MONITOR_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
- * bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t monitor_judge_slot(monitor_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = monitor_stored_sound(read, context, slot, &now);
-        if ((status != MONITOR_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return MONITOR_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        monitor_look(&slots[slot]);
     }
-    return MONITOR_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t monitor_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= MONITOR_SNAPSHOT_HEADER) && (at < MONITOR_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - MONITOR_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != MONITOR_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t monitor_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t monitor_judge_model(const monitor_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return monitor_stored_sound(monitor_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t monitor_adopt(monitor_t *s, monitor_read_fn read, void *context, int32_t slot)
-{
-    monitor_look_t look;
-    for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
-        monitor_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        monitor_scan(s, read, context, slot, turn, &look);
-        if ((look.status == MONITOR_DONE) && (monitor_judge_model(s) == MONITOR_DONE)) {
-            return MONITOR_DONE;
-        }
-    }
-    monitor_reset(s);
-    return MONITOR_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_look_t looks[2])
-{
-    int32_t newest = 0;
-    monitor_look(read, context, 0, &looks[0]);
-    monitor_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == MONITOR_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == MONITOR_DONE)
+            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool monitor_write_all(const monitor_t *s, uint32_t sequence, monitor_write_fn write, void *context,
+        int32_t slot, uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = monitor_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == MONITOR_DONE) {
-            looks[newest].status = monitor_judge_slot(read, context, newest);
-            if (looks[newest].status == MONITOR_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = monitor_snapshot_crc32(0u, (const uint8_t *)header, MONITOR_SNAPSHOT_HEADER);
+    *crc = monitor_snapshot_crc32(*crc, (const uint8_t *)s, MONITOR_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
+        const uint32_t count = monitor_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = MONITOR_SNAPSHOT_END;
+            if (at < MONITOR_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < MONITOR_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = MONITOR_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t monitor_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if (monitor_judge_model(s) != MONITOR_DONE) {
+    uint32_t crc;
+    if (!monitor_stored_sound_in_memory(s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
-    monitor_compose(s, 0u, &crc, 0u, buffer, MONITOR_SNAPSHOT_BYTES);
+    (void)monitor_write_all(s, 0u, monitor_write_buffer, buffer, 0, &crc);
     return MONITOR_DONE;
 }
 
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
-    monitor_look_t look;
-    monitor_scan(NULL, monitor_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == MONITOR_DONE) {
-        look.status = monitor_stored_sound(monitor_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[MONITOR_SNAPSHOT_HEADER];
+    int32_t status = monitor_recognise(buffer);
+    if ((status == MONITOR_DONE) && (monitor_snapshot_crc32(0u, buffer,
+            MONITOR_SNAPSHOT_BYTES) != MONITOR_CRC_OF_ALL)) {
+        status = MONITOR_SNAPSHOT_BROKEN;
     }
-    return (look.status == MONITOR_DONE) ? monitor_adopt(s, monitor_read_buffer, &buffer, 0) : look.status;
+    if ((status == MONITOR_DONE) && !monitor_stored_sound_in_memory(state)) {
+        status = MONITOR_SNAPSHOT_INVALID;
+    }
+    if (status == MONITOR_DONE) {
+        monitor_reset(s);
+        (void)monitor_write_buffer(s, 0, 0u, state, MONITOR_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
-    monitor_look_t looks[2];
-    uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
+    monitor_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (monitor_judge_model(s) != MONITOR_DONE) {
+    if (!monitor_stored_sound_in_memory(s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
-    const int32_t newest = monitor_newest(read, context, looks);
-    if (looks[newest].status == MONITOR_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = monitor_newest(read, context, slots);
+    if (slots[slot].status == MONITOR_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == MONITOR_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == MONITOR_STORAGE_FAILED);
-        if (looks[slot].status == MONITOR_STORAGE_FAILED) {
+        slot = (slots[0].status == MONITOR_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == MONITOR_STORAGE_FAILED);
+        if (slots[slot].status == MONITOR_STORAGE_FAILED) {
             return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
-        const uint32_t count = monitor_chunk(offset);
-        monitor_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return MONITOR_STORAGE_FAILED;
-        }
+    if (!monitor_write_all(s, sequence, write, context, slot, &crc)) {
+        return MONITOR_STORAGE_FAILED;
     }
-    looks[slot].status = MONITOR_STORAGE_FAILED;
-    for (uint32_t turn = 0u; (turn < MONITOR_LOOKS) && (looks[slot].status != MONITOR_DONE); turn++) {
-        monitor_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = MONITOR_STORAGE_FAILED;
-        }
+    monitor_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != MONITOR_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return MONITOR_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == MONITOR_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < MONITOR_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, monitor_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, monitor_chunk(0u)) != 0) {
             return MONITOR_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == MONITOR_DONE) ? MONITOR_DONE : MONITOR_STORAGE_FAILED;
+    return MONITOR_DONE;
 }
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
 {
-    monitor_look_t looks[2];
-    int32_t slot = monitor_newest(read, context, looks);
+    monitor_stored_t slots[2];
+    int32_t slot = monitor_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == MONITOR_DONE) {
-            looks[slot].status = monitor_adopt(s, read, context, slot);
-            if (looks[slot].status == MONITOR_DONE) {
+        if (slots[slot].status == MONITOR_DONE) {
+            monitor_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            monitor_look(&slots[slot]);
+            if ((slots[slot].status == MONITOR_DONE) && monitor_stored_sound_in_memory(s)) {
                 return MONITOR_DONE;
             }
+            monitor_reset(s);
+            slots[slot].status = MONITOR_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == MONITOR_SNAPSHOT_FORMAT) && (looks[1 - slot].status != MONITOR_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == MONITOR_SNAPSHOT_FORMAT) && (slots[1 - slot].status != MONITOR_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void monitor_wipe(monitor_t *s)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xAE37718Au)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1A97C738u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -489,12 +489,12 @@ static int32_t pressure_row_of(int32_t i)
     return pressure_floor_shift(i * (i + 1), 1);
 }
 
-/* Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2 - first^2).
+/* Write L'z to out, which may be z.  O(n^2).
  *
  * Two rows in a turn, so that out is read and written half as often. */
 static void pressure_lower_transposed_times(const double *l, const double *z, double *out, int32_t n)
 {
-    int32_t start = 0 - pressure_odd(n - 0);
+    int32_t start = 0 - pressure_odd(n);
     if (start < 0) {
         out[0] = l[0] * z[0];
         start = 1;
@@ -614,7 +614,7 @@ static int32_t pressure_cheapest(const pressure_t *s)
     return r;
 }
 
-/* Position of the candidate to remove.  O(N^2 + N D) with a Gram matrix, mostly O(N D) without one. */
+/* Position of the candidate to remove.  O(N^2 + N D). */
 static int32_t pressure_choose(pressure_t *s)
 {
     pressure_inverse_diagonal(s);
@@ -706,7 +706,7 @@ static void pressure_present(pressure_t *s, const double x[PRESSURE_DIM])
     s->nearest_distance = nearest_distance;
 }
 
-/* The error y - f(x), where value = f(x).  For a class, the error is 0 if y f(x) >= 1. */
+/* The error y - f(x), where value = f(x). */
 static inline double pressure_miss(double y, double value)
 {
     return y - value;
@@ -818,7 +818,7 @@ static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
  *
  * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
  * be
- * ``weight``, which is lost then.  x is ``least`` or more.
+ * ``weight``, which is lost then.
  *
  * Two rows in a turn, so that what is gathered is read and written half as often. */
 static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
@@ -952,9 +952,7 @@ static void pressure_project_late(pressure_t *s, int32_t r)
     }
 }
 
-/* Remove vector r from what is kept of count vectors.  P and Q need P_:r in p, neighbours distances in row.  O(N), with
- * matrices
- * O(N^2).
+/* Remove vector r from what is kept of count vectors.  P and Q need P_:r in p.  O(N^2).
  *
  * count: n, or n + 1 after append(). */
 static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
@@ -1058,12 +1056,11 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error, after hear(), is none of a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for
- * each output.
+/* Whether an error, after hear(), is none of a model that has learned.  O(1) for each output.
  *
  * By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take
  * WILD^2 samples,
- * all of them learned in vain.  Functions of classes do not learn what is clear, and may go farther. */
+ * all of them learned in vain. */
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
@@ -1124,7 +1121,7 @@ static bool pressure_adapt_gradient(pressure_t *s, bool close)
     return fits;
 }
 
-/* Learn a sample without storing it, by changing multipliers.  O(N), with matrices O(N^2). */
+/* Learn a sample without storing it, by changing multipliers.  O(N^2). */
 static int32_t pressure_absorb(pressure_t *s, bool close)
 {
     const bool fits = pressure_adapt_gradient(s, close);
@@ -1135,7 +1132,7 @@ static int32_t pressure_absorb(pressure_t *s, bool close)
     return pressure_absorbed(s);
 }
 
-/* Learn a sample as a new vector; if the budget is full, remove one.  O(N D), with matrices O(N^2 + N D). */
+/* Learn a sample as a new vector; if the budget is full, remove one.  O(N^2 + N D). */
 static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
 {
     const int32_t n = s->n;
@@ -1211,7 +1208,7 @@ static void pressure_zero(double *a, int32_t n)
     }
 }
 
-/* Forget all samples.  O(N D), with matrices O(N^2). */
+/* Forget all samples.  O(N^2 + N D). */
 static void pressure_begin_anew(pressure_t *s)
 {
     s->n = 0;

@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0xAE37718Au /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x1A97C738u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -40,8 +40,6 @@ enum {
     PRESSURE_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     PRESSURE_REFUSED_STATE = -9,
-    /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
-    PRESSURE_OBSERVED = 6,
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
     PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
@@ -51,7 +49,6 @@ enum {
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
     /* the model held what learning cannot give, or diverged: it has forgotten all samples, also this one */
     PRESSURE_RESTARTED = 8,
-    PRESSURE_REFUSED_MULTIPLIER = -3, /* k(x, x) is so small that the sample may need a multiplier beyond its range */
     PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
@@ -105,16 +102,13 @@ void pressure_reset(pressure_t *s);
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_predict(const pressure_t *s, const double x[PRESSURE_DIM], double y[PRESSURE_OUTPUTS]);
 
-/* Learn one sample: for the input x, the prediction should be y.
- *
- * O(N D) without a Gram matrix, O(N^2 + N D) with one.
+/* Learn one sample: for the input x, the prediction should be y.  O(N^2 + N D).
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
 /* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
  *
- * Models with a Gram matrix write kappa = 1 + ridge - k' P k, in O(N^2 + N D).  Models without write 1 - k^2 for the
- * nearest vector, in O(N D).
+ * This is kappa = 1 + ridge - k' P k, in O(N^2 + N D).
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
@@ -160,9 +154,9 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
  * stays there.  If power is lost meanwhile, pressure_restore therefore finds the old snapshot or the new one.
  * Returns PRESSURE_DONE; PRESSURE_SNAPSHOT_INVALID when the model is damaged, with nothing written;
  * or PRESSURE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
- * A slot that reads otherwise twelve times, or cannot be read, is written over if the other one is good.
- * Takes the time to read three whole slots, to check the numbers of one, which reads some parts more than once, and to
- * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
+ * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
+ * write one.  A bad slot is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -170,8 +164,8 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
  * _FOREIGN, _BROKEN, _INVALID or PRESSURE_STORAGE_FAILED.  After STORAGE_FAILED call this function again: a slot can be
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
- * Takes the time to read three whole slots, and to check the numbers of one, which reads some parts more than once.  A
- * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 60 times. */
+ * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
+ * slot that is bad is read four times; if readings are wrong, slots are read or checked at most 24 times. */
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

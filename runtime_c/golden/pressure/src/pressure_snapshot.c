@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0xAE37718Au)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1A97C738u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -55,14 +55,11 @@
 
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
 #define PRESSURE_SNAPSHOT_VERSION 2u
-#define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model */
+#define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define PRESSURE_SNAPSHOT_END 356u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define PRESSURE_LOOKS 12u /* most readings of a slot until it is known to be good or bad */
-#define PRESSURE_ALIKE 4u /* a slot is bad if so many readings, one after the other, give the same bytes */
+#define PRESSURE_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
-#define PRESSURE_SCALED_LIMIT 1010000.0 /* no number of a scaled input is beyond this */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
@@ -92,14 +89,19 @@ static uint32_t pressure_snapshot_crc32(uint32_t crc, const unsigned char *bytes
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* A model that is read through a callback: from a slot, from a buffer, or the model that will be saved. */
+/* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
+    const uint8_t *state; /* in memory; NULL: in the slot */
+    uint8_t *copy; /* where the model's bytes are copied; NULL: nowhere, and the numbers are judged in the slot */
     pressure_read_fn read;
     void *context;
     int32_t slot;
-    uint32_t chunk; /* number of the chunk that is in bytes; at first of no chunk */
+    int32_t status; /* DONE, if the slot holds a good snapshot of this model */
+    uint32_t sequence; /* number of the snapshot */
+    uint32_t crc; /* CRC-32 at the snapshot's end */
+    uint32_t seen; /* a checksum of what was read */
+    uint32_t begin; /* offset of the part that is in bytes */
     bool failed; /* whether a part could not be read */
-    uint32_t seen; /* a checksum of the words that were read */
     uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
 } pressure_stored_t;
 
@@ -119,25 +121,36 @@ static uint32_t pressure_number(const uint8_t *bytes)
     return (uint32_t)bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
+/* Read the part of a slot that begins at an offset; returns its length.
+ * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
+static uint32_t pressure_fetch(pressure_stored_t *stored, uint32_t offset, uint32_t turn)
+{
+    const uint32_t count = pressure_chunk(offset);
+    stored->begin = offset;
+    stored->bytes[count - 1u] = (uint8_t)turn;
+    if (stored->read(stored->context, stored->slot, offset, stored->bytes, count) != 0) {
+        stored->failed = true;
+    }
+    return count;
+}
+
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
 {
     const uint32_t at = PRESSURE_SNAPSHOT_HEADER + place;
-    const uint32_t chunk = at / PRESSURE_SNAPSHOT_CHUNK;
-    const uint8_t *bytes = &stored->bytes[at % PRESSURE_SNAPSHOT_CHUNK];
+    const uint32_t begin = at - (at % PRESSURE_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= PRESSURE_STATE_BYTES) {
         return 0u;
     }
-    if (chunk != stored->chunk) {
-        const uint32_t offset = chunk * PRESSURE_SNAPSHOT_CHUNK;
-        stored->chunk = chunk;
-        if (stored->read(stored->context, stored->slot, offset, stored->bytes, pressure_chunk(offset)) != 0) {
-            stored->failed = true;
-        }
+    if (stored->state != NULL) {
+        return pressure_number(&stored->state[place]);
     }
-    word = pressure_number(bytes);
-    stored->seen = (stored->seen ^ word) * 0x01000193u; /* a step of FNV-1a */
+    if (begin != stored->begin) {
+        (void)pressure_fetch(stored, begin, 0u);
+    }
+    word = pressure_number(&stored->bytes[at - begin]);
+    stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
 
@@ -217,7 +230,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this state.  O(N D), with matrices O(N^2 + N D).
+/* Whether learning could have led to this state.  O(N^2 + N D).
  *
  * The ranges that the fields declare hold already.  Unused places must be zero. */
 static bool pressure_snapshot_keeps(pressure_stored_t *stored)
@@ -231,379 +244,302 @@ static bool pressure_snapshot_keeps(pressure_stored_t *stored)
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
-    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            if (!(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
-                    + j) >= -PRESSURE_SCALED_LIMIT)) {
-                return false;
-            }
-            if (!(pressure_stored_real(stored, PRESSURE_PLACE(v), (i * PRESSURE_DIM)
-                    + j) <= PRESSURE_SCALED_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        for (int32_t j = 0; j < PRESSURE_OUTPUTS; j++) {
-            if (!(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
-                    + j) >= -PRESSURE_ALPHA_LIMIT)) {
-                return false;
-            }
-            if (!(pressure_stored_real(stored, PRESSURE_PLACE(alpha), (i * PRESSURE_OUTPUTS)
-                    + j) <= PRESSURE_ALPHA_LIMIT)) {
-                return false;
-            }
-        }
-    }
-    for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
-        if (!(pressure_stored_real(stored, PRESSURE_PLACE(t), i) >= -4294967296.0)) {
-            return false;
-        }
-        if (!(pressure_stored_real(stored, PRESSURE_PLACE(t), i) <= 4294967296.0)) {
-            return false;
-        }
-    }
-    if (!(pressure_stored_count(stored, PRESSURE_PLACE(n), 0) >= 0)) {
-        return false;
-    }
-    if (!(pressure_stored_count(stored, PRESSURE_PLACE(n), 0) <= PRESSURE_N_MAX)) {
-        return false;
-    }
-    if (!(pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) >= 0)) {
-        return false;
-    }
-    if (!(pressure_stored_count(stored, PRESSURE_PLACE(frozen), 0) <= 1)) {
-        return false;
-    }
     if (!pressure_snapshot_keeps(stored)) {
         return false;
     }
     return true;
 }
 
-/* Check whether learning can give the numbers of a stored model.  DONE, SNAPSHOT_INVALID or STORAGE_FAILED.
- * seen: a checksum, to which the numbers that were read are added. */
-static int32_t pressure_stored_sound(pressure_read_fn read, void *context, int32_t slot, uint32_t *seen)
-{
-    pressure_stored_t stored;
-    bool sound = true;
-    stored.read = read;
-    stored.context = context;
-    stored.slot = slot;
-    stored.chunk = PRESSURE_SNAPSHOT_BYTES;
-    stored.failed = false;
-    stored.seen = *seen;
-    sound = sound && (pressure_stored_count(&stored, PRESSURE_PLACE(reserved_expansion), 0) == 0);
-    sound = sound && (pressure_stored_count(&stored, PRESSURE_PLACE(reserved_stages), 0) == 0);
-    sound = sound && pressure_snapshot_valid(&stored);
-    *seen = stored.seen;
-    if (stored.failed) {
-        return PRESSURE_STORAGE_FAILED;
-    }
-    return sound ? PRESSURE_DONE : PRESSURE_SNAPSHOT_INVALID;
-}
+/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+static const struct {
+    uint16_t place, count;
+    double low, high;
+} pressure_stored_real_ranges[] = {
+    {PRESSURE_PLACE(v), 6, -1010000.0, 1010000.0},
+    {PRESSURE_PLACE(alpha), 6, -1048576000000.0, 1048576000000.0},
+    {PRESSURE_PLACE(t), 28, -4294967296.0, 4294967296.0},
+};
+static const struct {
+    uint16_t place, count;
+    int32_t low, high;
+} pressure_stored_index_ranges[] = {
+    {PRESSURE_PLACE(n), 1, 0, 6},
+    {PRESSURE_PLACE(reserved_expansion), 1, 0, 0},
+    {PRESSURE_PLACE(frozen), 1, 0, 1},
+    {PRESSURE_PLACE(reserved_stages), 1, 0, 0},
+};
 
-/* Number i of the header. */
-static uint32_t pressure_header(uint32_t i, uint32_t sequence)
+/* Whether all numbers of a stored model are within their ranges. */
+static bool pressure_stored_within(pressure_stored_t *stored)
 {
-    switch (i) {
-    case 0u:
-        return PRESSURE_SNAPSHOT_MAGIC;
-    case 1u:
-        return PRESSURE_SNAPSHOT_VERSION;
-    case 2u:
-        return PRESSURE_STATE_KIND;
-    case 3u:
-        return sequence;
-    default:
-        return PRESSURE_STATE_BYTES;
-    }
-}
-
-/* Make count bytes of a snapshot, beginning at offset.  crc is the CRC-32 of the bytes before offset; it is updated. */
-static void pressure_compose(const pressure_t *s, uint32_t sequence, uint32_t *crc, uint32_t offset, uint8_t *bytes,
-        uint32_t count)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        if (at >= PRESSURE_SNAPSHOT_END) {
-            bytes[i] = (uint8_t)(*crc >> (8u * (at - PRESSURE_SNAPSHOT_END)));
-        } else {
-            if (at < PRESSURE_SNAPSHOT_HEADER) {
-                bytes[i] = (uint8_t)(pressure_header(at / 4u, sequence) >> (8u * (at % 4u)));
-            } else {
-                bytes[i] = state[at - PRESSURE_SNAPSHOT_HEADER];
+    for (uint32_t k = 0u; k < (sizeof pressure_stored_real_ranges / sizeof pressure_stored_real_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)pressure_stored_real_ranges[k].count; i++) {
+            const double value = pressure_stored_real(stored, pressure_stored_real_ranges[k].place, i);
+            /* not "if (.. < low)": NaN must fail */
+            if (!((value >= pressure_stored_real_ranges[k].low) && (value <= pressure_stored_real_ranges[k].high))) {
+                return false;
             }
-            *crc = pressure_snapshot_crc32(*crc, &bytes[i], 1u);
         }
     }
+    for (uint32_t k = 0u; k < (sizeof pressure_stored_index_ranges / sizeof pressure_stored_index_ranges[0]); k++) {
+        for (int32_t i = 0; i < (int32_t)pressure_stored_index_ranges[k].count; i++) {
+            const int32_t value = pressure_stored_count(stored, pressure_stored_index_ranges[k].place, i);
+            if (!((value >= pressure_stored_index_ranges[k].low) && (value <= pressure_stored_index_ranges[k].high))) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
+
+/* Whether learning can give the numbers of a model, as far as they can be read. */
+static bool pressure_stored_sound(pressure_stored_t *stored)
+{
+    stored->begin = PRESSURE_SNAPSHOT_BYTES; /* of no part */
+    stored->failed = false;
+    stored->seen = 0u;
+    return (pressure_stored_within(stored) && pressure_snapshot_valid(stored)) || stored->failed;
+}
+
+/* The same for a model in memory. */
+static bool pressure_stored_sound_in_memory(const void *state)
+{
+    pressure_stored_t stored;
+    stored.state = (const uint8_t *)state;
+    return pressure_stored_sound(&stored);
+}
+
+/* The numbers before the model; in place of 0 is the sequence number. */
+static const uint32_t pressure_header[5] = {PRESSURE_SNAPSHOT_MAGIC, PRESSURE_SNAPSHOT_VERSION, PRESSURE_STATE_KIND,
+        0u, PRESSURE_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t pressure_recognise(const uint8_t *bytes)
 {
-    if (pressure_number(&bytes[0]) != PRESSURE_SNAPSHOT_MAGIC) {
-        return PRESSURE_SNAPSHOT_MISSING;
+    static const int8_t wrong[5] = {PRESSURE_SNAPSHOT_MISSING, PRESSURE_SNAPSHOT_FORMAT, PRESSURE_SNAPSHOT_FOREIGN,
+            PRESSURE_DONE, PRESSURE_SNAPSHOT_BROKEN};
+    for (uint32_t i = 0u; i < 5u; i++) {
+        if ((wrong[i] != PRESSURE_DONE) && (pressure_number(&bytes[4u * i]) != pressure_header[i])) {
+            return wrong[i];
+        }
     }
-    if (pressure_number(&bytes[4]) != PRESSURE_SNAPSHOT_VERSION) {
-        return PRESSURE_SNAPSHOT_FORMAT;
-    }
-    if (pressure_number(&bytes[8]) != PRESSURE_STATE_KIND) {
-        return PRESSURE_SNAPSHOT_FOREIGN;
-    }
-    return (pressure_number(&bytes[16]) == PRESSURE_STATE_BYTES) ? PRESSURE_DONE : PRESSURE_SNAPSHOT_BROKEN;
+    return PRESSURE_DONE;
 }
 
-/* What a look at a slot found. */
-typedef struct {
-    int32_t status; /* DONE, if the slot holds an undamaged snapshot of this model */
-    uint32_t sequence; /* number of the snapshot */
-    uint32_t crc; /* CRC-32 at the snapshot's end */
-    uint32_t seen; /* a checksum of all bytes that were read */
-} pressure_look_t;
-
-/* Read a whole slot.  If s is not NULL, the model's bytes are copied to s.
- * turn: how often this was done; bytes that the callback forgets to write are others each time. */
-static void pressure_scan(pressure_t *s, pressure_read_fn read, void *context, int32_t slot, uint32_t turn,
-        pressure_look_t *look)
+/* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
+static void pressure_scan(pressure_stored_t *stored, uint32_t turn)
 {
-    uint8_t *state = (uint8_t *)s;
-    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
-    uint32_t crc = 0u;
-    look->status = PRESSURE_STORAGE_FAILED;
-    look->sequence = 0u;
-    look->crc = 0u;
-    look->seen = 0u;
-    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
-        const uint32_t count = pressure_chunk(offset);
-        for (uint32_t i = 0u; i < count; i++) {
-            bytes[i] = (uint8_t)(0xA5u + turn);
-        }
-        if (read(context, slot, offset, bytes, count) != 0) {
-            look->status = PRESSURE_STORAGE_FAILED;
+    uint32_t count;
+    stored->failed = false;
+    stored->seen = 0u;
+    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += count) {
+        count = pressure_fetch(stored, offset, turn);
+        if (stored->failed) {
+            stored->status = PRESSURE_STORAGE_FAILED;
             return;
         }
         if (offset == 0u) {
-            look->status = pressure_recognise(bytes);
-            look->sequence = pressure_number(&bytes[12]);
+            stored->status = pressure_recognise(stored->bytes);
+            stored->sequence = pressure_number(&stored->bytes[12]);
         }
-        crc = pressure_snapshot_crc32(crc, bytes, count);
-        look->crc = pressure_number(&bytes[count - 4u]);
-        for (uint32_t i = 0u; (s != NULL) && (i < count); i++) {
-            const uint32_t at = offset + i;
-            if ((at >= PRESSURE_SNAPSHOT_HEADER) && (at < PRESSURE_SNAPSHOT_END)) {
-                state[at - PRESSURE_SNAPSHOT_HEADER] = bytes[i];
+        stored->seen = pressure_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->crc = pressure_number(&stored->bytes[count - 4u]);
+        for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
+            const uint32_t place = offset + i - PRESSURE_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < PRESSURE_STATE_BYTES) {
+                stored->copy[place] = stored->bytes[i];
             }
         }
     }
-    look->seen = crc;
-    if ((look->status == PRESSURE_DONE) && (crc != PRESSURE_CRC_OF_ALL)) {
-        look->status = PRESSURE_SNAPSHOT_BROKEN;
+    if ((stored->status == PRESSURE_DONE) && (stored->seen != PRESSURE_CRC_OF_ALL)) {
+        stored->status = PRESSURE_SNAPSHOT_BROKEN;
     }
 }
 
 /* Find out whether a slot is good.  One reading can be wrong, but a right CRC-32 is no accident: the slot is good if
  * one
- * look finds it good.  It is bad if several looks saw the same bytes.  Otherwise the status is STORAGE_FAILED. */
-static void pressure_look(pressure_read_fn read, void *context, int32_t slot, pressure_look_t *look)
+ * look finds it good.  It is bad if all looks saw the same bytes.  Otherwise the status is STORAGE_FAILED.
+ * Numbers are bad if all looks saw the same bad ones; if readings of them differ, they are as good as the CRC-32 said.
+ * */
+static void pressure_look(pressure_stored_t *stored)
 {
     int32_t status = PRESSURE_DONE;
     uint32_t seen = 0u;
-    uint32_t alike = 0u;
-    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (alike < PRESSURE_ALIKE); turn++) {
-        pressure_scan(NULL, read, context, slot, turn, look);
-        if (look->status == PRESSURE_DONE) {
+    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
+        pressure_scan(stored, turn);
+        const bool good = stored->status == PRESSURE_DONE;
+        if (good && (stored->copy == NULL) && !pressure_stored_sound(stored)) {
+            stored->status = PRESSURE_SNAPSHOT_INVALID;
+        }
+        const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
+        if ((stored->status == PRESSURE_DONE) || (good && !alike)) {
+            stored->status = PRESSURE_DONE;
             return;
         }
-        if (look->status == PRESSURE_STORAGE_FAILED) {
-            alike = 0u;
-        } else {
-            alike = ((look->status == status) && (look->seen == seen)) ? (alike + 1u) : 1u;
-        }
-        status = look->status;
-        seen = look->seen;
+        status = alike ? stored->status : PRESSURE_STORAGE_FAILED;
+        seen = stored->seen;
     }
-    if (alike < PRESSURE_ALIKE) {
-        look->status = PRESSURE_STORAGE_FAILED;
-    }
+    stored->status = status;
 }
 
-/* Look at the numbers of a slot that was found good: DONE or SNAPSHOT_INVALID.  They are bad if all looks saw the same
- * bad
- * numbers.  If readings differ, they are as good as the CRC-32 said. */
-static int32_t pressure_judge_slot(pressure_read_fn read, void *context, int32_t slot)
+/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_stored_t slots[2])
 {
-    uint32_t seen = 0u;
-    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
-        uint32_t now = 0u;
-        const int32_t status = pressure_stored_sound(read, context, slot, &now);
-        if ((status != PRESSURE_SNAPSHOT_INVALID) || ((turn > 0u) && (now != seen))) {
-            return PRESSURE_DONE;
-        }
-        seen = now;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        slots[slot].state = NULL;
+        slots[slot].copy = NULL;
+        slots[slot].read = read;
+        slots[slot].context = context;
+        slots[slot].slot = slot;
+        pressure_look(&slots[slot]);
     }
-    return PRESSURE_SNAPSHOT_INVALID;
-}
-
-/* A read callback for the model in memory; context is the address of a pointer to the model. */
-static int32_t pressure_read_model(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *state = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        const uint32_t at = offset + i;
-        const bool inside = (at >= PRESSURE_SNAPSHOT_HEADER) && (at < PRESSURE_SNAPSHOT_END);
-        bytes[i] = inside ? state[at - PRESSURE_SNAPSHOT_HEADER] : 0u;
+    if (slots[0].status != PRESSURE_DONE) {
+        return 1;
     }
-    return 0;
-}
-
-/* A read callback for a buffer; context is the address of a pointer to the buffer. */
-static int32_t pressure_read_buffer(void *context, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
-{
-    const uint8_t *buffer = *(const uint8_t **)context;
-    (void)slot;
-    for (uint32_t i = 0u; i < count; i++) {
-        bytes[i] = buffer[offset + i];
-    }
-    return 0;
-}
-
-/* Check the numbers of the model in memory. */
-static int32_t pressure_judge_model(const pressure_t *s)
-{
-    const uint8_t *state = (const uint8_t *)s;
-    uint32_t seen = 0u;
-    return pressure_stored_sound(pressure_read_model, &state, 0, &seen);
-}
-
-/* Copy the model from a slot that was found good.  DONE, or STORAGE_FAILED with the model reset. */
-static int32_t pressure_adopt(pressure_t *s, pressure_read_fn read, void *context, int32_t slot)
-{
-    pressure_look_t look;
-    for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
-        pressure_reset(s);
-        /* the storage may give other bytes than a moment ago: so check the copy */
-        pressure_scan(s, read, context, slot, turn, &look);
-        if ((look.status == PRESSURE_DONE) && (pressure_judge_model(s) == PRESSURE_DONE)) {
-            return PRESSURE_DONE;
-        }
-    }
-    pressure_reset(s);
-    return PRESSURE_STORAGE_FAILED;
-}
-
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, a slot that is not good. */
-static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_look_t looks[2])
-{
-    int32_t newest = 0;
-    pressure_look(read, context, 0, &looks[0]);
-    pressure_look(read, context, 1, &looks[1]);
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    if ((looks[1].status == PRESSURE_DONE) && ((uint32_t)(looks[1].sequence - looks[0].sequence - 1u) < 0x7FFFFFFFu)) {
-        newest = 1;
+    return ((slots[1].status == PRESSURE_DONE)
+            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+}
+
+/* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
+static bool pressure_write_all(const pressure_t *s, uint32_t sequence, pressure_write_fn write, void *context,
+        int32_t slot, uint32_t *crc)
+{
+    uint32_t header[5];
+    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
+    for (uint32_t i = 0u; i < 5u; i++) {
+        header[i] = pressure_header[i];
     }
-    for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[newest].status == PRESSURE_DONE) {
-            looks[newest].status = pressure_judge_slot(read, context, newest);
-            if (looks[newest].status == PRESSURE_DONE) {
-                return newest;
+    header[3] = sequence;
+    *crc = pressure_snapshot_crc32(0u, (const uint8_t *)header, PRESSURE_SNAPSHOT_HEADER);
+    *crc = pressure_snapshot_crc32(*crc, (const uint8_t *)s, PRESSURE_STATE_BYTES);
+    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
+        const uint32_t count = pressure_chunk(offset);
+        for (uint32_t i = 0u; i < count; i++) {
+            const uint32_t at = offset + i;
+            const uint8_t *from = (const uint8_t *)crc;
+            uint32_t begin = PRESSURE_SNAPSHOT_END;
+            if (at < PRESSURE_SNAPSHOT_HEADER) {
+                from = (const uint8_t *)header;
+                begin = 0u;
+            } else if (at < PRESSURE_SNAPSHOT_END) {
+                from = (const uint8_t *)s;
+                begin = PRESSURE_SNAPSHOT_HEADER;
+            } else {
+                /* the CRC-32 */
             }
+            bytes[i] = from[at - begin];
         }
-        newest = 1 - newest;
+        if (write(context, slot, offset, bytes, count) != 0) {
+            return false;
+        }
     }
-    return newest;
+    return true;
+}
+
+/* A write callback for a buffer. */
+static int32_t pressure_write_buffer(void *context, int32_t slot, uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    uint8_t *buffer = (uint8_t *)context;
+    (void)slot;
+    for (uint32_t i = 0u; i < count; i++) {
+        buffer[offset + i] = bytes[i];
+    }
+    return 0;
 }
 
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
-    uint32_t crc = 0u;
-    if (pressure_judge_model(s) != PRESSURE_DONE) {
+    uint32_t crc;
+    if (!pressure_stored_sound_in_memory(s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
-    pressure_compose(s, 0u, &crc, 0u, buffer, PRESSURE_SNAPSHOT_BYTES);
+    (void)pressure_write_all(s, 0u, pressure_write_buffer, buffer, 0, &crc);
     return PRESSURE_DONE;
 }
 
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
-    pressure_look_t look;
-    pressure_scan(NULL, pressure_read_buffer, &buffer, 0, 0u, &look);
-    if (look.status == PRESSURE_DONE) {
-        look.status = pressure_stored_sound(pressure_read_buffer, &buffer, 0, &look.seen);
+    const uint8_t *const state = &buffer[PRESSURE_SNAPSHOT_HEADER];
+    int32_t status = pressure_recognise(buffer);
+    if ((status == PRESSURE_DONE) && (pressure_snapshot_crc32(0u, buffer,
+            PRESSURE_SNAPSHOT_BYTES) != PRESSURE_CRC_OF_ALL)) {
+        status = PRESSURE_SNAPSHOT_BROKEN;
     }
-    return (look.status == PRESSURE_DONE) ? pressure_adopt(s, pressure_read_buffer, &buffer, 0) : look.status;
+    if ((status == PRESSURE_DONE) && !pressure_stored_sound_in_memory(state)) {
+        status = PRESSURE_SNAPSHOT_INVALID;
+    }
+    if (status == PRESSURE_DONE) {
+        pressure_reset(s);
+        (void)pressure_write_buffer(s, 0, 0u, state, PRESSURE_STATE_BYTES);
+    }
+    return status;
 }
 
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context)
 {
-    pressure_look_t looks[2];
-    uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
+    pressure_stored_t slots[2];
     uint32_t sequence = 0u;
-    uint32_t crc = 0u;
-    int32_t slot = 0;
+    uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (pressure_judge_model(s) != PRESSURE_DONE) {
+    if (!pressure_stored_sound_in_memory(s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
-    const int32_t newest = pressure_newest(read, context, looks);
-    if (looks[newest].status == PRESSURE_DONE) {
-        sequence = looks[newest].sequence + 1u;
-        slot = 1 - newest;
+    int32_t slot = pressure_newest(read, context, slots);
+    if (slots[slot].status == PRESSURE_DONE) {
+        sequence = slots[slot].sequence + 1u;
+        slot = 1 - slot;
     } else {
-        slot = (looks[0].status == PRESSURE_STORAGE_FAILED) ? 1 : 0;
-        hidden = (looks[1 - slot].status == PRESSURE_STORAGE_FAILED);
-        if (looks[slot].status == PRESSURE_STORAGE_FAILED) {
+        slot = (slots[0].status == PRESSURE_STORAGE_FAILED) ? 1 : 0;
+        hidden = (slots[1 - slot].status == PRESSURE_STORAGE_FAILED);
+        if (slots[slot].status == PRESSURE_STORAGE_FAILED) {
             return PRESSURE_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
-    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
-        const uint32_t count = pressure_chunk(offset);
-        pressure_compose(s, sequence, &crc, offset, bytes, count);
-        if (write(context, slot, offset, bytes, count) != 0) {
-            return PRESSURE_STORAGE_FAILED;
-        }
+    if (!pressure_write_all(s, sequence, write, context, slot, &crc)) {
+        return PRESSURE_STORAGE_FAILED;
     }
-    looks[slot].status = PRESSURE_STORAGE_FAILED;
-    for (uint32_t turn = 0u; (turn < PRESSURE_LOOKS) && (looks[slot].status != PRESSURE_DONE); turn++) {
-        pressure_scan(NULL, read, context, slot, turn, &looks[slot]);
-        /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-        if ((looks[slot].sequence != sequence) || (looks[slot].crc != crc)) {
-            looks[slot].status = PRESSURE_STORAGE_FAILED;
-        }
+    pressure_look(&slots[slot]);
+    /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
+    if ((slots[slot].status != PRESSURE_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+        return PRESSURE_STORAGE_FAILED;
     }
-    if (hidden && (looks[slot].status == PRESSURE_DONE)) {
+    if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < PRESSURE_SNAPSHOT_CHUNK; i++) {
-            bytes[i] = 0u;
+            slots[slot].bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, bytes, pressure_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, slots[slot].bytes, pressure_chunk(0u)) != 0) {
             return PRESSURE_STORAGE_FAILED;
         }
     }
-    return (looks[slot].status == PRESSURE_DONE) ? PRESSURE_DONE : PRESSURE_STORAGE_FAILED;
+    return PRESSURE_DONE;
 }
 
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
 {
-    pressure_look_t looks[2];
-    int32_t slot = pressure_newest(read, context, looks);
+    pressure_stored_t slots[2];
+    int32_t slot = pressure_newest(read, context, slots);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (looks[slot].status == PRESSURE_DONE) {
-            looks[slot].status = pressure_adopt(s, read, context, slot);
-            if (looks[slot].status == PRESSURE_DONE) {
+        if (slots[slot].status == PRESSURE_DONE) {
+            pressure_reset(s);
+            /* the storage may give other bytes than a moment ago: so check the copy */
+            slots[slot].copy = (uint8_t *)s;
+            pressure_look(&slots[slot]);
+            if ((slots[slot].status == PRESSURE_DONE) && pressure_stored_sound_in_memory(s)) {
                 return PRESSURE_DONE;
             }
+            pressure_reset(s);
+            slots[slot].status = PRESSURE_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (looks[0].status < looks[1].status) ? 0 : 1;
-    if ((looks[slot].status == PRESSURE_SNAPSHOT_FORMAT) && (looks[1 - slot].status != PRESSURE_SNAPSHOT_MISSING)) {
+    slot = (slots[0].status < slots[1].status) ? 0 : 1;
+    if ((slots[slot].status == PRESSURE_SNAPSHOT_FORMAT) && (slots[1 - slot].status != PRESSURE_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return looks[slot].status;
+    return slots[slot].status;
 }
 
 void pressure_wipe(pressure_t *s)
