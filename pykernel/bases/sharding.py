@@ -23,7 +23,6 @@ import math
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -57,8 +56,6 @@ MEASURED = 16_384
 """Rows on which a basis is measured, unless told otherwise."""
 CANDIDATES = 8
 """Largest size of the union as a multiple of n_max, if ``per_shard`` is not given."""
-ATTEMPTS = 3
-"""How often a run is continued after worker processes have died."""
 CHUNK = 2**20
 """Rows that are dealt to shards at once."""
 
@@ -328,20 +325,11 @@ def _run(
     function: Any, shared: Any, tasks: list[dict[str, Any]], jobs: int | str | None, results: Path, context: Any,
     title: str | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Workers.run; if worker processes die, the tasks that are not finished are run again by new ones."""
+    """Workers.run: the tasks of a worker that dies are run again by a new one."""
     most = checked_jobs(jobs) or cores()
     some = most if isinstance(most, str) else min(most, len(tasks))
-    attempt = 1
-    while True:
-        try:
-            with Workers(
-                function, shared, jobs=some, results=results, context=context, title=title,
-            ) as pool:  # fmt: skip
-                return cast(list[dict[str, Any]], pool.run(tasks))
-        except UserError as error:
-            if not isinstance(error.__context__, BrokenProcessPool) or attempt == ATTEMPTS:
-                raise
-        attempt += 1
+    with Workers(function, shared, jobs=some, results=results, context=context, title=title) as pool:
+        return cast(list[dict[str, Any]], pool.run(tasks))
 
 
 def _need_pickle(kernel: MercerKernel) -> None:

@@ -291,6 +291,16 @@ def test_no_sample_makes_a_state_unsound(stream: tuple[Spec, np.ndarray, np.ndar
     assert_sound(model)
 
 
+@pytest.mark.parametrize("rule", (*RULES, "klms"))
+def test_of_inputs_that_are_nearly_zero_a_state_is_sound(rule: str) -> None:
+    """Variances of a linear function's multipliers are 1 / k(x, x) there."""
+    rng = np.random.default_rng(0)
+    model = HostModel(made_of("linear", rule, "mklms", 3, 2, precision="float32"))
+    for x in rng.normal(size=(60, 2)) * 10.0 ** rng.uniform(-8, 0, (60, 1)):
+        model.update(x, rng.normal(size=1))
+        assert_sound(model)
+
+
 EVERY = [(kernel, rule, technique) for kernel in KERNELS for rule in RULES for technique in TECHNIQUES
     if rule not in FIXED or technique == "mklms"]  # fmt: skip
 COVERING = [("laplacian", "klms", "fmklms"), ("matern32", "krls-t", "sup"), ("matern52", "qklms", "lsreg"),

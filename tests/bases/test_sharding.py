@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from pykernel import parallel
 from pykernel.bases import sgma, sharding
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
@@ -235,7 +236,7 @@ def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, t
     assert state(select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
     assert (tmp_path / "died").exists()
     # one that always dies is told
-    monkeypatch.setattr(sharding, "ATTEMPTS", 1)
+    monkeypatch.setattr(parallel, "REPEATS", 0)
     (tmp_path / "died").unlink()
     with pytest.raises(UserError, match="a worker process ended by itself"):
         select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)

@@ -431,7 +431,7 @@ def test_of_a_large_model_a_smaller_one_is_named_as_it_will_be(folder, fit, monk
     small = report["smaller"]
     assert small["flash_bytes"] <= 0.5 * report["flash_bytes"]
     assert small["error"] <= 1.02 * report["errors"]["cross_validated"]
-    assert f"with --n-max {small['n']} its error is" in err and "with --n-max" in report["warnings"][-1]
+    assert f"with --n-max {small['vectors']} its error is" in err and "with --n-max" in report["warnings"][-1]
     asked, err = fit("flow.csv", "--n-max", str(small["vectors"]), "--output", "small.toml")
     assert (asked["errors"]["cross_validated"], asked["flash_bytes"]) == (small["error"], small["flash_bytes"])
     assert asked["smaller"] is None and "with --n-max" not in err

@@ -198,7 +198,7 @@ class Maker:
         if kind == 4:
             reals = [n for n, sort in self.names.items() if sort == "Real"]
             if reals:
-                return [f"{indent}{self.pick(*reals)} {self.pick('+', '-', '*', '/')}= {self.real(2)}"]
+                return [f"{indent}{self.pick(*reals)} {self.pick('+', '-', '*')}= {self.real(2)}"]
             return [f"{indent}y {self.pick('+', '-')}= {self.real(2)}"]
         if kind == 5:
             counts = [n for n, sort in self.names.items() if sort == "Index"]

@@ -86,7 +86,17 @@ def enter(m: FactorModel, n: Index) -> None:
     lower_transposed_times(m.root, m.l, m.loading, 0, n)
     for j in range(n):
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
-    m.root[row + n] = scale if m.unit else scale / m.norm[0]
+    m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
+    if not m.unit:
+        # of samples that are nearly zero, variances are beyond what a state may hold: they learn more slowly
+        total = real(0)
+        for j in range(n + 1):
+            total += m.root[row + j] * m.root[row + j]
+        most = real(0.5) * LARGEST_FACTOR
+        if total > most * most:
+            part = most / sqrt(total)
+            for j in range(n + 1):
+                m.root[row + j] = m.root[row + j] * part
     enter_mean(m, n, scale)
 
 
