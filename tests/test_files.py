@@ -28,7 +28,7 @@ from pykernel.gen.write import write_files
 from pykernel.parallel import Results
 from pykernel.rows import as_rows, save_rows
 from pykernel.spec.model import make_spec
-from pykernel.workflows.simulate import simulate
+from pykernel.workflows.requests import simulate
 from tests.support import interrupts
 from tests.support.toys import toy_spec
 

@@ -12,7 +12,6 @@ from unittest.mock import ANY
 
 import pytest
 
-from pykernel.cli.work import demo
 from pykernel.errors import CheckFailed, UserError
 from pykernel.files import all_or_none, clear, whole_file
 from pykernel.gen import check
@@ -21,6 +20,7 @@ from pykernel.gen.project import build, generate
 from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.workflows import demo
 from tests.support import interrupts
 from tests.support.kills import killed_before
 from tests.support.toys import toy_spec

@@ -22,7 +22,8 @@ from typing import Any
 from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
 from pykernel.files import whole_file
 from pykernel.spec.model import make_spec
-from pykernel.workflows.prove import Proved, prove
+from pykernel.workflows.prove import Proved
+from pykernel.workflows.requests import prove
 
 PAGE = ROOT / "docs" / "proof.md"
 LEVELS = ("state", "snapshot", "wild")

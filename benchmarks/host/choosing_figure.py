@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.tables import DATA, ROOT
-from pykernel.cli.work.demo import write_inputs
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.workflows.demo import write_inputs
 
 COMMANDS = {
     "sweep": ["sweep", "spec.toml", "features.csv"],

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pykernel.cli import spellings
 from pykernel.cli.commands import (
     basis,
     check,
@@ -23,20 +22,22 @@ from pykernel.cli.commands import (
     generate,
     import_,
     merge,
-    migrate,
     page,
     plan,
     prove,
     replay,
     schema,
     simulate,
-    snapshot,
+    states,
     sweep,
     targets,
 )
+from pykernel.cli.face import Shown, command, options_of
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
 from pykernel.errors import UNWRITTEN, CheckFailed, UserError
+from pykernel.request.option import former
+from pykernel.workflows.requests import COMMANDS, GONE
 
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 
@@ -72,7 +73,7 @@ def pykernel(
         print(context.get_help(), end="")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
+SHOWN: dict[str, Shown] = {
     "demo": demo.demo,
     "simulate": simulate.simulate,
     "generate": generate.generate,
@@ -80,7 +81,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "prove": prove.prove,
     "page": page.page,
     "replay": replay.replay,
-    "migrate": migrate.migrate,
+    "migrate": states.migrate,
     "merge": merge.merge,
     "plan": plan.plan,
     "sweep": sweep.sweep,
@@ -90,10 +91,28 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "import": import_.import_model,
     "targets": targets.targets,
     "schema": schema.schema,
+    "snapshot show": states.snapshot_show,
+    "snapshot diff": states.snapshot_diff,
+    "snapshot to-json": states.snapshot_to_json,
 }
-for called, command in COMMANDS.items():
-    app.command(called, cls=PlainCommand)(command)
-app.add_typer(snapshot.snapshot_app, name="snapshot")
+snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@snapshot_app.callback()
+def snapshot() -> None:
+    """Look at a state that a device has saved.
+
+    A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
+    These commands check it as the device does: format, kind of state, length, CRC-32, then every number.
+
+        pykernel snapshot show spec.toml state.bin
+    """
+
+
+for called, kind in COMMANDS.items():
+    group, _, name = called.rpartition(" ")
+    (snapshot_app if group else app).command(name, cls=PlainCommand)(command(kind, SHOWN[called]))
+app.add_typer(snapshot_app, name="snapshot")
 
 
 @functools.cache
@@ -115,12 +134,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def meant(context: Any, option: str | None, message: str) -> str:
     """The message about a wrong option or command; with the right one, where another command or an earlier version has it."""
-    if option is not None:
-        known = {name for each in context.command.params for name in (*each.opts, *each.secondary_opts)}
-        said = spellings.meant(context.info_name, option, known)
-        return f"No such option: {option}; {said}" if said else message
-    said = next((said for old, said in spellings.COMMANDS.items() if message == f"No such command '{old}'"), None)
-    return f"{message}; {said}" if said else message
+    if option is None:
+        said = next((said for old, said in GONE.items() if message == f"No such command '{old}'"), None)
+        return f"{message}; {said}" if said else message
+    kind = COMMANDS.get(context.command_path.partition(" ")[2])
+    all_options = {
+        called: {name for each in options_of(one) for name in each.options} for called, one in COMMANDS.items()
+    }
+    said = kind and former(kind, option, set().union(*all_options.values()))
+    return f"No such option: {option}; {said}" if said else message
 
 
 def run(command: Callable[[], Any]) -> int:

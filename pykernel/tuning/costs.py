@@ -9,7 +9,6 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -217,20 +216,6 @@ class Limits:
 def flash_of(found: Mapping[str, Any]) -> int:
     """About the flash of a model that was not measured."""
     return int(found.get("table_bytes", 0)) + CODE
-
-
-def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
-    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
-    text = str(given)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
-    if found is None or len(text) > 30:
-        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
-    amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
-    if amount < 1:
-        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
-    if amount >= 2**40:
-        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
-    return int(amount)
 
 
 def make_limits(

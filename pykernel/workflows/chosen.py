@@ -22,6 +22,7 @@ from pykernel.bases.select import METHODS, select_basis
 from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
+from pykernel.request.kinds import positive_numbers
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.telling import assumed_told, duration, number, rate, refuse, root
 from pykernel.training.closed_form import Targets, error_rate, press, problem
@@ -35,9 +36,10 @@ from pykernel.training.selection import (
     width_name,
 )
 from pykernel.tuning.tables import LabelledTable, uneven
-from pykernel.workflows.asked import LARGE, MANY_ROWS, FitAsked
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
-from pykernel.workflows.given import method_options, positive_numbers
+from pykernel.workflows.given import LARGE, method_options
+from pykernel.workflows.given import width as kernel_width
+from pykernel.workflows.requests import MANY_ROWS, Fit
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
@@ -69,7 +71,7 @@ MUCH = 0.5
 """A smaller model must need at most this fraction of the large model's bytes."""
 
 
-def fit(options: FitAsked, table: LabelledTable) -> Found:
+def fit(options: Fit, table: LabelledTable) -> Found:
     """Choose, train and freeze.  Assumptions, and the expected time, are printed before the work."""
     if options.loss is not None:
         raise UserError(f"{option('loss')} is of {option('model')} trained; leave it out")
@@ -411,12 +413,12 @@ class ChosenJob(Job):
         }
 
 
-def kernel_parameters(options: FitAsked) -> dict[str, Any]:
+def kernel_parameters(options: Fit) -> dict[str, Any]:
     """Widths, ridges and constants."""
-    width, given = options.width(get_args(Function))
+    own, given = kernel_width(options, get_args(Function))
     parameters: dict[str, Any] = {
         name: positive_numbers(value, name)
-        for name, value in ((width, given), ("ridge", options.ridge))
+        for name, value in ((own, given), ("ridge", options.ridge))
         if name is not None and value is not None and value != ""
     }
     if options.kernel in ("polynomial", "sigmoid"):
@@ -426,7 +428,7 @@ def kernel_parameters(options: FitAsked) -> dict[str, Any]:
     return parameters
 
 
-def _class_parameters(options: FitAsked, table: LabelledTable) -> dict[str, Any]:
+def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
     """Parameters for classes: their coding, and the criterion that is minimised."""
     given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:

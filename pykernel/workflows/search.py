@@ -16,6 +16,8 @@ from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
+from pykernel.request.kinds import words
+from pykernel.request.option import stated
 from pykernel.rows.columns import Columns
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.defaults import INPUT_LIMIT
@@ -29,38 +31,29 @@ from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
-from pykernel.workflows.given import need_known, need_picture, opened, words
+from pykernel.workflows.given import need_known, need_picture, opened
+from pykernel.workflows.requests import Plan, Sweep
 
 if TYPE_CHECKING:
     from pykernel.report.page import Section
 
 
 class Asked:
-    """The arguments that a sweep and a plan share.
+    """What a sweep and a plan share: where the rows are, and where results go.
 
     results: the file of finished runs.  plot: the report, or a picture.  stated: all arguments that were given.
     """
 
-    def __init__(
-        self,
-        data: str | Path | Sequence[str | Path],
-        delay: int,
-        jobs: int | str | None,
-        results: str | Path | None,
-        output: str | Path,
-        watch: Watch,
-        plot: str | Path | None = None,
-        stated: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.many = recordings_of(data)
-        self.data = str(data) if self.many is None else self.many.source
-        self.delay, self.jobs, self.output, self.watch = delay, jobs, Path(output), watch
-        self.results = self.output / "results.jsonl" if results is None else Path(results)
+    def __init__(self, given: Plan | Sweep) -> None:
+        self.many = recordings_of(given.data)
+        self.data = str(given.data) if self.many is None else self.many.source
+        self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
+        self.results = self.output / "results.jsonl" if given.results is None else Path(given.results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
         """[input] max_abs, where it comes from the data."""
-        self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
+        self.plot, self.stated = self.output / "report.html" if given.plot is None else Path(given.plot), stated(given)
         if self.many is not None:
             self.stated["data"] = self.data
         need_picture(self.plot)

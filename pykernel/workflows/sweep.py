@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pykernel.errors import UserError, option
@@ -18,14 +17,17 @@ from pykernel.host.samples import require_columns
 from pykernel.plots import Panel, pareto_figure
 from pykernel.report import sections
 from pykernel.report.page import Report
+from pykernel.request.kinds import whole_numbers
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
+from pykernel.telling import MEASURES, model_name, number, unit_of
 from pykernel.tuning.stage import dump
-from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
+from pykernel.tuning.sweep import Data, instructions, plan_groups, trivial
+from pykernel.tuning.sweep import Sweep as Search
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import is_report, stated, whole_numbers, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.given import is_report, write_file
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Sweep
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +41,7 @@ class Swept:
     """
 
     report: dict[str, Any]
-    found: Sweep
+    found: Search
     simple: dict[str, dict[str, float | None]]
     specs: dict[str, Spec]
     page: Report
@@ -67,67 +69,10 @@ class Swept:
         return "\n".join(lines)
 
 
-def sweep(
-    model: Spec | Fitted,
-    data: str | Path | Sequence[str | Path],
-    *,
-    delay: int = 0,
-    rule: str | Sequence[str] | None = None,
-    technique: str | Sequence[str] | None = None,
-    n_max: str | int | Sequence[int] = (8, 16, 32, 64),
-    score: str | None = None,
-    rounds: int = 3,
-    target: str | None = "cortex-m4f",
-    jobs: int | str | None = None,
-    results: str | Path | None = None,
-    output: str | Path = "pykernel-sweep",
-    plot: str | Path | None = None,
-    watch: Watch = QUIET,
-) -> Swept:
-    """Find the models that predict recorded data best, for each size of memory: what ``pykernel sweep`` does.
-
-    Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine.  The error is that of the
-    second half of the rows.
-
-    Parameters
-    ----------
-    model : Spec or fitted estimator
-        The parts that stay fixed: columns, precision, stages.
-    data : path, or list of paths
-        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.  A third of them gives vectors and
-        scales, a third chooses, and a third judges: ``left_out`` is a model's error there.
-    delay : int
-        Labels arrive so many rows late.
-    rule, technique : str or list of str, optional
-        Only these.
-    n_max : int or list of int
-        Budgets to try.
-    score : str, optional
-        What to minimise: mae (the default of numbers), rmse; error_rate of classes.
-    rounds : int
-        Refinements of the grid, at most 20.
-    target : str
-        The CPU on which instructions are counted; None for none.
-    jobs : int or str
-        Processes, or the address of a Dask cluster.
-    results : path, optional
-        Where finished runs are kept; by default, in ``output``.  The same call goes on from them.
-    output : path
-        The folder for specs, table and report.
-    plot : path, optional
-        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
-    watch : Watch
-        Who is told how far the work is.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with the data or an argument.
-    """
-    asked = search.Asked(data, delay, jobs, results, output, watch, plot, stated(locals(), sweep))
-    if not 0 <= rounds <= 20:
-        raise UserError(f"rounds is {rounds}; it must be 0 or more, and at most 20")
-    spec, _ = spec_and_memory(model)
+def run(given: Sweep) -> Swept:
+    """What ``pykernel sweep`` does."""
+    asked = search.Asked(given)
+    spec, _ = spec_and_memory(given.model)
     if spec.label_kind == "none":
         raise UserError(f"{spec.name}: has no [label], so there is no error to compare; for monitors see pykernel plan")
     require_columns(spec, spec.name)
@@ -135,20 +80,20 @@ def sweep(
     # of a [signal], the inner model learns the steps
     base = spec if recorded.stage is None else make_spec(recorded.stage.inside(spec))
     measures = ("error_rate",) if base.label_kind == "class" else ("mae", "rmse")
-    if score is not None and score not in measures:
-        raise UserError(f"{option('score')} {score} is not for these labels; there is: {', '.join(measures)}")
-    by: Any = score or measures[0]
-    tried = search.tried("rule", rule), search.tried("technique", technique)
-    groups, refused = plan_groups(base, recorded, *tried, whole_numbers(n_max, "n_max"))
-    place = None if target is None else search.counting_target(target)
-    bound = sum(group.bound(rounds) for group in groups)
-    watch.tell(
+    if given.score is not None and given.score not in measures:
+        raise UserError(f"{option('score')} {given.score} is not for these labels; there is: {', '.join(measures)}")
+    by: Any = given.score or measures[0]
+    tried = search.tried("rule", given.rule), search.tried("technique", given.technique)
+    groups, refused = plan_groups(base, recorded, *tried, whole_numbers(given.n_max, "n_max"))
+    place = None if given.target is None else search.counting_target(given.target)
+    bound = sum(group.bound(given.rounds) for group in groups)
+    given.watch.tell(
         f"at most {bound:,} runs over {len(recorded.x):,} {unit_of(recorded.raw_rows)}s, for {len(groups)} "
         f"{'combination' if len(groups) == 1 else 'combinations'} of rule, technique and size"
     )
     with new_folder(asked.output):
         with search.workers(recorded, asked, "running", bound) as workers:
-            found = run_sweep(base, recorded, workers, groups, refused, by, rounds, place)
+            found = run_sweep(base, recorded, workers, groups, refused, by, given.rounds, place)
         specs = {name: asked.output / f"{name}.toml" for name in found.picks}
         report = {
             "name": base.name,
@@ -197,7 +142,7 @@ def _of_devices(base: Spec, data: Data) -> dict[str, Any]:
     return {"device_split": counts, "simple_left_out": trivial(base, data, judges=True)}
 
 
-def _panels(found: Sweep) -> list[Panel]:
+def _panels(found: Search) -> list[Panel]:
     """The error over bytes and, where they were measured, over instructions."""
     if not found.rows:
         return []
@@ -215,7 +160,7 @@ def _panels(found: Sweep) -> list[Panel]:
     return panels
 
 
-def _csv(found: Sweep) -> str:
+def _csv(found: Search) -> str:
     """One line for each rule, technique and size: errors, costs, the best values; or the reason why there are none."""
     measures = [key for key in MEASURES if any(key in row for row in found.rows)]
     values = list(dict.fromkeys(name for row in found.rows for name in row["values"]))

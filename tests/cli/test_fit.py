@@ -21,7 +21,7 @@ from pykernel.training.reduced import ReducedProblem, basis_of
 from pykernel.training.selection import select
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen as cli_fit
-from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.requests import Fit
 from tests.support.reports import without
 
 pytest.importorskip("sklearn")
@@ -470,7 +470,7 @@ def test_the_time_grows_as_the_decompositions_do():
     found = []
     for rows in (400, 2000):
         table = LabelledTable("t", ["a", "b", "c"], "y", None, "krr", x[:rows], x[:rows, 0], [])
-        options = FitAsked(data="t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
+        options = Fit("t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
         job = cli_fit.ChosenJob(options, table, np.arange(rows), np.arange(0), False)
         found.append(min(job.seconds(job.machine(None), None) for _ in range(5)))
     assert 25 / 3 < found[1] / found[0] < 3 * 125

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from pykernel.cli.app import assembled, main
-from pykernel.cli.work import demo
 from pykernel.gen import check
 from pykernel.telling import MEASURES
+from pykernel.workflows import demo
 from pykernel.workflows.prove import Proved
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT

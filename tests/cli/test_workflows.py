@@ -3,18 +3,23 @@
 import ast
 import inspect
 import json
+import os
 import re
-from dataclasses import fields
+import subprocess
+import sys
+from dataclasses import MISSING
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pykernel
-from pykernel.cli.app import COMMANDS
+from pykernel.cli.face import options_of
 from pykernel.errors import UserError
+from pykernel.request.option import Py, checked, declared
+from pykernel.request.options import Shell
 from pykernel.telling import finite, plain
-from pykernel.workflows.asked import BasisAsked, FitAsked
+from pykernel.workflows.requests import COMMANDS
 from tests.support.compilers import QUICK
 
 SPEC = """
@@ -234,25 +239,70 @@ def test_arrays_are_as_good_as_a_file(text):
             pykernel.simulate(spec(), wrong)
 
 
-@pytest.mark.parametrize("command", ["basis", "check", "fit", "plan", "simulate", "sweep"])
-def test_defaults_are_those_of_the_command(command):
-    """Every option is an argument, and means the same where it is not given."""
-    taken = inspect.signature(getattr(pykernel, command)).parameters
-    options = inspect.signature(COMMANDS[command]).parameters
-    assert len(options) > 8
-    for name, each in options.items():
-        name = "spec" if name == "spec_file" else name
-        if name in ("engine", "as_json", "trust") or (name == "spec" and command != "plan"):
-            continue
-        given, default = each.default, taken[name].default
-        if given is inspect.Parameter.empty:
-            continue  # the command wants it
-        if isinstance(default, tuple):
-            given = tuple(map(int, given.split(",")))
-        assert default == given or str(default) == str(given), name
-        for kind in (FitAsked, BasisAsked):
-            if command == kind.__name__.removesuffix("Asked").lower():
-                assert {f.name: f.default for f in fields(kind)}[name] == default, name
+PUBLIC = {name: kind for name, kind in COMMANDS.items() if name in pykernel.__all__}
+
+
+@pytest.mark.parametrize("command", PUBLIC)
+def test_every_option_is_an_argument_that_the_docstring_describes(command):
+    """And a function has no other one; only what the shell alone has is no argument."""
+    function, kind = getattr(pykernel, command), PUBLIC[command]
+    taken = inspect.signature(function).parameters
+    assert [*taken] == [each.name for each in declared(kind)] and function.__name__ == command
+    told = re.findall(r"^(\w+) : ", function.__doc__.partition("Parameters\n")[2], re.MULTILINE)
+    assert told == [*taken] and function.__doc__.startswith(kind.__doc__.split("\n\n")[0])
+    shell = {each.name for each in options_of(kind)} - {each.name for each in declared(Shell)}
+    assert shell <= taken.keys() and "watch" not in shell
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_value_of_another_type_or_beyond_the_limits_is_refused(command):
+    """By one sentence with the argument's name, before anything runs."""
+    kind, refused = COMMANDS[command], 0
+    needed = {each.name: "x" for each in declared(kind) if each.default is MISSING}
+    for each in declared(kind):
+        limits = [limit for limit in getattr(each.hint, "__metadata__", ())]
+        beyond = [getattr(limit, "ge", None) for limit in limits]
+        wrong = [least - 1 for least in beyond if least is not None] + [object()] * (
+            set(each.kinds) <= {int, float, bool, str}
+        )
+        for value in wrong if not isinstance(each.opt, Py) else ():
+            refused += 1
+            with pytest.raises(UserError, match=rf"^{each.name.strip('_')} is .*; it must be (?!$)"):
+                checked(kind(**needed | {each.name: value}))
+    assert refused or len(declared(kind)) < 4
+
+
+def test_type_checkers_know_the_arguments(tmp_path):
+    """As they stand in the request: names, types and the result."""
+    words = [
+        'reveal_type(plan("t.csv", delay=2))',
+        'plan("t.csv", labels=2)',
+        'plan("t.csv", lable="y")',
+        'plan("t.csv", delay="2")',
+    ]
+    Path("use.py").write_text("\n".join(["from pykernel import plan", *words]))
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--follow-imports=silent",
+            "--cache-dir",
+            str(tmp_path / "cache"),
+            "use.py",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MYPYPATH": str(Path(pykernel.__file__).parent.parent)},
+    ).stdout
+    found = {int(line): text for line, text in re.findall(r"^use.py:(\d+): \w+: (.*)$", said, re.MULTILINE)}
+    assert (
+        "Planned" in found[2]
+        and 'Argument "labels"' in found[3]
+        and '"lable"' in found[4]
+        and 'Argument "delay"' in found[5]
+    ), said
 
 
 def named_as_options(tree):

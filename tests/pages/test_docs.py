@@ -23,7 +23,6 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
-from pykernel.cli.work.demo import write_inputs
 from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import compile_c, find_compilers
@@ -40,6 +39,7 @@ from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from pykernel.targets import board
 from pykernel.tuning.tables import MODELS as FIT_MODELS
+from pykernel.workflows.demo import write_inputs
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support import ROOT
 from tests.support.machines import MACHINES

@@ -34,8 +34,8 @@ from pykernel.tuning.promises import Losses, as_good, chosen, nested, promise
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
-from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import choice, limits_of, told_of_life
+from pykernel.workflows.requests import fit
 from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 

@@ -4,75 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import (
-    DELAY,
-    ENGINE,
-    FOLDER_PLOT,
-    JOBS,
-    JSON,
-    MANY,
-    RESULTS,
-    RULES,
-    SPEC,
-    TECHNIQUES,
-    command,
-    option,
-    plain_spec,
-)
-from pykernel.cli.output import Printing, print_report, show, show_facts, show_table, styled, warn
+from pykernel.cli.output import print_report, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import MEASURES, byte_count, counted, key_values, model_name, number, unit_of
+from pykernel.workflows.requests import Sweep
 
 PICKS = {"best": "best", "cheapest": "cheapest within 5 %", "fastest": "fastest within 5 %"}
 
 
-@command(
-    spec_file=SPEC,
-    data=MANY,
-    n_max=option(
-        "--n-max",
-        "-n",
-        value="N,N",
-        text="Budgets to try: numbers of expansion vectors (or random features).",
-        default="8,16,32,64",
-    ),
-    score=option("--score", value="MEASURE", text="What to minimise: mae or rmse.", without="mae"),
-    rounds=option("--rounds", value="N", text="Number of refinements of the grid.", kind=int, default=3),
-    target=option(
-        "--target", value="TARGET", text="CPU on which to count instructions, or none.", default="cortex-m4f"
-    ),
-    output=option(
-        "--output", "-o", value="FOLDER", text="Folder for the results.", kind=Path, default=Path("pykernel-sweep")
-    ),
-    plot=FOLDER_PLOT,
-    delay=DELAY,
-    rule=RULES,
-    technique=TECHNIQUES,
-    jobs=JOBS,
-    results=RESULTS,
-    engine=ENGINE,
-    as_json=JSON,
-)
-def sweep(spec_file: Path, as_json: bool, **given: Any) -> None:
-    """Find the models that predict recorded data best, for each size of memory.
-
-    Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine. Each try
-    runs over all rows, as pykernel simulate does. The error is that of the second half. Vectors of frozen and kfd are
-    chosen from the first half. Ctrl-C keeps finished runs, and the same command continues later.
-
-        pykernel sweep spec.toml data.csv --delay 24
-
-    Columns: MAE, RMSE or error rate. RAM is the model and its working memory. Update is the mean number of instructions
-    of one update. The first table lists only models that no other model beats in both error and RAM (or instructions).
-
-    Exit codes: 0 done, 2 bad input, 130 interrupted.
-    """
-    from pykernel.workflows.sweep import sweep as run
-
-    print_report(run(plain_spec(spec_file), **given, watch=Printing(as_json)).report, as_json, print_sweep)
+def sweep(given: Sweep, as_json: bool) -> None:
+    print_report(given.run().report, as_json, print_sweep)
 
 
 def print_sweep(report: Mapping[str, Any]) -> None:

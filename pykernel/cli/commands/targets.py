@@ -6,41 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import JSON, command
+from pykernel.workflows.requests import Targets
 
 
-@command(
-    as_json=JSON,
-)
-def targets(as_json: bool) -> None:
-    """List the CPUs that a model can be checked on.
-
-        pykernel targets
-
-    The table also says which of them this machine can build for and emulate.
-
-    Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
-    toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig, unicorn and wasmtime, run
-    pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the others.
-
-    Exit codes: 0 done.
-    """
-    from pykernel.targets import build, check, target
-
-    rows: list[dict[str, Any]] = [
-        {
-            "target": each.name,
-            "summary": each.summary,
-            "part": each.part.name,
-            "ram_bytes": each.part.ram.bytes,
-            "flash_bytes": each.part.flash.bytes,
-            "fpu": each.fpu,
-            "toolchains": {name: name in build.found_toolchains(each) for name in each.toolchains},
-            "emulators": {name: name in check.found_emulators(each) for name in each.emulators},
-        }
-        for each in target.all_targets().values()
-    ]
-    output.print_report({"targets": rows}, as_json, print_targets)
+def targets(given: Targets, as_json: bool) -> None:
+    output.print_report(given.run(), as_json, print_targets)
 
 
 def print_targets(report: Mapping[str, Any]) -> None:
