@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pykernel.workflows.requests import plan as plan
     from pykernel.workflows.requests import prove as prove
     from pykernel.workflows.requests import simulate as simulate
-    from pykernel.workflows.requests import sweep as sweep
 
     __version__: str
 
@@ -83,7 +82,6 @@ __all__ = [
     "prove",
     "select_basis",
     "simulate",
-    "sweep",
 ]
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
@@ -123,7 +121,6 @@ _HOMES = {
     "prove": "pykernel.workflows.requests",
     "select_basis": "pykernel.bases.select",
     "simulate": "pykernel.workflows.requests",
-    "sweep": "pykernel.workflows.requests",
 }
 
 

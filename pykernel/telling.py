@@ -438,11 +438,6 @@ def how_tested(report: Mapping[str, Any]) -> str:
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
 
 
-def model_name(row: Mapping[str, Any]) -> str:
-    """Rule, technique and size of what a search tried."""
-    return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
-
-
 def key_values(values: Mapping[str, float | str]) -> str:
     """Keys of a spec without their sections, and their values."""
     shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}

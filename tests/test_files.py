@@ -470,14 +470,14 @@ n_max = 4
 COMMANDS = (
     "simulate {} data.csv", "generate {} -o out", "check {}", "simulate spec.toml {}", "replay spec.toml {}",
     "replay spec.toml log.csv --state {}", "replay spec.toml log.csv --start {}", "snapshot show spec.toml {}",
-    "snapshot diff spec.toml {} {}", "sweep spec.toml {}", "sweep spec.toml data.csv --results {} --target none",
-    "plan {}", "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "convert {} -o x.npy",
+    "snapshot diff spec.toml {} {}", "plan {}", "plan data.csv --spec spec.toml --results {}",
+    "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "convert {} -o x.npy",
     "basis {} -n 2 --save x.npz", "basis rows.npy -n 2 --save x.npz --sigma 1 --checkpoint {} --force",
 )  # fmt: skip
 WRITING = (
     "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",
     "fit data.csv --force -o {}", "convert data.csv --force -o {}", "basis rows.npy -n 2 --sigma 1 --force --save {}",
-    "sweep spec.toml data.csv -o {}", "demo -o {}",
+    "plan data.csv --label y -o {}", "demo -o {}",
 )  # fmt: skip
 
 

@@ -463,8 +463,7 @@ COMMANDS = {
     "convert": "convert data.csv -o out/data.npy",
     "import": "import model.skops -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",
-    "sweep": "sweep spec.toml data.csv --rule klms --n-max 2 --technique nt --rounds 1 --jobs 1 --target none -o out",
-    "plan": "plan data.csv --label y --inputs a,b --rule rls --trials 2 --jobs 1 -o out",
+    "plan": "plan data.csv --label y --inputs a,b --only rls --trials 2 --jobs 1 -o out",
     "check": "check spec.toml --samples 50 --record m",
     "demo": "demo -o out",
 }

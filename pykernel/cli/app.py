@@ -29,7 +29,6 @@ from pykernel.cli.commands import (
     schema,
     simulate,
     states,
-    sweep,
     targets,
 )
 from pykernel.cli.face import Shown, command, options_of
@@ -84,7 +83,6 @@ SHOWN: dict[str, Shown] = {
     "migrate": states.migrate,
     "merge": merge.merge,
     "plan": plan.plan,
-    "sweep": sweep.sweep,
     "fit": fit.fit,
     "basis": basis.basis,
     "convert": convert.convert,

@@ -53,8 +53,15 @@ DevicesJobs = Annotated[
     Jobs, Opt("Many devices: processes, or a Dask scheduler.", "N|ADDRESS", without="cores", was=WERE_JOBS)
 ]
 Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late.", "K")]
-Rules = Annotated[Words, Opt("Try only this, or these: a,b.", "RULE", kind=list[str])]
-Techniques = Annotated[Words, Opt("Try only this, or these: a,b.", "TECHNIQUE", kind=list[str])]
+Only = Annotated[
+    Words,
+    Opt(
+        "Try only these rules or techniques: a,b or a/b.",
+        "RULE|TECHNIQUE",
+        kind=list[str],
+        was=("--rule", "--technique"),
+    ),
+]
 Results = Annotated[
     File | None,
     Opt("Where finished runs are kept.", "FILE", without="FOLDER/results.jsonl", rare=True, was=("--checkpoint",)),

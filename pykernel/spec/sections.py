@@ -141,7 +141,7 @@ class Of:
 
 @dataclass(frozen=True)
 class Tried:
-    """Marks a number that ``sweep`` and ``plan`` vary: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
+    """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
 
     grid: values of the coarse grid; if empty, the coarse grid has only the spec's own value.
     step: the factor between values in the first round of refinement; each further round takes the root of the factor.

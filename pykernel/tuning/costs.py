@@ -9,7 +9,7 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,10 +18,8 @@ import numpy as np
 from pykernel.dialect import is_choice
 from pykernel.errors import CheckFailed, UserError, option
 from pykernel.host.model import HostModel
-from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.stage import dump
 
 SAMPLES = 200
 """Samples of the stream's second half that are emulated."""
@@ -62,19 +60,6 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
     if key not in _unread:
         _unread[key] = tuple(sorted(specialised(spec).unread))
     return _unread[key]
-
-
-def know_fields(specs: Iterable[Spec], workers: Workers) -> None:
-    """Let workers find the unread fields of each kind of model among the specs that is not known yet.
-
-    This takes a while; afterwards ``memory_bytes`` of these specs is fast.
-    """
-    missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
-    tasks = [
-        {"do": "fields", "spec": dump(spec) | NAMELESS, "generator": generator_digest()} for spec in missing.values()
-    ]
-    for key, found in zip(missing, workers.run(tasks), strict=True):
-        _unread[key] = tuple(found["unread"])
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> Content:

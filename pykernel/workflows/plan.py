@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
@@ -41,13 +43,13 @@ from pykernel.telling import (
 )
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import LINEAR, MARGIN
+from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.costs import Limits, cost_task, make_limits, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
-from pykernel.tuning.sweep import front
 from pykernel.tuning.tables import sentinels
 from pykernel.tuning.trials import TWICE, simple, watched_rows, watched_simply
 from pykernel.workflows import search
@@ -123,13 +125,12 @@ def run(given: Plan) -> Planned:
     spec = None if given.spec is None else spec_and_memory(given.spec)[0]
     amounts = {name: getattr(given, name) for name in ("ram", "flash", "instructions", "cycles")}
     limits, wanted, is_assumed = limits_of(given.target, spec, given.no_limits, **amounts)
-    rules = search.tried("rule", given.rule) if given.rule else None
-    techniques = search.tried("technique", given.technique) if given.technique else None
+    rules, techniques = search.only(given.only)
     learners = [name for name in rules or () if name != "frozen"] if labels == "never" else []
     refuse(
         (
             learners,
-            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
+            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('only')} out, or give frozen",
         )
     )
     if limits.target is not None:
@@ -153,11 +154,11 @@ def run(given: Plan) -> Planned:
         watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
-        raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
+        raise UserError(f"none of these rules is for this data; leave {option('only')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in tried)):
             watched_rows(made, table)  # raises UserError, before the work
-    every = search.tried("technique", None) if techniques is None else ()
+    every = all_techniques() if techniques is None else ()
     report: dict[str, Any] = {
         "ok": False,
         "assumed": assumed,
@@ -608,6 +609,14 @@ def write(
             write_file(out / f"{name}.bin", state)
         write_file(out / "plan.json", json.dumps(finite(report), default=plain, indent=1) + "\n")
     return report
+
+
+def front(costs: Sequence[Sequence[float]]) -> list[int]:
+    """Positions of the Pareto front: points for which no other point is at least as good in all costs and better in
+    one.
+    """
+    points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
+    return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
 
 
 def front_of(report: Mapping[str, Any]) -> Panel:

@@ -30,18 +30,17 @@ from pykernel.request.options import (
     Inputs,
     Name,
     OneTable,
+    Only,
     Plot,
     Precision,
     Record,
     Results,
-    Rules,
     Seed,
     Sigma,
     Snapshot,
     SpecOut,
     Standardise,
     Table,
-    Techniques,
     With,
 )
 from pykernel.telling import QUIET
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from pykernel.workflows.plan import Planned
     from pykernel.workflows.prove import Proved
     from pykernel.workflows.simulate import Simulated
-    from pykernel.workflows.sweep import Swept
 
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
@@ -543,8 +541,7 @@ class Plan:
     output: Annotated[File, Opt("Folder for the spec.", "FOLDER", short="-o", was=OUT)] = Path("pykernel-plan")
     plot: FolderPlot = None
     delay: Delay = 0
-    rule: Rules = None
-    technique: Techniques = None
+    only: Only = None
     jobs: AllJobs = None
     results: Results = None
     watch: Watched = QUIET
@@ -560,50 +557,6 @@ class Plan:
 
     def run(self) -> Planned:
         from pykernel.workflows.plan import run
-
-        return run(self)
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """Find the models that predict recorded data best, for each size of memory.
-
-    Every rule is tried with every technique and budget, and their parameters are searched from coarse to fine. Each try
-    runs over all rows, as pykernel simulate does. The error is that of the second half. Vectors of frozen and kfd are
-    chosen from the first half. Ctrl-C keeps finished runs, and the same command continues later.
-
-        pykernel sweep spec.toml data.csv --delay 24
-
-    Columns: MAE, RMSE or error rate. RAM is the model and its working memory. Update is the mean number of instructions
-    of one update. The first table lists only models that no other model beats in both error and RAM (or instructions).
-
-    Exit codes: 0 done, 2 bad input, 130 interrupted.
-    """
-
-    model: Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="plain", kind=Path, more=models.TAKES)]
-    data: Table
-    _: KW_ONLY
-    n_max: Annotated[
-        str | int | Sequence[int],
-        Opt("Budgets to try: numbers of expansion vectors (or random features).", "N,N", short="-n", was=N_MAX),
-    ] = "8,16,32,64"
-    score: Annotated[str | None, Opt("What to minimise: mae or rmse.", "MEASURE", without="mae", was=("--by",))] = None
-    rounds: Annotated[int, Interval(ge=0, le=20), Opt("Number of refinements of the grid.", "N")] = 3
-    target: Annotated[str | None, Opt("CPU on which to count instructions, or none.", "TARGET")] = "cortex-m4f"
-    output: Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)] = Path("pykernel-sweep")
-    plot: FolderPlot = None
-    delay: Delay = 0
-    rule: Rules = None
-    technique: Techniques = None
-    jobs: AllJobs = None
-    results: Results = None
-    watch: Watched = QUIET
-
-    shell: ClassVar = ("engine", "json")
-    gone: ClassVar = OF_SPEC | THE_TABLE
-
-    def run(self) -> Swept:
-        from pykernel.workflows.sweep import run
 
         return run(self)
 
@@ -1048,7 +1001,6 @@ COMMANDS: dict[str, Any] = {
     "migrate": Migrate,
     "merge": Merge,
     "plan": Plan,
-    "sweep": Sweep,
     "fit": Fit,
     "basis": Basis,
     "convert": Convert,
@@ -1059,9 +1011,12 @@ COMMANDS: dict[str, Any] = {
     "snapshot diff": SnapshotDiff,
     "snapshot to-json": SnapshotToJson,
 }
-GONE = {"compare": "it is python -m benchmarks.compare now, in the repository"}
+GONE = {
+    "compare": "it is python -m benchmarks.compare now, in the repository",
+    "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --no-limits",
+}
 """A command of earlier versions -> where it is."""
 
 basis, check, fit, generate = function(Basis), function(Check), function(Fit), function(Generate)
 merge, plan, prove = function(Merge), function(Plan), function(Prove)
-simulate, sweep = function(Simulate), function(Sweep)
+simulate = function(Simulate)

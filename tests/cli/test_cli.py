@@ -390,7 +390,6 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
     for words in (
         ["plan", "raw.csv", "--spec", "tight.toml"],
-        ["sweep", "tight.toml", "raw.csv", "--target", "none"],
         ["fit", "raw.csv", "--signal", "tight.toml", "--output", "f.toml"],
     ):
         assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")

@@ -82,12 +82,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "no such option": ("simulate", "--\x1b[/nope]"),
     "generate": ("generate", SPEC, "-o", "[/out]\x1b"),
     "generate into a file": ("generate", SPEC, "-o", DATA),
-    "sweep": (
-        "sweep",
-        SPEC,
-        DATA,
-        *"--rule klms --technique nt --n-max 4 --rounds 0 --target none --jobs 1 -o [/sw]".split(),
-    ),
     "plan": ("plan", DATA, "--label", "[y]", "--trials", "1", "-o", "[/p]\x1b.toml"),
     "plan another label": ("plan", DATA, "--label", "\x1b[/nope]"),
     "fit": ("fit", DATA, "--label", "[y]", "--n-max", "4", "--name", "f", "-o", "[/f].toml"),

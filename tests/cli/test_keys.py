@@ -39,13 +39,11 @@ replay spec.toml log.csv
 replay spec.toml logs
 migrate spec.toml state.bin spec.toml -o migrated.bin
 merge spec.toml states/0.bin states/1.bin --data data.csv -o merged.bin
-plan data.csv --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan
-plan classes.csv --label kind --rule spectrum-softmax --trials 2 --no-limits --jobs 1 -o plan-classes
-plan many --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan-many
-plan monitored.csv --rule gmm --trials 1 --jobs 1 -o plan-monitor
-plan data.csv --label y --rule nlms --trials 2 --ram 1 --jobs 1 -o plan-none
-sweep spec.toml data.csv --rule nlms,rls --n-max 4 --rounds 0 --target none --jobs 1 -o sweep
-sweep spec.toml many --rule nlms --n-max 4 --rounds 0 --target cortex-m4f --jobs 1 -o sweep-many
+plan data.csv --label y --only nlms --trials 2 --no-limits --jobs 1 -o plan
+plan classes.csv --label kind --only spectrum-softmax --trials 2 --no-limits --jobs 1 -o plan-classes
+plan many --label y --only nlms --trials 2 --no-limits --jobs 1 -o plan-many
+plan monitored.csv --only gmm --trials 1 --jobs 1 -o plan-monitor
+plan data.csv --label y --only nlms --trials 2 --ram 1 --jobs 1 -o plan-none
 fit data.csv --model krr --n-max 8 --sigma 1 --ridge 0.1 --hold-out 0.2 --output fit.toml
 fit data.csv --model trained --n-max 2 --output trained.toml
 fit data.csv --model svm --n-max 4 --sigma 1 --precision int16 --output svm.toml
@@ -196,7 +194,7 @@ def test_keys_are_what_the_glossary_says(reports):
             assert report["output"] == asked
             written += 1
         for key in ("save", "plot"):
-            if key in report and words[0] not in ("demo", "plan", "sweep"):  # which have names of their own
+            if key in report and words[0] not in ("demo", "plan"):  # which have names of their own
                 assert report[key] == given.get(f"--{key}")
         for key in ("spec", "csv"):
             assert report.get(key) is None or Path(report["output"]) in (Path(report[key]), *Path(report[key]).parents)

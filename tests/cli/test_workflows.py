@@ -64,18 +64,10 @@ SAME = {
         "spec.toml -o {}",
         lambda out: generated(pykernel.generate(spec(), out)),
     ),
-    "sweep": (
-        "spec.toml data.csv --rule nlms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
-        lambda out: (
-            pykernel.sweep(
-                spec(), "data.csv", rule="nlms", n_max=[2, 4], rounds=0, target=None, jobs=1, output=out
-            ).report
-        ),
-    ),
     "plan": (
-        "data.csv --label y --rule klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
+        "data.csv --label y --only klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
         lambda out: (
-            pykernel.plan("data.csv", label="y", rule=["klms", "nlms"], trials=4, jobs=1, ram=8192, output=out).report
+            pykernel.plan("data.csv", label="y", only=["klms", "nlms"], trials=4, jobs=1, ram=8192, output=out).report
         ),
     ),
     "fit": (
@@ -150,7 +142,6 @@ def test_a_function_and_its_command_are_one(command, run):
 REFUSED = {
     "simulate": ("spec.toml data.csv --delay -1", lambda: pykernel.simulate(spec(), "data.csv", delay=-1)),
     "generate": ("spec.toml -o spec.toml", lambda: pykernel.generate(spec(), "spec.toml")),
-    "sweep": ("spec.toml data.csv --score mse", lambda: pykernel.sweep(spec(), "data.csv", score="mse")),
     "plan": ("data.csv --spec spec.toml --inputs a", lambda: pykernel.plan("data.csv", spec=spec(), inputs=["a"])),
     "fit": (
         "data.csv --model krr --hold-out 2 --output m.toml",
@@ -188,12 +179,7 @@ def test_results_read_well():
     assert all(sentence in repr(simulated) for sentence in simulated.advice)
     made = pykernel.generate(spec(), "out")
     assert repr(made).startswith("thermo in out: ") and str(len(made.files)) in repr(made)
-    swept = pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=2, rounds=0, target=None, jobs=1)
-    assert (
-        repr(swept).startswith("sweep of thermo: 1 models over 120 rows\n  best ")
-        and swept.spec.learning.rule == "nlms"
-    )
-    planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
+    planned = pykernel.plan("data.csv", label="y", only="nlms", trials=2, jobs=1)
     assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE on the last 36 rows\n  planned ")
     assert planned.spec.learning.rule == "nlms" and planned.table[0]["model"] in repr(planned)
     fitted = pykernel.fit("data.csv", model="krr", n_max=8, sigma=1, ridge=0.1)

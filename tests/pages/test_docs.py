@@ -82,7 +82,7 @@ def test_the_tours_commands_run(tour, capsys):
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
             continue
         if words[0] == "plan":
-            words += ["--trials", "4", "--rule", "rls,qklms", "--jobs", "1"]
+            words += ["--trials", "4", "--only", "rls,qklms", "--jobs", "1"]
         with pytest.raises(SystemExit) as stopped:
             main([*words, "--json", *(["--samples", "1000"] if words[0] == "check" else [])])
         report = json.loads(capsys.readouterr().out)
@@ -107,7 +107,7 @@ def test_the_python_block_runs(tour):
 
 @pytest.mark.usefixtures("one_build")
 def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
-    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, rule="rls", jobs=1))
+    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, only="rls", jobs=1))
     monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
     names: dict = {}
     exec(compile(blocks("python", DOCS_README)[1], "README.md", "exec"), names)

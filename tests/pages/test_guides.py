@@ -89,7 +89,6 @@ def test_ten_minutes_are_enough(follow):
 @needs_gcc
 @pytest.mark.exhaustive
 def test_what_a_plan_of_many_trials_says(follow):
-    """Of the same page the sweep takes an hour of CPU time: `make stale` tells when it is to be pasted again."""
     pytest.importorskip("unicorn")
     with_last_label(Path("rentals.csv"))
     assert follow("choosing.md#what-fits") == ["plan"]
