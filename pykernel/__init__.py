@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from pykernel.importers.importing import load_model as load_model
     from pykernel.spec.model import Spec as Spec
     from pykernel.spec.model import load_spec as load_spec
-    from pykernel.workflows.requests import basis as basis
-    from pykernel.workflows.requests import check as check
-    from pykernel.workflows.requests import fit as fit
-    from pykernel.workflows.requests import generate as generate
-    from pykernel.workflows.requests import merge as merge
-    from pykernel.workflows.requests import plan as plan
-    from pykernel.workflows.requests import prove as prove
-    from pykernel.workflows.requests import simulate as simulate
+    from pykernel.workflows.basis import basis as basis
+    from pykernel.workflows.check import check as check
+    from pykernel.workflows.fit import fit as fit
+    from pykernel.workflows.generate import generate as generate
+    from pykernel.workflows.plan import plan as plan
+    from pykernel.workflows.prove import prove as prove
+    from pykernel.workflows.simulate import simulate as simulate
+    from pykernel.workflows.states import merge as merge
 
     __version__: str
 
@@ -108,19 +108,19 @@ _HOMES = {
     "SupportVectorRegressor": "pykernel.estimators.svm",
     "TrainedKernelClassifier": "pykernel.estimators.trained",
     "TrainedKernelRegressor": "pykernel.estimators.trained",
-    "basis": "pykernel.workflows.requests",
-    "check": "pykernel.workflows.requests",
-    "fit": "pykernel.workflows.requests",
+    "basis": "pykernel.workflows.basis",
+    "check": "pykernel.workflows.check",
+    "fit": "pykernel.workflows.fit",
     "from_gpytorch": "pykernel.importers.importing",
     "from_sklearn": "pykernel.importers.importing",
-    "generate": "pykernel.workflows.requests",
+    "generate": "pykernel.workflows.generate",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
-    "merge": "pykernel.workflows.requests",
-    "plan": "pykernel.workflows.requests",
-    "prove": "pykernel.workflows.requests",
+    "merge": "pykernel.workflows.states",
+    "plan": "pykernel.workflows.plan",
+    "prove": "pykernel.workflows.prove",
     "select_basis": "pykernel.bases.select",
-    "simulate": "pykernel.workflows.requests",
+    "simulate": "pykernel.workflows.simulate",
 }
 
 

@@ -294,7 +294,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
         return []
     label = "" if data["label"] is None else f" --label {quote(data['label'])}"
-    return [f"a table with {'; '.join(parts)}:", f"  pykernel convert {quote(data['file'])}{label} --output ready.csv"]
+    return [f"a table with {'; '.join(parts)}:", f"  pykernel table {quote(data['file'])}{label} --output ready.csv"]
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:

@@ -460,7 +460,7 @@ COMMANDS = {
     "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.png",
     "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.png",
     "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
-    "convert": "convert data.csv -o out/data.npy",
+    "convert": "table data.csv -o out/data.npy",
     "import": "import model.skops -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",
     "plan": "plan data.csv --label y --inputs a,b --only rls --trials 2 --jobs 1 -o out",

@@ -144,8 +144,8 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
             "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
         ),
         ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
-        ("replay spec.toml logs --state end.bin", "--state is of one device, and these are many"),
-        ("replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
+        ("state replay spec.toml logs --end end.bin", "--end is of one device, and these are many"),
+        ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
         ("fit logs --label y --cv kept --output m.toml", "--cv is kept, but whole devices are left out"),
         ("fit logs --label y --cv 7 --output m.toml", "--cv is 7; there are 6 devices to leave out"),
         ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
@@ -349,28 +349,28 @@ def devices(tmp_path, monkeypatch):
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_which_devices_computed_what_they_should(devices, run, jobs):
-    code, out, err = run("replay", "spec.toml", "logs", "--json", "--jobs", jobs)
+    code, out, err = run("state", "replay", "spec.toml", "logs", "--json", "--jobs", jobs)
     report = json.loads(out)
     assert code == 1 and report["ok"] is False and report["differ"] == 2
     assert [each["ok"] for each in report["devices"]] == [True, True, False, False, True]
     assert [each["difference"] and each["difference"]["row"] for each in report["devices"]] == [None, None, 70, 5, None]
     assert err.startswith("error: logs/n2.csv, row 70 (line 72): prediction is 77 on the device")
     for each in report["devices"]:
-        code, out, _ = run("replay", "spec.toml", each["path"], "--json")
+        code, out, _ = run("state", "replay", "spec.toml", each["path"], "--json")
         assert json.loads(out) == {key: value for key, value in each.items() if key not in ("device", "path", "wrong")}
-    code, out, _ = run("replay", "spec.toml", "logs")
+    code, out, _ = run("state", "replay", "spec.toml", "logs")
     assert code == 1 and "3 of 5 devices computed what they should" in out and "row 5 (line 7)" in out
-    code, out, _ = run("replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
+    code, out, _ = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
     assert code == 0 and "3 of 3 devices computed what they should" in out
 
 
 def test_a_log_that_cannot_be_read_does_not_hide_the_others(devices, run):
     with Path("logs/n4.csv").open("a") as file:
         file.write("1,2,3,x,0\n")
-    code, out, err = run("replay", "spec.toml", "logs")
+    code, out, err = run("state", "replay", "spec.toml", "logs")
     assert code == 1 and "2 of 4 devices computed what they should" in out
     assert "warning: logs/n4.csv, line 122: column 'prediction' is 'x'" in err and "error: logs/n2.csv, row 70" in err
-    code, out, err = run("replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
+    code, out, err = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
     assert code == 2 and "1 of 1 devices" in out and "error: logs/n4.csv, line 122" in err
 
 

@@ -22,8 +22,7 @@ from typing import Any
 from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
 from pykernel.files import whole_file
 from pykernel.spec.model import make_spec
-from pykernel.workflows.prove import Proved
-from pykernel.workflows.requests import prove
+from pykernel.workflows.prove import Proved, prove
 
 PAGE = ROOT / "docs" / "proof.md"
 LEVELS = ("state", "snapshot", "wild")
@@ -170,7 +169,7 @@ def counted(found: Proved) -> dict[str, Any]:
 
 
 def measure_finite(program: str, timeout: float) -> dict[str, Any]:
-    found = prove(make_spec({"name": "m", **FINITE[program]}), level="finite", timeout=timeout)
+    found = prove(make_spec({"name": "m", **FINITE[program]}), from_="finite", timeout=timeout)
     left = "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"])
     return {"program": program, **counted(found), "left": left, "config_hash": found.config_hash}
 
@@ -191,7 +190,7 @@ def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
     spec = make_spec({"name": "m", **PROGRAMS[program]})
     if level == "snapshot" and not spec.program.persistent:
         return None
-    found = prove(spec, level=level, timeout=timeout)
+    found = prove(spec, from_=level, timeout=timeout)
     left = " ".join(row["call"] for row in found.rows if not row["proved"])
     return {"program": program, "level": level, **counted(found), "not_proved": left, "config_hash": found.config_hash}
 

@@ -16,20 +16,19 @@ import typer
 from pykernel.cli.commands import (
     basis,
     check,
-    convert,
     demo,
     fit,
     generate,
     import_,
+    info,
     merge,
     page,
     plan,
     prove,
     replay,
-    schema,
     simulate,
     states,
-    targets,
+    table,
 )
 from pykernel.cli.face import Shown, command, options_of
 from pykernel.cli.help import PlainCommand, PlainGroup
@@ -74,43 +73,40 @@ def pykernel(
 
 SHOWN: dict[str, Shown] = {
     "demo": demo.demo,
+    "plan": plan.plan,
+    "fit": fit.fit,
+    "basis": basis.basis,
     "simulate": simulate.simulate,
     "generate": generate.generate,
     "check": check.check,
     "prove": prove.prove,
     "page": page.page,
-    "replay": replay.replay,
-    "migrate": states.migrate,
-    "merge": merge.merge,
-    "plan": plan.plan,
-    "fit": fit.fit,
-    "basis": basis.basis,
-    "convert": convert.convert,
     "import": import_.import_model,
-    "targets": targets.targets,
-    "schema": schema.schema,
-    "snapshot show": states.snapshot_show,
-    "snapshot diff": states.snapshot_diff,
-    "snapshot to-json": states.snapshot_to_json,
+    "state show": states.show,
+    "state migrate": states.migrate,
+    "state merge": merge.merge,
+    "state replay": replay.replay,
+    "table": table.table,
+    "info": info.info,
 }
-snapshot_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@snapshot_app.callback()
-def snapshot() -> None:
-    """Look at a state that a device has saved.
+@state_app.callback()
+def state() -> None:
+    """Work with a state that a device has saved: what its model has learned.
 
     A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
-    These commands check it as the device does: format, kind of state, length, CRC-32, then every number.
 
-        pykernel snapshot show spec.toml state.bin
+        pykernel state show spec.toml state.bin
     """
 
 
+groups = {"": app, "state": state_app}
+app.add_typer(state_app, name="state")
 for called, kind in COMMANDS.items():
     group, _, name = called.rpartition(" ")
-    (snapshot_app if group else app).command(name, cls=PlainCommand)(command(kind, SHOWN[called]))
-app.add_typer(snapshot_app, name="snapshot")
+    groups[group].command(name, cls=PlainCommand)(command(kind, SHOWN[called]))
 
 
 @functools.cache
@@ -133,13 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def meant(context: Any, option: str | None, message: str) -> str:
     """The message about a wrong option or command; with the right one, where another command or an earlier version has it."""
     if option is None:
-        said = next((said for old, said in GONE.items() if message == f"No such command '{old}'"), None)
-        return f"{message}; {said}" if said else message
+        said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
+        return f"{message.split('. ')[0]}; {said}" if said else message
     kind = COMMANDS.get(context.command_path.partition(" ")[2])
-    all_options = {
-        called: {name for each in options_of(one) for name in each.options} for called, one in COMMANDS.items()
-    }
-    said = kind and former(kind, option, set().union(*all_options.values()))
+    everywhere = {name for one in COMMANDS.values() for each in options_of(one) for name in each.options}
+    said = kind and former(kind, option, everywhere)
     return f"No such option: {option}; {said}" if said else message
 
 

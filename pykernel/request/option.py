@@ -1,7 +1,7 @@
 """One declaration of an argument.  From it follow the shell's option, Python's argument with its documentation, the check of its value,
 and the sentence about a former name.
 
-A *request* is a frozen dataclass with a method ``run``: its fields are what a command is asked for.  Each is annotated with an ``Opt``.
+A *request* is a frozen dataclass: its fields are what a command is asked for.  Each is annotated with an ``Opt``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from collections.abc import Callable, Container
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from pykernel.errors import UserError, option
 
 P = ParamSpec("P")
-R = TypeVar("R", covariant=True)
+R = TypeVar("R")
 Kind = TypeVar("Kind")
-
-
-class Runs(Protocol[R]):
-    def run(self) -> R: ...
 
 
 @dataclass(frozen=True)
@@ -70,20 +66,23 @@ class Declared:
     def kinds(self) -> tuple[Any, ...]:
         """The types of a value that is given."""
         plain = get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
-        return tuple(kind for kind in get_args(plain) or (plain,) if kind is not NoneType)
+        parts = (plain,) if get_origin(plain) is Literal else get_args(plain) or (plain,)
+        return tuple(kind for kind in parts if kind is not NoneType)
 
     @property
     def kind(self) -> Any:
         """The shell's type."""
-        if self.opt.kind is not None or get_origin(self.kinds[0]) is Literal or isinstance(self.kinds[0], str):
-            return self.opt.kind or str
+        if self.opt.kind is not None:
+            return self.opt.kind
         if set(self.kinds) == {str, Path}:
             return Path
         return self.kinds[0] if self.kinds in ((bool,), (int,), (float,), (Path,)) else str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the shell."""
+        """In the shell, of an option."""
+        if isinstance(self.opt, Arg):
+            return ()
         name = "--" + self.name.strip("_").replace("_", "-")
         if self.kinds == (bool,) and self.default is None:
             name += f"/--no-{name[2:]}"
@@ -104,8 +103,7 @@ class Declared:
         try:
             return TypeAdapter(self.hint).validate_python(value)
         except ValidationError as error:
-            shown = value if isinstance(value, int | float) else repr(value)
-            raise UserError(f"{option(self.name.strip('_'))} is {shown}; it must be {self._wanted(error)}") from None
+            raise UserError(f"{option(self.name.strip('_'))} is {value}; it must be {self._wanted(error)}") from None
 
     def _wanted(self, error: Any) -> str:
         """What a value must be."""
@@ -150,14 +148,14 @@ def checked(request: Kind) -> Kind:
     return replace(request, **values)  # type: ignore[type-var]
 
 
-def function(kind: Callable[P, Runs[R]]) -> Callable[P, R]:
-    """A request as a Python function, which type checkers and editors know with its arguments."""
+def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
+    """A request, and what runs it, as a Python function.  Type checkers and editors know its arguments, and its result."""
 
     def call(*args: P.args, **given: P.kwargs) -> R:
-        return checked(kind(*args, **given)).run()
+        return run(checked(kind(*args, **given)))
 
     call.__name__ = call.__qualname__ = kind.__name__.lower()
-    call.__module__, call.__doc__ = kind.__module__, documented(kind)
+    call.__module__, call.__doc__ = run.__module__, documented(kind)
     call.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
     return call
 
@@ -210,6 +208,23 @@ def stated(request: Any) -> dict[str, Any]:
         else:
             found[each.name] = getattr(value, "name", None) or type(value).__name__
     return found
+
+
+def schema(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a request, as far as JSON can say its values."""
+    from pydantic import TypeAdapter
+
+    shown = {
+        each.name: (TypeAdapter(each.hint).json_schema() if each.hint is not Any else {})
+        | {"description": each.opt.text}
+        for each in declared(kind)
+        if not isinstance(each.opt, Py)
+    }
+    return {
+        "type": "object",
+        "properties": shown,
+        "required": [each.name for each in declared(kind) if each.default is MISSING],
+    }
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:

@@ -17,7 +17,6 @@ Table = Annotated[
     Arg("A table, or -; a folder or several: one device each.", "DATA…", kind=list[str]),
 ]
 OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", kind=str)]
-Snapshot = Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "FILE")]
 
 # -------------------------------------------------------------------------------------------------------------- options
 

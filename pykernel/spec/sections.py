@@ -486,7 +486,7 @@ class TargetSection(Section):
 
     name: CPU | None = Field(
         None,
-        description="the CPU, as `pykernel targets` names it; with `flash` or `instructions`, `check` runs the model there, too",
+        description="the CPU, as `pykernel info` names it; with `flash` or `instructions`, `check` runs the model there, too",
     )
     ram: int | None = Field(None, gt=0, description="bytes of RAM that the model may take, state and work")
     flash: int | None = Field(

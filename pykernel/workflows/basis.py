@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_free
 from pykernel.request.kinds import path_of
-from pykernel.request.option import stated
+from pykernel.request.option import function, stated
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, simple_errors
 from pykernel.workflows.given import TRAINED, called, is_report, need_picture, need_unset, write_file
@@ -173,3 +173,6 @@ def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, ar
     if given.checkpoint is not None and given.shards > 1:
         Path(given.checkpoint).unlink(missing_ok=True)
     return page
+
+
+basis = function(Basis, run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import option
 from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.request.kinds import measured
-from pykernel.request.option import stated
+from pykernel.request.option import function, stated
 from pykernel.telling import Watch, refuse
 from pykernel.workflows.given import need_picture
 from pykernel.workflows.models import spec_and_memory
@@ -342,3 +342,6 @@ def compared(spec: Spec, asked: Check) -> Report:
             how["tell"] = watch.tell
         how |= {"samples": count_of(asked), "seed": asked.seed, "stream": stream, "devices": devices}
         return check_here(spec, memory=asked.memory, **how)
+
+
+check = function(Check, run)

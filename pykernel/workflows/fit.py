@@ -16,7 +16,7 @@ from pykernel.host.scores import Ranges
 from pykernel.report import sections
 from pykernel.report.page import Report, Section
 from pykernel.request.kinds import path_of, words
-from pykernel.request.option import stated
+from pykernel.request.option import function, stated
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import counted, number, rate, refuse, simple_errors
@@ -181,3 +181,6 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
         elif given.plot and found.selection is not None:
             found.selection.figure(Path(given.plot))
     return page
+
+
+fit = function(Fit, run)

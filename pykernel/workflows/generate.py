@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pykernel.errors import UserError, option
+from pykernel.request.option import function
 from pykernel.telling import refuse
 from pykernel.workflows.models import need_ram, spec_and_memory
 from pykernel.workflows.requests import Generate
@@ -43,3 +44,6 @@ def run(given: Generate) -> Generated:
     return generate(
         spec, given.output, memory=memory, force=given.force, with_check=given.with_check, micropython=module
     )
+
+
+generate = function(Generate, run)

@@ -42,7 +42,7 @@ RAW = 2**17
 
 def run_import(given: Import) -> tuple[Spec, dict[str, Any]]:
     """The spec, and a report: the spec's contents and, with data, the comparison with the model.  The spec is written, unless that failed."""
-    model, out, state, data, vectors = given.model, given.output, given.state, given.data, given.vectors
+    model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
     for path in (model, state, data):
         if path is not None:
             need_not_data(out, str(path))

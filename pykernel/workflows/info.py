@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from pykernel.request.option import schema
+from pykernel.spec.schema import spec_schema
 from pykernel.targets import build, check, target
+from pykernel.workflows.requests import COMMANDS
+
+
+def info(about: str) -> dict[str, Any]:
+    if about == "targets":
+        return targets()
+    return spec_schema() if about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
 
 
 def targets() -> dict[str, Any]:

@@ -11,9 +11,11 @@ import numpy as np
 from pykernel.errors import CheckFailed
 from pykernel.files import need_free
 from pykernel.request.kinds import words
+from pykernel.workflows.check import check
 from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.requests import Page, check, simulate
+from pykernel.workflows.requests import Page
+from pykernel.workflows.simulate import simulate
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec

@@ -23,8 +23,10 @@ from pykernel.progress import Show
 from pykernel.report import sections
 from pykernel.report.page import Report
 from pykernel.request.kinds import parse_amount
+from pykernel.request.option import function
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
+from pykernel.targets.target import find_target
 from pykernel.telling import (
     MEASURES,
     Watch,
@@ -440,11 +442,10 @@ def limits_of(
     given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
     default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
     wanted = target or default
-    place = search.counting_target(wanted) if wanted is not None else None
-    if wanted is not None and place is None:
-        raise UserError(f"{option('target')} none cannot be planned for; see pykernel targets")
-    limits = make_limits(place, **given)
-    named = {"name": place} if place is not None else {}
+    if wanted is not None and find_target(wanted).unicorn is None:
+        raise UserError(f"{option('target')} {wanted} has no emulator that counts instructions; see pykernel info")
+    limits = make_limits(wanted, **given)
+    named = {"name": wanted} if wanted is not None else {}
     return limits, named | {key: value for key, value in given.items() if value is not None}, False
 
 
@@ -632,3 +633,6 @@ def front_of(report: Mapping[str, Any]) -> Panel:
         if row is not None
     }
     return Panel("bytes of RAM and tables", marked, chosen)
+
+
+plan = function(Plan, run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, did_you_mean, option
 from pykernel.files import all_or_none, whole_file
+from pykernel.request.option import function
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Prove
 
@@ -95,13 +96,13 @@ def run(given: Prove) -> Proved:
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 
-    level, call, timeout, output = given.level, given.call, given.timeout, given.output
+    level, call, timeout, output = given.from_, given.call, given.timeout, given.output
     levels = (level,) if isinstance(level, str) else tuple(level)
     wanted = None if call is None else {call} if isinstance(call, str) else set(call)
     for each in levels:
         if each not in LEVELS:
             hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
-            raise UserError(f"{option('level')} {each!r} is not known; {hint}")
+            raise UserError(f"{option('from')} {each!r} is not known; {hint}")
     tools = frama_c.require()
     spec, _ = spec_and_memory(given.model)
     if given.record is not None:
@@ -224,3 +225,6 @@ def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
         "code": alarm.code,
         "stack": list(alarm.stack),
     }
+
+
+prove = function(Prove, run)

@@ -46,7 +46,7 @@ class _OnDevice:
             asks = spec.inner.program.asks
             answer = ANSWERS.get(asks, asks)
             what = (
-                f"state_hash, status or {answer}, or give {option('state')}"
+                f"state_hash, status or {answer}, or give {option('end')}"
                 if spec.program.learns
                 else f"status or {answer}"
             )
@@ -65,14 +65,14 @@ def run(given: Replay) -> dict[str, Any]:
 
     Of many devices: ``devices`` has the report of each.  Raises UserError.
     """
-    spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.state, given.watch
+    spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:
         need_one(jobs=given.jobs, results=given.results)
         path = str(given.data)
         ends = (bytes_of(Path(state), MOST), str(state)) if state else None
         return _OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch)
-    need_none(state=state)
+    need_none(end=state)
     if begins:
         Repeated(spec, *begins)  # raises UserError before the work
     found, unread = each_device(

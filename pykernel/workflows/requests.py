@@ -1,6 +1,6 @@
-"""What each command is asked for: its options in the shell, its arguments in Python, the checks of their values, and what runs.
+"""What each command is asked for: its options in the shell, its arguments in Python, and the checks of their values.
 
-The modules that do the work are imported when a request runs.
+What works takes a request, and stands in a module of its own, which may be slow to import; ``function`` makes Python's function of the two.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Interval
 
 from pykernel.request.kinds import File, Files, Numbers, Words
-from pykernel.request.option import Arg, Opt, Py, function
+from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
     OF_SPEC,
     OUT,
@@ -37,7 +37,6 @@ from pykernel.request.options import (
     Results,
     Seed,
     Sigma,
-    Snapshot,
     SpecOut,
     Standardise,
     Table,
@@ -46,17 +45,6 @@ from pykernel.request.options import (
 from pykernel.telling import QUIET
 from pykernel.workflows import models
 from pykernel.workflows.models import Data, GivenModel, Model, State, Stream, TheSpec, Watched
-
-if TYPE_CHECKING:
-    from pykernel.gen.project import Generated
-    from pykernel.training.merging import Merged
-    from pykernel.workflows.basis import BasisFound
-    from pykernel.workflows.check import Checked
-    from pykernel.workflows.devices import SimulatedDevices
-    from pykernel.workflows.fit import FittedTable
-    from pykernel.workflows.plan import Planned
-    from pykernel.workflows.prove import Proved
-    from pykernel.workflows.simulate import Simulated
 
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
@@ -89,12 +77,6 @@ class Demo:
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.demo import run_demo
-
-        with self.watch.progress() as show:
-            return run_demo(self.output, self.n_max, show)
 
 
 @dataclass(frozen=True)
@@ -155,11 +137,6 @@ class Simulate:
     shell: ClassVar = ("trust_code", "engine", "json")
     gone: ClassVar = OF_SPEC | THE_TABLE
 
-    def run(self) -> Simulated | SimulatedDevices:
-        from pykernel.workflows.simulate import run
-
-        return run(self)
-
 
 @dataclass(frozen=True)
 class Generate:
@@ -211,11 +188,6 @@ class Generate:
     shell: ClassVar = ("trust_code", "json")
     gone: ClassVar = OF_SPEC | {"--micropython": "here it is --for micropython"}
 
-    def run(self) -> Generated:
-        from pykernel.workflows.generate import run
-
-        return run(self)
-
 
 @dataclass(frozen=True)
 class Check:
@@ -261,7 +233,9 @@ class Check:
         Files | None,
         Opt("Rows to learn; a folder: each file anew.", "DATA", without="random ones", kind=str, was=("--check",)),
     ] = None
-    log: Annotated[File | None, Opt("Write what the board answered, for pykernel replay.", "CSV", rare=True)] = None
+    log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
+        None
+    )
     samples: Annotated[int | None, Ge(1), Opt("Random samples to learn.", "N", without="12000; elsewhere 1000")] = None
     seed: Seed = 0
     record: Record = None
@@ -279,11 +253,6 @@ class Check:
 
     shell: ClassVar = ("trust_code", "engine", "json")
     gone: ClassVar = OF_SPEC
-
-    def run(self) -> Checked:
-        from pykernel.workflows.check import run
-
-        return run(self)
 
 
 @dataclass(frozen=True)
@@ -307,13 +276,14 @@ class Prove:
 
     model: GivenModel
     _: KW_ONLY
-    level: Annotated[
+    from_: Annotated[
         str | Sequence[str],
         Opt(
             "The memory from which calls begin; may be repeated.",
             "state|snapshot|wild|finite",
             without="state and snapshot",
             kind=list[str],
+            was=("--level",),
         ),
     ] = ("state", "snapshot")
     call: Annotated[
@@ -328,11 +298,6 @@ class Prove:
 
     shell: ClassVar = ("trust_code", "json")
     gone: ClassVar = OF_SPEC
-
-    def run(self) -> Proved:
-        from pykernel.workflows.prove import run
-
-        return run(self)
 
 
 @dataclass(frozen=True)
@@ -362,11 +327,6 @@ class Page:
     shell: ClassVar = ("trust_code", "json")
     gone: ClassVar = OF_SPEC | THE_TABLE
 
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.page import run
-
-        return run(self)
-
 
 @dataclass(frozen=True)
 class Replay:
@@ -379,10 +339,10 @@ class Replay:
 
     An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
     columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
-    of the model. With --state, the command also names the fields that differ.
+    of the model. With --end, the command also names the fields that differ.
 
-        pykernel replay spec.toml log.csv --state end.bin
-        pykernel replay spec.toml logs/
+        pykernel state replay spec.toml log.csv --end end.bin
+        pykernel state replay spec.toml logs/
 
     Of a folder, or several logs, each is one device's: a table says which computed what they should.
 
@@ -392,7 +352,7 @@ class Replay:
     model: GivenModel
     data: Annotated[Files, Arg("A table, or -; a folder or several: one device each.", "LOG…", kind=list[str])]
     _: KW_ONLY
-    state: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE")] = None
+    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
     jobs: DevicesJobs = None
     results: DevicesResults = None
@@ -400,11 +360,7 @@ class Replay:
 
     shell: ClassVar = ("trust_code", "engine", "json")
     gone: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.replay import run
-
-        return run(self)
+    was: ClassVar = ("replay",)
 
 
 @dataclass(frozen=True)
@@ -415,7 +371,7 @@ class Migrate:
     such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller one,
     vectors are removed as the technique of OLD removes them. Another rule, kernel, scaling or input is refused.
 
-        pykernel migrate old.toml state.bin new.toml -o new-state.bin
+        pykernel state migrate old.toml state.bin new.toml -o new-state.bin
 
     Columns: there are none. The command prints the keys that changed, and how many vectors there are.
 
@@ -430,11 +386,7 @@ class Migrate:
     force: Force = False
 
     shell: ClassVar = ("trust_code", "json")
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.states import migrate
-
-        return migrate(self)
+    was: ClassVar = ("migrate",)
 
 
 @dataclass(frozen=True)
@@ -444,7 +396,7 @@ class Merge:
     The devices run the same spec, each with samples of its own. The merged state has the same budget, goes on learning, and is
     loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices: who has a state can read them.
 
-        pykernel merge spec.toml a.bin b.bin c.bin -o merged.bin
+        pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
 
     SPEC after --into may have another n_max, or a monitor's components. DATA has rows with labels that no device has learned: half of them choose how
     devices are weighed, the other half judges. docs/merging.md tells what is merged how.
@@ -481,15 +433,8 @@ class Merge:
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("merge",)
     gone: ClassVar = OF_SPEC
-
-    def run(self) -> Merged:
-        from pykernel.files import need_free
-        from pykernel.workflows.merge import merge
-
-        if self.output is not None and not isinstance(self.states[0], bytes):
-            need_free(Path(self.output), str(self.states[0]), self.force)
-        return merge(self.spec, self.states, into=self.into, data=self.data, output=self.output, watch=self.watch)
 
 
 @dataclass(frozen=True)
@@ -554,11 +499,6 @@ class Plan:
         "--classes": OF_SPEC["--classes"],
         "--rounds": "plan tries models for a time: give --time, or --trials",
     }
-
-    def run(self) -> Planned:
-        from pykernel.workflows.plan import run
-
-        return run(self)
 
 
 @dataclass(frozen=True)
@@ -662,11 +602,6 @@ class Fit:
     gone: ClassVar = THE_TABLE
     unnamed: ClassVar = "model"
 
-    def run(self) -> FittedTable:
-        from pykernel.workflows.fit import run
-
-        return run(self)
-
 
 @dataclass(frozen=True)
 class Basis:
@@ -754,11 +689,6 @@ class Basis:
     gone: ClassVar = THE_TABLE
     unnamed: ClassVar = "basis"
 
-    def run(self) -> BasisFound:
-        from pykernel.workflows.basis import run
-
-        return run(self)
-
     @property
     def makes_spec(self) -> bool:
         """Whether a spec is made: yes, unless only the basis is saved."""
@@ -766,15 +696,15 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Convert:
+class TableOf:
     """Write a table as .npy, or as a .csv table of numbers alone.
 
     Of .npy any row can be read directly: convert a large CSV file, or a Parquet file with large row groups, before pykernel
     basis. The table may be larger than memory. The file is read once. Rows of a CSV file with a missing cell are left out
     and counted. Other files with missing cells are refused.
 
-        pykernel convert year.csv --output year.npy
-        pykernel convert year.csv --label flow --output ready.csv
+        pykernel table year.csv --output year.npy
+        pykernel table year.csv --label flow --output ready.csv
 
     In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
     phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out. A later table gets
@@ -791,22 +721,18 @@ class Convert:
     ]
     _: KW_ONLY
     output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
-    columns: Annotated[
-        Words, Opt("Which columns, in this order.", "A,B", without="all with numbers", was=("--inputs",))
+    inputs: Annotated[
+        Words, Opt("Which columns, in this order.", "A,B", without="all with numbers", was=("--columns",))
     ] = None
     label: Annotated[str | None, Opt("For .csv: a column that stays as it is, as the last.", "Y")] = None
-    like: Annotated[File | None, Opt("For .csv: a table that convert wrote; the same columns.", "FIRST")] = None
+    like: Annotated[File | None, Opt("For .csv: a table that this command wrote; the same columns.", "FIRST")] = None
     precision: Annotated[Literal["float32", "float64"], Opt("Of .npy: float32 or float64.", "TYPE")] = "float32"
     force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
     gone: ClassVar = THE_TABLE
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.convert import run
-
-        return run(self)
+    was: ClassVar = ("convert",)
 
 
 @dataclass(frozen=True)
@@ -819,7 +745,7 @@ class Import:
     pickles are refused.
 
         pykernel import gate.skops -o gate.toml --data held.csv
-        pykernel import flow.toml --state state.bin --vectors 16 -o small.toml
+        pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
     --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --data, difference is the largest
@@ -859,7 +785,7 @@ class Import:
         int | None,
         Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
     ] = None
-    state: Annotated[Path | None, Opt("Of a spec: what a device learned.", "FILE", was=("--start",))] = None
+    start: Annotated[Path | None, Opt("Of a spec: the state of a device.", "FILE", was=("--state",))] = None
     data: Annotated[str | None, Opt("CSV file: compare there; train --vectors on it.", "DATA", was=("--check",))] = None
     trust: Annotated[Sequence[str], Opt("Let a .skops file load this type, too.", "TYPE", kind=list[str])] = ()
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
@@ -868,19 +794,21 @@ class Import:
 
     shell: ClassVar = ("json",)
 
-    def run(self) -> tuple[TheSpec, dict[str, Any]]:
-        from pykernel.workflows.imported import run_import
-
-        return run_import(self)
-
 
 @dataclass(frozen=True)
-class Targets:
-    """List the CPUs that a model can be checked on.
+class Info:
+    """List the CPUs that a model can be checked on; or print what editors need.
 
-        pykernel targets
+        pykernel info
+        pykernel info schema > spec.schema.json
 
-    The table also says which of them this machine can build for and emulate.
+    The table also says which of them this machine can build for and emulate. The schema is that of specs, with which an editor completes
+    and checks them: names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) take it from a spec's
+    first line:
+
+        #:schema ./spec.schema.json
+
+    pykernel info commands prints the arguments of all commands in the same form.
 
     Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
     toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig, unicorn and wasmtime, run
@@ -889,134 +817,57 @@ class Targets:
     Exit codes: 0 done.
     """
 
+    about: Annotated[Literal["targets", "schema", "commands"], Arg("targets, schema or commands.", "WHAT")] = "targets"
+
     shell: ClassVar = ("json",)
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.info import targets
-
-        return targets()
+    was: ClassVar = ("targets", "schema")
 
 
 @dataclass(frozen=True)
-class Schema:
-    """Print a JSON Schema of specs, with which an editor completes and checks them.
+class Show:
+    """Show the values in a saved state, or where two states differ.
 
-        pykernel schema > spec.schema.json
+        pykernel state show spec.toml state.bin
+        pykernel state show spec.toml monday.bin friday.bin
 
-    Editors with taplo (Even Better TOML) take it from a spec's first line:
-
-        #:schema ./spec.schema.json
-
-    Columns: none. It knows names, types and ranges of the keys that each rule has; what goes together is checked when
-    the spec is read.
-
-    Exit codes: 0 done.
-    """
-
-    shell: ClassVar = ()
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.spec.schema import spec_schema
-
-        return spec_schema()
-
-
-@dataclass(frozen=True)
-class SnapshotShow:
-    """Show the values in a saved state.
-
-        pykernel snapshot show spec.toml state.bin
+    A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
+    printed, by the fields of the C struct.
 
     Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
-    that NAME_hash returns.
+    that NAME_hash returns. Of two states: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
+    each was saved (the sequence number) does not count.
 
-    Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
+    Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
     """
 
     model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    file: Snapshot
+    files: Annotated[Sequence[File], Arg("A snapshot, from NAME_save or NAME_store; or two.", "FILE…", kind=list[Path])]
 
     shell: ClassVar = ("trust_code", "json")
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.states import shown
-
-        return shown(self.model, Path(self.file))
-
-
-@dataclass(frozen=True)
-class SnapshotDiff:
-    """Compare two saved states, byte for byte.
-
-        pykernel snapshot diff spec.toml monday.bin friday.bin
-
-    Columns: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
-    each state was saved (the sequence number) does not count.
-
-    Exit codes: 0 equal, 1 not equal, 2 bad input.
-    """
-
-    model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    first: Annotated[File, Arg("A snapshot.", "A")]
-    second: Annotated[File, Arg("Another snapshot.", "B")]
-
-    shell: ClassVar = ("trust_code", "json")
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.states import compared
-
-        return compared(self.model, Path(self.first), Path(self.second))
-
-
-@dataclass(frozen=True)
-class SnapshotToJson:
-    """Print all values of a saved state as one JSON object.
-
-        pykernel snapshot to-json spec.toml state.bin > state.json
-
-    Columns: there are none. The keys of state are the fields of the C struct.
-
-    Exit codes: 0 done, 2 bad input, or a snapshot that the device would refuse.
-    """
-
-    model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    file: Snapshot
-
-    shell: ClassVar = ("trust_code",)
-
-    def run(self) -> dict[str, Any]:
-        from pykernel.workflows.states import whole
-
-        return whole(self.model, Path(self.file))
+    was: ClassVar = ("snapshot",)
 
 
 COMMANDS: dict[str, Any] = {
     "demo": Demo,
+    "plan": Plan,
+    "fit": Fit,
+    "basis": Basis,
     "simulate": Simulate,
     "generate": Generate,
     "check": Check,
     "prove": Prove,
     "page": Page,
-    "replay": Replay,
-    "migrate": Migrate,
-    "merge": Merge,
-    "plan": Plan,
-    "fit": Fit,
-    "basis": Basis,
-    "convert": Convert,
     "import": Import,
-    "targets": Targets,
-    "schema": Schema,
-    "snapshot show": SnapshotShow,
-    "snapshot diff": SnapshotDiff,
-    "snapshot to-json": SnapshotToJson,
+    "state show": Show,
+    "state migrate": Migrate,
+    "state merge": Merge,
+    "state replay": Replay,
+    "table": TableOf,
+    "info": Info,
 }
 GONE = {
     "compare": "it is python -m benchmarks.compare now, in the repository",
     "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --no-limits",
+    **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
 }
 """A command of earlier versions -> where it is."""
-
-basis, check, fit, generate = function(Basis), function(Check), function(Fit), function(Generate)
-merge, plan, prove = function(Merge), function(Plan), function(Prove)
-simulate = function(Simulate)

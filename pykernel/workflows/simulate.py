@@ -33,7 +33,7 @@ from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.progress import Show
-from pykernel.request.option import stated
+from pykernel.request.option import function, stated
 from pykernel.rows.columns import Columns
 from pykernel.rows.recordings import Recordings, need_none, recordings_of
 from pykernel.rows.text import BATCH
@@ -767,3 +767,6 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.
         told = f"label - prediction ({simulation.labels[0]})"[:80]
         band = Band(places, truth - answers, lower - answers, upper - answers, told)
     error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)
+
+
+simulate = function(Simulate, run)

@@ -16,7 +16,7 @@ from pykernel.host.samples import missing_rows, stand_ins
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
 from pykernel.telling import skipped
-from pykernel.workflows.requests import simulate
+from pykernel.workflows.simulate import simulate
 
 DIM = 3
 FROZEN = {

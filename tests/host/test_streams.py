@@ -26,7 +26,7 @@ from pykernel.host.simple import LastAndMajority, linear_specs
 from pykernel.host.simulate import Alarms, Simulation, prediction_header, prediction_lines
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
-from pykernel.workflows.requests import simulate
+from pykernel.workflows.simulate import simulate
 from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec

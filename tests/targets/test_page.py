@@ -25,7 +25,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page
 from pykernel.workflows.page import FIGURES, living_page
-from pykernel.workflows.requests import simulate
+from pykernel.workflows.simulate import simulate
 from tests.support.interrupts import PATIENCE
 from tests.targets.test_boards import SPECS
 

@@ -372,12 +372,12 @@ def test_a_recording_tells_the_rows_in_alarm(tmp_path: Path, run: Any, monkeypat
     assert found.errors == {"merged": alarms_of(merged, x).mean()}
     assert [each.error for each in found.devices] == [alarms_of(device, x).mean() for device in devices]
     assert found.errors["merged"] < min(each.error for each in found.devices)
-    code, out, err = run("merge", "fleet.toml", "0.bin", "1.bin", "-o", "merged.bin", "--data", "rows.csv")
+    code, out, err = run("state", "merge", "fleet.toml", "0.bin", "1.bin", "-o", "merged.bin", "--data", "rows.csv")
     assert code == 0, err
     assert Path("merged.bin").read_bytes() == found.data
     assert "4 regimes are known, of all together" in out and "in alarm" in out and "rows in alarm: merged 0." in out
     Path("short.csv").write_text("a,b,c\n1,2,3\n")
-    code, _, err = run("merge", "fleet.toml", "0.bin", "1.bin", "-o", "m.bin", "--data", "short.csv")
+    code, _, err = run("state", "merge", "fleet.toml", "0.bin", "1.bin", "-o", "m.bin", "--data", "short.csv")
     assert code == 2 and "has 1 complete rows; give 200" in err
 
 

@@ -34,8 +34,8 @@ from pykernel.tuning.promises import Losses, as_good, chosen, nested, promise
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
+from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import choice, limits_of, told_of_life
-from pykernel.workflows.requests import fit
 from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 
@@ -949,7 +949,6 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--ram", "lots"], "--ram is 'lots'; it must be a number such as 4k, 4kB or 4096"),
         (["--ram", "1M", "--target", "cortex-m4f"], "--ram is 1,048,576 bytes, but"),
         (["--target", "avr"], "--target avr has no emulator that counts instructions"),
-        (["--target", "none"], "--target none cannot be planned for"),
         (["--spec", "spec.toml", "--label", "y"], "--inputs and --label are for data without a spec"),
         (["--spec", "x.toml"], "x.toml: there is no such file"),
         (["--label", "q"], "names no column 'q'"),

@@ -26,7 +26,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.tuning.promises import deviation_of
 from pykernel.tuning.trials import GUARD
-from pykernel.workflows.requests import plan
+from pykernel.workflows.plan import plan
 
 ROWS, RECORDED = 10_000, 100
 """Rows that the plan sees, and their seed."""

@@ -15,10 +15,12 @@ from pykernel.workflows.requests import Basis
 
 
 def basis(given: Basis, as_json: bool) -> None:
+    from pykernel.workflows.basis import run
+
     if given.output is None and given.save is None:
         raise UserError("nothing is to be written; give --output SPEC, --save NPZ, or both")
     with stopped_by_sigterm():
-        report = given.run().report
+        report = run(given).report
     print_report(report, as_json, print_basis)
     warn(*report["warnings"])
 

@@ -10,7 +10,9 @@ from pykernel.workflows.requests import Check
 
 
 def check(given: Check, as_json: bool) -> None:
-    found = given.run()
+    from pykernel.workflows.check import run
+
+    found = run(given)
     spec = found.spec
     read = given.watch.read if isinstance(given.watch, output.Printing) else None
     if as_json:

@@ -13,7 +13,9 @@ from pykernel.workflows.requests import Demo
 
 
 def demo(given: Demo, as_json: bool) -> None:
-    result = given.run()
+    from pykernel.workflows.demo import run
+
+    result = run(given)
     output.print_report(result, as_json, print_demo)
     if not result["ok"]:
         raise CheckFailed(output.first_difference(result["check"]))

@@ -12,7 +12,9 @@ from pykernel.workflows.requests import Fit
 
 
 def fit(given: Fit, as_json: bool) -> None:
-    found = given.run()
+    from pykernel.workflows.fit import run
+
+    found = run(given)
     print_report(found.report, as_json, print_fit)
     warn(*found.warnings)
     if found.report.get("interrupted"):

@@ -7,7 +7,9 @@ from pykernel.workflows.requests import Generate
 
 
 def generate(given: Generate, as_json: bool) -> None:
-    made = given.run()
+    from pykernel.workflows.generate import run
+
+    made = run(given)
     if as_json:
         read = given.watch.read if isinstance(given.watch, output.Printing) else None
         files = [str(file) for file in made.files]

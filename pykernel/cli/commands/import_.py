@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def import_model(given: Import, as_json: bool) -> None:
-    spec, report = given.run()
+    from pykernel.workflows.imported import run_import
+
+    spec, report = run_import(given)
     output.print_report(report, as_json, partial(print_import, spec=spec))
     if not report["ok"]:
         found = report["rounding"]

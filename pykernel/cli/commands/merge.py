@@ -1,4 +1,4 @@
-"""The command ``pykernel merge``: what several devices have learned, in one state."""
+"""The command ``pykernel state merge``: what several devices have learned, in one state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pykernel.workflows.requests import Merge
 
 def merge(given: Merge, as_json: bool) -> None:
     from pykernel.workflows.merge import report_of
+    from pykernel.workflows.states import merged
 
-    found = given.run()
+    found = merged(given)
     output.print_report({"output": str(given.output)} | report_of(found), as_json, print_merged)
     if not as_json:
         output.warn(*found.warnings)

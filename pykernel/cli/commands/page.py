@@ -10,7 +10,9 @@ from pykernel.workflows.requests import Page
 
 
 def page(given: Page, as_json: bool) -> None:
-    output.print_report(given.run(), as_json, print_page)
+    from pykernel.workflows.page import run
+
+    output.print_report(run(given), as_json, print_page)
 
 
 def print_page(report: Mapping[str, Any]) -> None:

@@ -46,9 +46,10 @@ from pykernel.workflows.requests import Plan
 
 def plan(given: Plan, as_json: bool) -> None:
     from pykernel.tuning.plan import NothingFits
+    from pykernel.workflows.plan import run
 
     try:
-        report = given.run().report
+        report = run(given).report
     except NothingFits as error:
         if as_json and error.report is not None:
             print_json(error.report)

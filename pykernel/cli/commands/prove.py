@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def prove(given: Prove, as_json: bool) -> None:
-    found = given.run()
+    from pykernel.workflows.prove import run
+
+    found = run(given)
     if as_json:
         output.print_json(found.report)
     else:

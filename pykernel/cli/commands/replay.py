@@ -1,4 +1,4 @@
-"""The command ``pykernel replay``: what a device has logged, done again."""
+"""The command ``pykernel state replay``: what a device has logged, done again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pykernel.workflows.requests import Replay
 
 
 def replay(given: Replay, as_json: bool) -> None:
-    report = given.run()
+    from pykernel.workflows.replay import run
+
+    report = run(given)
     wrong, shown = report.pop("wrong"), print_devices if "devices" in report else print_replay
     output.print_report(report, as_json, shown)
     unread = report.get("unread")

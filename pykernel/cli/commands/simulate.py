@@ -29,8 +29,9 @@ from pykernel.workflows.requests import Simulate
 
 def simulate(given: Simulate, as_json: bool) -> None:
     from pykernel.workflows.devices import SimulatedDevices
+    from pykernel.workflows.simulate import run
 
-    found = given.run()
+    found = run(given)
     report = found.report
     if isinstance(found, SimulatedDevices):
         print_devices(report, as_json)

@@ -1,17 +1,24 @@
-"""The commands about a state that a device has saved: ``pykernel snapshot show``, ``diff`` and ``to-json``, ``pykernel migrate``."""
+"""The commands ``pykernel state show`` and ``migrate``: a state that a device has saved."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pykernel.cli import output
 from pykernel.errors import CheckFailed
-from pykernel.workflows.requests import Migrate, SnapshotDiff, SnapshotShow, SnapshotToJson
+from pykernel.workflows.requests import Migrate, Show
 
 
-def snapshot_show(given: SnapshotShow, as_json: bool) -> None:
-    output.print_report(given.run(), as_json, print_state)
+def show(given: Show, as_json: bool) -> None:
+    from pykernel.workflows import states
+
+    report = states.show(given)
+    differ = report["fields"] if len(given.files) > 1 else []
+    output.print_report(report, as_json, print_state if len(given.files) == 1 else partial(print_difference, given))
+    if differ:
+        raise CheckFailed(f"{given.files[0]} and {given.files[1]} differ, first in {differ[0]['field']}")
 
 
 def print_state(report: Mapping[str, Any]) -> None:
@@ -30,26 +37,16 @@ def print_state(report: Mapping[str, Any]) -> None:
     output.show_table(f"{title}; the state's hash is {report['state_hash']}", columns, cells)
 
 
-def snapshot_diff(given: SnapshotDiff, as_json: bool) -> None:
-    report, first, second = given.run(), given.first, given.second
-    rows = report["fields"]
-    if as_json:
-        output.print_json(report)
-    elif rows:
-        cells = [
-            (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))
-            for row in rows
-        ]
-        columns = ("field", "values that differ", "first at", "in A", "in B")
-        output.show_table(f"{first} (A) and {second} (B)", columns, cells)
+def print_difference(given: Show, report: Mapping[str, Any]) -> None:
+    cells = [
+        (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))
+        for row in report["fields"]
+    ]
+    columns = ("field", "values that differ", "first at", "in A", "in B")
+    if cells:
+        output.show_table(f"{given.files[0]} (A) and {given.files[1]} (B)", columns, cells)
     else:
         output.show("equal")
-    if rows:
-        raise CheckFailed(f"{first} and {second} differ, first in {rows[0]['field']}")
-
-
-def snapshot_to_json(given: SnapshotToJson, as_json: bool) -> None:
-    output.print_json(given.run())
 
 
 def shown(value: float) -> str:
@@ -57,7 +54,9 @@ def shown(value: float) -> str:
 
 
 def migrate(given: Migrate, as_json: bool) -> None:
-    output.print_report(given.run(), as_json, print_migrated)
+    from pykernel.workflows import states
+
+    output.print_report(states.migrate(given), as_json, print_migrated)
 
 
 def print_migrated(report: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The command ``pykernel convert``: a table as an array on disk, from which any row can be read at once."""
+"""The command ``pykernel table``: a table as an array on disk, from which any row can be read at once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.workflows.requests import Convert
+from pykernel.workflows.requests import TableOf
 
 
-def convert(given: Convert, as_json: bool) -> None:
-    output.print_report(given.run(), as_json, print_converted)
+def table(given: TableOf, as_json: bool) -> None:
+    from pykernel.workflows.table import run
+
+    output.print_report(run(given), as_json, print_converted)
 
 
 def print_converted(report: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The command ``pykernel targets``: the CPUs that a model can be checked on."""
+"""The command ``pykernel info``: the CPUs that a model can be checked on; the declarations of all keys, for editors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.workflows.requests import Targets
+from pykernel.workflows.requests import Info
 
 
-def targets(given: Targets, as_json: bool) -> None:
-    output.print_report(given.run(), as_json, print_targets)
+def info(given: Info, as_json: bool) -> None:
+    from pykernel.workflows.info import info as found
+
+    output.print_report(found(given.about), as_json or given.about != "targets", print_targets)
 
 
 def print_targets(report: Mapping[str, Any]) -> None:

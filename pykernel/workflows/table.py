@@ -1,4 +1,4 @@
-"""What ``pykernel convert`` does: a table as an array on disk, or as a table of numbers alone."""
+"""What ``pykernel table`` does: a table as an array on disk, or as a table of numbers alone."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from pykernel.tuning.tables import (
     read_columns,
 )
 from pykernel.workflows.given import opened, write_file
-from pykernel.workflows.requests import Convert
+from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
 """What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
 
 
-def run(given: Convert) -> dict[str, Any]:
+def run(given: TableOf) -> dict[str, Any]:
     """The report."""
-    data, out, columns, precision = str(given.data), Path(given.output), words(given.columns), given.precision
+    data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
     need_free(out, data, given.force)
     to_text, text = out.suffix.lower() == ".csv", data == "-" or Path(data).suffix.lower() in TEXTS
     if to_text:
@@ -53,7 +53,7 @@ def run(given: Convert) -> dict[str, Any]:
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
-                f"{option('like')} says which columns there are; leave {option('columns')} and {option('label')} out"
+                f"{option('like')} says which columns there are; leave {option('inputs')} and {option('label')} out"
             )
         like = None if given.like is None else Path(given.like)
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like)
@@ -112,7 +112,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
         seen.end()
         rows = seen.rows - without
         if not rows:
-            raise UserError(f"{source}: has no row with all cells; fill them, or choose {option('columns')}")
+            raise UserError(f"{source}: has no row with all cells; fill them, or choose {option('inputs')}")
         target.seek(0)
         target.write(_header(kind, rows, len(places)))
     left = [{"column": each, "why": "other", "such_as": "", "words": []} for each in header if each not in seen.columns]
@@ -156,7 +156,7 @@ def prepare_table(
     for each in wanted:
         if each not in read.cells:
             remedy = did_you_mean(each, read.cells, f"there are: {', '.join(read.cells)}")
-            raise UserError(f"{option('columns')} {each} is not known in {source}; {remedy}")
+            raise UserError(f"{option('inputs')} {each} is not known in {source}; {remedy}")
     if first is None:
         names = [each for each in wanted or read.cells if each != label]
         made = _origins(read, names)
@@ -196,12 +196,12 @@ def prepare_table(
 
 
 def _first(table: Path) -> Notes:
-    """What is known of a table that ``convert`` has written."""
+    """What is known of a table that ``pykernel table`` has written."""
     try:
         return Notes.model_validate_json(bytes_of(notes_of(table), NOTES_MOST))
     except (OSError, ValueError):
         raise UserError(
-            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel convert wrote"
+            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel table wrote"
         ) from None
 
 
