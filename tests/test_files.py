@@ -472,7 +472,7 @@ COMMANDS = (
     "state replay spec.toml log.csv --end {}", "state replay spec.toml log.csv --start {}", "state show spec.toml {}",
     "state show spec.toml {} {}", "plan {}", "plan data.csv --spec spec.toml --results {}",
     "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "table {} -o x.npy",
-    "basis {} -n 2 --save x.npz", "basis rows.npy -n 2 --save x.npz --sigma 1 --checkpoint {} --force",
+    "basis {} -n 2 --save x.npz", "basis rows.npy -n 2 --save x.npz --sigma 1 --results {} --force",
 )  # fmt: skip
 WRITING = (
     "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",

@@ -103,7 +103,7 @@ class Declared:
         try:
             return TypeAdapter(self.hint).validate_python(value)
         except ValidationError as error:
-            raise UserError(f"{option(self.name.strip('_'))} is {value}; it must be {self._wanted(error)}") from None
+            raise UserError(f"{option(self.name.strip('_'))} is {value!r}; it must be {self._wanted(error)}") from None
 
     def _wanted(self, error: Any) -> str:
         """What a value must be."""

@@ -33,6 +33,9 @@ FolderPlot = Annotated[
 ]
 OUT = ("--out",)
 SpecOut = Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
+StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
+Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
+MostVectors = Annotated[int, Opt("Most vectors that are stored.", "N", short="-n", was=("--n", "--vectors"))]
 Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
 Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE")]
 Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", without="the spec's file", rare=True)]
@@ -44,12 +47,15 @@ With = Annotated[
     str | dict[str, Any] | None,
     Opt("Options of the method, epsilon, swaps (docs/bases.md).", "KEY=V,KEY=V", without="none", rare=True),
 ]
-WERE_JOBS = ("--scheduler", "--workers")
 AllJobs = Annotated[
-    Jobs, Opt("Processes, or a Dask scheduler.", "N|ADDRESS", without="as many as cores", was=WERE_JOBS)
-]
-DevicesJobs = Annotated[
-    Jobs, Opt("Many devices: processes, or a Dask scheduler.", "N|ADDRESS", without="cores", was=WERE_JOBS)
+    Jobs,
+    Opt(
+        "Processes, or a Dask scheduler.",
+        "N|ADDRESS",
+        without="as many as pay",
+        rare=True,
+        was=("--scheduler", "--workers"),
+    ),
 ]
 Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late.", "K")]
 Only = Annotated[
@@ -63,11 +69,23 @@ Only = Annotated[
 ]
 Results = Annotated[
     File | None,
-    Opt("Where finished runs are kept.", "FILE", without="FOLDER/results.jsonl", rare=True, was=("--checkpoint",)),
+    Opt(
+        "Where finished parts are kept; the same call goes on.",
+        "FILE",
+        without="of plan in FOLDER, else nowhere",
+        rare=True,
+        was=("--checkpoint",),
+    ),
 ]
-DevicesResults = Annotated[
-    File | None,
-    Opt("Many devices: where finished ones are kept.", "FILE", without="nowhere", rare=True, was=("--checkpoint",)),
+Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
+Classes = Annotated[Words, Opt("Classes; of two, the second is positive.", "A,B", without="sorted")]
+Kernel = Annotated[
+    str, Opt("gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).", "KERNEL")
+]
+Ridge = Annotated[Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", without="by the data")]
+Method = Annotated[
+    str | None,
+    Opt("How: efvs, sgma, … (docs/bases.md).", "METHOD", without="auto", was=("--basis",)),
 ]
 Sigma = Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", without="by the data")]
 Gamma = Annotated[Numbers, Opt("Width of the other kernels, or several.", "G,G", without="by the data", rare=True)]

@@ -74,9 +74,9 @@ def run(given: Basis) -> BasisFound:
         spec = work.spec_of(job, chosen) if given.makes_spec else None
         report = work.report_of(job, chosen, spec)
     except KeyboardInterrupt:
-        if given.checkpoint is None or not Path(given.checkpoint).exists():
+        if given.results is None or not Path(given.results).exists():
             raise Interrupted from None
-        kept = f"; {given.checkpoint} contains the finished part: run the same command to continue"
+        kept = f"; {given.results} contains the finished part: run the same command to continue"
         raise Interrupted(kept) from None
     page = _write(report, job, chosen.basis, spec, stated(given))
     return BasisFound(chosen.basis, spec, report, page)
@@ -88,8 +88,8 @@ def _need_possible(given: Basis) -> None:
     """
     for path in (given.output, given.save, given.plot):
         need_free(path_of(path), str(given.data), given.force)
-    need_free(path_of(given.checkpoint), str(given.data), True)  # a checkpoint may exist: the work goes on from there
-    need_different([path_of(path) for path in (given.output, given.save, given.plot, given.checkpoint)])
+    need_free(path_of(given.results), str(given.data), True)  # a checkpoint may exist: the work goes on from there
+    need_different([path_of(path) for path in (given.output, given.save, given.plot, given.results)])
     need_picture(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
@@ -147,7 +147,7 @@ def _need_trained(given: Basis) -> None:
         why = "is for weights that the device continues to learn; give"
         raise UserError(f"{option('method')} {TRAINED} {why} {option('learn')} and {option('label')}")
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    need_unset(given, (*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
+    need_unset(given, (*widths, "shards", "tau", "results", "candidates", "points"), "method")
 
 
 def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
@@ -170,8 +170,8 @@ def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, ar
         elif given.plot is not None:
             title = f"{job.samples.name}: {basis.method}"
             basis_figure(Path(given.plot), title, basis.trace, basis.exact, report["limit"])
-    if given.checkpoint is not None and given.shards > 1:
-        Path(given.checkpoint).unlink(missing_ok=True)
+    if given.results is not None and given.shards > 1:
+        Path(given.results).unlink(missing_ok=True)
     return page
 
 

@@ -89,7 +89,7 @@ def requested(options: Asked) -> Request:
     own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
     widths = [1.0] if own is None else _numbers(options, given, own)
     ridges = _numbers(options, options.ridge, "ridge")
-    of_method = method_options(options.with_, options.method)
+    of_method = method_options(options.with_, (options.method or "auto"))
     return Request(options, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
@@ -150,7 +150,7 @@ def begin(request: Request, show: Show) -> Job:
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     seen = look(samples, show)
     options.watch.data(samples.data)
-    if options.method == TRAINED:
+    if (options.method or "auto") == TRAINED:
         rows, moved = _moved(options, samples, seen, show)
         return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
     return Job(**vars(request), samples=samples, scaled=scaled(samples, seen, options.standardise))
@@ -242,7 +242,7 @@ class Job(Request):
             widths,
             self.ridges,
             basis=min(options.n_max, len(x)),
-            method="auto" if options.shards > 1 else options.method,
+            method="auto" if options.shards > 1 else (options.method or "auto"),
             epsilon=self.epsilon,
             seed=options.seed,
             progress=options.watch.bars,
@@ -259,12 +259,12 @@ class Job(Request):
             self.scaled.rows,
             kernel,
             options.n_max,
-            options.method,
+            (options.method or "auto"),
             seed=options.seed,
             tau=options.tau,
             confidence=options.confidence,
             epsilon=self.epsilon,
-            checkpoint=options.checkpoint,
+            checkpoint=options.results,
             progress="vectors" if options.watch.bars else None,
             **self.draws,
             **self.of_method,
@@ -288,11 +288,11 @@ class Job(Request):
             kernel,
             options.n_max,
             options.shards,
-            method=options.method,
+            method=(options.method or "auto"),
             seed=options.seed,
             epsilon=self.epsilon,
             jobs=options.jobs,
-            results=options.checkpoint,
+            results=options.results,
             title="shards" if options.watch.bars else None,
             options=self.draws | self.of_method,
         )

@@ -177,7 +177,7 @@ class ChosenJob(Job):
         A vector that float32 can hardly distinguish from the span of the vectors before it is not chosen.
         """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
-        rows, method = len(self.train), self.options.basis or "auto"
+        rows, method = len(self.train), self.options.method or "auto"
         if method == "auto" and rows > PAIRS and choose_method(rows, self.options.n_max or MANY)[0] == "exhaustive":
             method = "sgma"
         return {"method": method, "epsilon": epsilon} | method_options(self.options.with_, method)
@@ -204,18 +204,18 @@ class ChosenJob(Job):
     def vectors(self) -> int | None:
         """How many vectors are to be chosen; None for all rows."""
         options, limit = self.options, self.limit
-        method = options.basis or "auto"
+        method = options.method or "auto"
         if method not in METHODS:
             number = f"; for {method} vectors give {option('n_max')} {method}" if method.isdigit() else ""
-            raise UserError(f"{option('basis')} {method} is not known; there are: {', '.join(METHODS)}{number}")
+            raise UserError(f"{option('method')} {method} is not known; there are: {', '.join(METHODS)}{number}")
         self.need_vectors()
         wanted = options.n_max or self.in_a_minute
-        if wanted == len(self.train) and options.basis is None:
+        if wanted == len(self.train) and options.method is None:
             wanted = None
         every = wanted is None and limit is None
         how = f"every row is a vector; give {option('n_max')} or {option('flash')}, too"
         refuse(
-            (options.basis is not None and every, f"{option('basis')} says how vectors are chosen, but {how}"),
+            (options.method is not None and every, f"{option('method')} says how vectors are chosen, but {how}"),
             (options.with_ is not None and every, f"{option('with')} says how vectors are chosen, but {how}"),
         )
         self._basis_parameters()  # raises UserError for invalid options

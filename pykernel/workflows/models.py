@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pykernel.errors import UserError
-from pykernel.request.option import Arg, Py
+from pykernel.request.option import Arg, Opt, Py
 from pykernel.telling import Watch
 
 if TYPE_CHECKING:
@@ -37,6 +37,16 @@ else:  # what a request has is loaded when it runs
 
 TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."
 GivenModel = Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path, more=TAKES)]
+Start = Annotated[
+    Recording | None,
+    Opt(
+        "Start from this state, or from what these rows teach.",
+        "FILE",
+        kind=Path,
+        was=("--state", "--data"),
+        more="Or arrays (x, y).",
+    ),
+]
 Watched = Annotated[Watch, Py("Who is told how far the work is.")]
 
 

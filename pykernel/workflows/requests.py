@@ -12,22 +12,25 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Interval
 
-from pykernel.request.kinds import File, Files, Numbers, Words
+from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
     OF_SPEC,
     OUT,
     THE_TABLE,
     AllJobs,
+    Classes,
     Coef0,
     Degree,
     Delay,
-    DevicesJobs,
-    DevicesResults,
+    Folder,
     FolderPlot,
     Force,
     Gamma,
     Inputs,
+    Kernel,
+    Method,
+    MostVectors,
     Name,
     OneTable,
     Only,
@@ -35,16 +38,19 @@ from pykernel.request.options import (
     Precision,
     Record,
     Results,
+    Ridge,
     Seed,
     Sigma,
     SpecOut,
     Standardise,
+    StateOut,
     Table,
+    Targets,
     With,
 )
 from pykernel.telling import QUIET
 from pykernel.workflows import models
-from pykernel.workflows.models import Data, GivenModel, Model, State, Stream, TheSpec, Watched
+from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, TheSpec, Watched
 
 MANY_ROWS = 1000
 """Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
@@ -70,10 +76,8 @@ class Demo:
     """
 
     _: KW_ONLY
-    output: Annotated[File, Opt("Folder for the project and the plot.", "FOLDER", short="-o", was=OUT)] = Path(
-        "pykernel-demo"
-    )
-    n_max: Annotated[int, Opt("Budget: largest number of stored samples.", "N", short="-n", was=N_MAX)] = 32
+    output: Folder = Path("pykernel-demo")
+    n_max: MostVectors = 32
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
@@ -120,18 +124,9 @@ class Simulate:
     save: Annotated[
         File | None, Opt("Write what was learned, for generate --start.", "STATE", more="Of many devices a folder.")
     ] = None
-    start: Annotated[
-        models.Recording | None,
-        Opt(
-            "Go on from this state, or from what these rows teach.",
-            "FILE",
-            kind=Path,
-            was=("--state",),
-            more="Or arrays (x, y).",
-        ),
-    ] = None
-    jobs: DevicesJobs = None
-    results: DevicesResults = None
+    start: Start = None
+    jobs: AllJobs = None
+    results: Results = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
@@ -170,16 +165,7 @@ class Generate:
     _: KW_ONLY
     name: Annotated[str | None, Py("Prefix of every symbol and file; by default the spec's name.")] = None
     memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
-    start: Annotated[
-        models.Recording | None,
-        Opt(
-            "The device starts from this state, or from what these rows teach.",
-            "FILE",
-            kind=Path,
-            was=("--state", "--data"),
-            more="Or arrays (x, y).",
-        ),
-    ] = None
+    start: Start = None
     force: Annotated[bool, Opt("Overwrite files that were changed by hand.")] = False
     with_check: Annotated[bool, Opt("Also the firmware with which pykernel check --board tests a board.")] = False
     for_: Annotated[str | None, Opt("Also files for micropython: a user C module.", "NAME")] = None
@@ -214,7 +200,7 @@ class Check:
 
     model: GivenModel
     _: KW_ONLY
-    target: Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])] = None
+    target: Targets = None
     toolchain: Annotated[
         str | None, Opt("Compiles for the target.", "zig|gcc", without="the first found", rare=True)
     ] = None
@@ -318,9 +304,7 @@ class Page:
     data: OneTable
     _: KW_ONLY
     output: Annotated[File, Opt("The page to write.", "HTML", short="-o", needed=True, was=OUT)]
-    target: Annotated[
-        Words, Opt("Run the rows on this emulated CPU, too: instructions, bounds, hash.", "TARGET", kind=list[str])
-    ] = ()
+    target: Targets = None
     force: Force = False
     watch: Watched = QUIET
 
@@ -354,8 +338,8 @@ class Replay:
     _: KW_ONLY
     end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
-    jobs: DevicesJobs = None
-    results: DevicesResults = None
+    jobs: AllJobs = None
+    results: Results = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
@@ -382,7 +366,7 @@ class Migrate:
     state: Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "STATE")]
     new: Annotated[TheSpec, Arg("The spec of the new firmware.", "NEW", reads="spec", kind=Path)]
     _: KW_ONLY
-    output: Annotated[File, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
+    output: StateOut
     force: Force = False
 
     shell: ClassVar = ("trust_code", "json")
@@ -428,7 +412,7 @@ class Merge:
         models.Rows | None,
         Opt("A recording that chooses and judges.", "DATA", kind=str, was=("--check",), more="Or arrays (x, y)."),
     ] = None
-    output: Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)] = None
+    output: StateOut = None
     force: Force = False
     watch: Watched = QUIET
 
@@ -457,9 +441,7 @@ class Plan:
     data: Table
     _: KW_ONLY
     label: Annotated[str | None, Opt("The column to predict.", "Y", without="none: a monitor with alarms")] = None
-    inputs: Annotated[
-        Words, Opt("The input columns.", "A,B", without="all numbers but the label", was=("--columns",))
-    ] = None
+    inputs: Inputs = None
     spec: Annotated[
         Model | None,
         Opt("Spec that names columns.", "SPEC", reads="plain", kind=Path, was=("--signal",), more="In Python, a Spec."),
@@ -483,7 +465,7 @@ class Plan:
     ] = None
     seed: Seed = 0
     name: Name = None
-    output: Annotated[File, Opt("Folder for the spec.", "FOLDER", short="-o", was=OUT)] = Path("pykernel-plan")
+    output: Folder = Path("pykernel-plan")
     plot: FolderPlot = None
     delay: Delay = 0
     only: Only = None
@@ -532,19 +514,16 @@ class Fit:
             was=("--spec",),
         ),
     ] = None
-    classes: Annotated[Words, Opt("Classes; of two, the second is positive.", "A,B", without="sorted")] = None
+    classes: Classes = None
     model: Annotated[
         str | None, Opt("kfd, ls-svm, krr, svm, lp or trained.", "MODEL", without="kfd; ls-svm for numbers")
     ] = None
-    kernel: Annotated[
-        str,
-        Opt("gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).", "KERNEL"),
-    ] = "gaussian"
+    kernel: Kernel = "gaussian"
     sigma: Sigma = None
     gamma: Gamma = None
     coef0: Coef0 = 1.0
     degree: Degree = 3
-    ridge: Annotated[Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", without="by the data")] = None
+    ridge: Ridge = None
     coding: Annotated[
         str | None,
         Opt(
@@ -557,9 +536,7 @@ class Fit:
     n_max: Annotated[
         int | None, Opt("Most vectors.", "N", short="-n", without="as a minute allows; 16 of trained", was=N_MAX)
     ] = None
-    basis: Annotated[
-        str | None, Opt("How: efvs, sgma, … (docs/bases.md).", "METHOD", without="auto", was=("--method",))
-    ] = None
+    method: Method = None
     with_: With = None
     flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
     cv: Annotated[
@@ -582,16 +559,7 @@ class Fit:
     hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART")] = 0.0
     standardise: Standardise = None
     seed: Seed = 0
-    jobs: Annotated[
-        int | str | None,
-        Opt(
-            "Processes, or a Dask scheduler.",
-            "N|ADDRESS",
-            without=f"1; all cores from {MANY_ROWS:,} rows that are vectors",
-            rare=True,
-            was=("--scheduler", "--workers"),
-        ),
-    ] = None
+    jobs: AllJobs = None
     precision: Precision = "float32"
     name: Name = None
     plot: Plot = None
@@ -619,15 +587,13 @@ class Basis:
 
     data: Annotated[File, Arg(".npy, .parquet, .arrow or .csv file, or a folder.", "DATA", kind=str)]
     _: KW_ONLY
-    n_max: Annotated[int, Opt("Largest number of vectors.", "N", short="-n", was=N_MAX)] = 100
+    n_max: MostVectors = 100
     output: Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", was=OUT)] = None
     save: Annotated[File | None, Opt("The basis to write, for Basis.load in Python.", "NPZ")] = None
-    method: Annotated[
-        str, Opt("efvs, sgma, trained, … (docs/bases.md).", "METHOD", without="auto", was=("--basis",))
-    ] = "auto"
+    method: Method = None
     inputs: Inputs = None
     label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="none")] = None
-    classes: Annotated[Words, Opt("The label's classes, in this order.", "A,B")] = None
+    classes: Classes = None
     model: Annotated[
         str | None,
         Opt(
@@ -644,17 +610,13 @@ class Basis:
         Opt("Compute R features of a subspace (BKFE) instead of the coordinates.", "R", without="none", rare=True),
     ] = None
     shrinkage: Annotated[float, Opt("For --features: taken from each singular value.", "L", rare=True)] = 0.1
-    kernel: Annotated[
-        str, Opt("gaussian, laplacian, matern12, matern32, matern52, polynomial or linear.", "KERNEL")
-    ] = "gaussian"
+    kernel: Kernel = "gaussian"
     sigma: Sigma = None
     gamma: Gamma = None
     coef0: Coef0 = 1.0
     degree: Degree = 3
     normalise: Annotated[bool, Opt("Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", rare=True)] = False
-    ridge: Annotated[
-        Numbers, Opt("Ridges to try.", "R,R", without=f"by the data; {DEFAULT_RIDGE} without a label", rare=True)
-    ] = None
+    ridge: Ridge = None
     candidates: Annotated[int, Ge(0), Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", rare=True)] = 59
     points: Annotated[int, Ge(0), Opt("efvs: rows that judge a candidate; 0: all.", "V", rare=True)] = 59
     with_: With = None
@@ -665,19 +627,8 @@ class Basis:
     ] = None
     standardise: Standardise = None
     shards: Annotated[int, Ge(1), Opt("Choose in S parts, then from their choices.", "S")] = 1
-    jobs: Annotated[
-        int | str | None,
-        Opt(
-            "For shards: processes, or a Dask scheduler.",
-            "N|ADDRESS",
-            without="all cores",
-            rare=True,
-            was=("--scheduler", "--workers"),
-        ),
-    ] = None
-    checkpoint: Annotated[
-        File | None, Opt("Keep progress on Ctrl-C; the same call goes on.", "FILE", was=("--results",))
-    ] = None
+    jobs: AllJobs = None
+    results: Results = None
     seed: Seed = 0
     precision: Precision = "float32"
     name: Name = None
@@ -721,9 +672,7 @@ class TableOf:
     ]
     _: KW_ONLY
     output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
-    inputs: Annotated[
-        Words, Opt("Which columns, in this order.", "A,B", without="all with numbers", was=("--columns",))
-    ] = None
+    inputs: Inputs = None
     label: Annotated[str | None, Opt("For .csv: a column that stays as it is, as the last.", "Y")] = None
     like: Annotated[File | None, Opt("For .csv: a table that this command wrote; the same columns.", "FIRST")] = None
     precision: Annotated[Literal["float32", "float64"], Opt("Of .npy: float32 or float64.", "TYPE")] = "float32"
@@ -789,7 +738,7 @@ class Import:
     data: Annotated[str | None, Opt("CSV file: compare there; train --vectors on it.", "DATA", was=("--check",))] = None
     trust: Annotated[Sequence[str], Opt("Let a .skops file load this type, too.", "TYPE", kind=list[str])] = ()
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
-    force: Annotated[bool, Opt("Replace a spec that is there.")] = False
+    force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)

@@ -39,7 +39,7 @@ def show(given: Show) -> dict[str, Any]:
 
 def migrate(given: Migrate) -> dict[str, Any]:
     """Make a state one of a changed spec, and write it."""
-    out, state = Path(given.output), Path(given.state)
+    out, state = Path(given.output or ""), Path(given.state)
     need_free(out, str(state), given.force)
     made = conversion.migrate(given.old, bytes_of(state, most_bytes(given.old)), given.new, str(state))
     with whole_file(out) as file:

@@ -47,7 +47,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     for name in NOT_HERE:
         if getattr(options, name) != getattr(Fit, name):
             raise UserError(f"{option(name)} is not of {option('model')} {options.model}; leave {option(name)} out")
-    need_known(options.basis or "auto", METHODS, "basis")
+    need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
     job = SvmJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
@@ -104,7 +104,7 @@ class SvmJob(Job):
         return 1.0 if self.sparse else self.unit
 
     def machine(self, vectors: int | None) -> Any:
-        options, unit, method = self.options, self.unit, self.options.basis or "auto"
+        options, unit, method = self.options, self.unit, self.options.method or "auto"
         trained_for = "float32" if options.precision == "int16" else options.precision
         parameters = kernel_parameters(options)
         ridges = parameters.pop("ridge", RIDGES_LP if self.sparse else RIDGES)

@@ -412,7 +412,7 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
 def test_shards(folder, basis):
     arguments = ["flow.npy", "--inputs", "0,1", "-n", "12", "--sigma", "0.9", "--shards", "3", "--method", "sgma"]
     one = basis(*arguments, "--jobs", "1", "--save", "one.npz")
-    two = basis(*arguments, "--jobs", "2", "--save", "two.npz", "--checkpoint", "shards.jsonl")
+    two = basis(*arguments, "--jobs", "2", "--save", "two.npz", "--results", "shards.jsonl")
     # name and times of archive members differ by none
     assert Path("one.npz").read_bytes() == Path("two.npz").read_bytes() and not Path("shards.jsonl").exists()
     assert one["method"] == "sharded-sgma" and sum(shard["taken"] for shard in two["shards"]) == 12
@@ -483,7 +483,7 @@ def made(*arguments, **options):
 pykernel.bases.select.make_selector = made
 main(sys.argv[2:])
 """
-ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--checkpoint", "kept.npz"]
+ARGUMENTS = ["basis", "flow.npy", "-n", "60", "--sigma", "0.5", "--method", "sgma", "--results", "kept.npz"]
 
 
 def begun(pauses="", **options):
@@ -622,8 +622,8 @@ def test_in_the_background_interrupts_are_ignored(folder):
         ("nothing.csv --save b.npz", "no such file"),
         ("nothing.npy --save b.npz", "no such file"),
         ("flow.txt --save b.npz", "cannot be read in parts"),
-        ("flow.npy --save b.npz --checkpoint b.npz", "is named for two files"),
-        ("flow.npy --save b.npz --checkpoint there.npz", "is not what"),
+        ("flow.npy --save b.npz --results b.npz", "is named for two files"),
+        ("flow.npy --save b.npz --results there.npz", "is not what"),
         ("zeros.npy --save b.npz --kernel linear", "no row can be chosen"),
         ("flow.npy --output a.toml --label 2 --ridge 0", "must be above zero"),
     ],
@@ -701,7 +701,7 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     [
         ("flow.csv --output flow.csv", "is the data itself"),
         ("flow.csv --output there.npy", "is there already"),
-        ("flow.csv --output a.npy --precision float16", "--precision is float16"),
+        ("flow.csv --output a.npy --precision float16", "--precision is 'float16'"),
         ("flow.csv --output a.npy --inputs a,c", "names no column 'c'"),
         ("flow.parquet --output a.npy --inputs a,c", "has no column 'c'"),
         ("bad.csv --output a.npy", "line 5002: column 'a' is 'x', not a number; 300 of 5,300 cells are words"),
