@@ -276,16 +276,8 @@ RESULTS: dict[str, Result] = {
     ),
     "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
     "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
-    "choosing": Result(
-        "-m benchmarks.host.choosing_figure --only sweep",
-        ("choosing.png",),
-        "minutes",
-        FITTED,
-        ("pykernel.tuning.combinations", "pykernel.tuning.sweep"),
-        cost=True,
-    ),
     "choosing-plan": Result(
-        "-m benchmarks.host.choosing_figure --only plan",
+        "-m benchmarks.host.choosing_figure",
         ("plan.png",),
         "minutes",
         FITTED,
@@ -466,13 +458,6 @@ RESULTS: dict[str, Result] = {
         "minutes",
         FITTED,
         tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "promises", "trials")),
-    ),
-    "plan-streams": Result(
-        "-m benchmarks.host.plan_streams",
-        ("plan-streams.csv",),
-        "hours",
-        FITTED,
-        tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "sweep", "trials")),
     ),
     "preconditioner": Result(
         "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED, LOW_RANK)

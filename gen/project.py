@@ -83,7 +83,7 @@ class Project:
     calls: dict[str, Signature]  # the public functions, by the name after NAME_
     replay: str = field(repr=False)  # C of the check's driver
     start: dict[str, bytes] = field(default_factory=dict, repr=False)
-    """The learned state from which the device starts, as a file for ``pykernel replay`` and for a later check."""
+    """The learned state from which the device starts, as a file for ``pykernel state replay`` and for a later check."""
 
     @property
     def sources(self) -> dict[str, str]:

@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from pykernel.workflows.check import check as check
     from pykernel.workflows.fit import fit as fit
     from pykernel.workflows.generate import generate as generate
-    from pykernel.workflows.merge import merge as merge
     from pykernel.workflows.plan import plan as plan
     from pykernel.workflows.prove import prove as prove
     from pykernel.workflows.simulate import simulate as simulate
-    from pykernel.workflows.sweep import sweep as sweep
+    from pykernel.workflows.states import merge as merge
 
     __version__: str
 
@@ -81,7 +80,6 @@ __all__ = [
     "prove",
     "select_basis",
     "simulate",
-    "sweep",
 ]
 
 # imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
@@ -115,12 +113,11 @@ _HOMES = {
     "generate": "pykernel.workflows.generate",
     "load_model": "pykernel.importers.importing",
     "load_spec": "pykernel.spec.model",
-    "merge": "pykernel.workflows.merge",
+    "merge": "pykernel.workflows.states",
     "plan": "pykernel.workflows.plan",
     "prove": "pykernel.workflows.prove",
     "select_basis": "pykernel.bases.select",
     "simulate": "pykernel.workflows.simulate",
-    "sweep": "pykernel.workflows.sweep",
 }
 
 

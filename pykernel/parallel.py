@@ -3,7 +3,7 @@
     def task(content, shared):        # a function of a module: workers import it
         return {"error": ...}
 
-    with Workers(task, shared=(x, y), jobs=2, results="sweep.jsonl", title="sweep") as workers:
+    with Workers(task, shared=(x, y), jobs=2, results="trials.jsonl", title="trials") as workers:
         coarse = workers.run([{"sigma": sigma} for sigma in (0.5, 1.0, 2.0)])
         fine = workers.run([{"sigma": sigma} for sigma in near(best(coarse))])
 

@@ -294,7 +294,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
     if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
         return []
     label = "" if data["label"] is None else f" --label {quote(data['label'])}"
-    return [f"a table with {'; '.join(parts)}:", f"  pykernel convert {quote(data['file'])}{label} --output ready.csv"]
+    return [f"a table with {'; '.join(parts)}:", f"  pykernel table {quote(data['file'])}{label} --output ready.csv"]
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
@@ -436,11 +436,6 @@ def how_tested(report: Mapping[str, Any]) -> str:
     """How the errors of ``fit`` were estimated."""
     whole = f" of {report['device_count']:,} devices" if "device_count" in report else ""
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
-
-
-def model_name(row: Mapping[str, Any]) -> str:
-    """Rule, technique and size of what a search tried."""
-    return " ".join(str(part) for part in (row["rule"], row["technique"], row["size"]) if part is not None)
 
 
 def key_values(values: Mapping[str, float | str]) -> str:

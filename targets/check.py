@@ -107,7 +107,7 @@ def check_board(
     arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
     board's counter, and ``hertz``, the number of ticks in a second (0: not known; then ticks are CPU cycles).
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
-    ``pykernel replay``.
+    ``pykernel state replay``.
 
     Raises UserError, in a sentence, if there is no board, if it has another model, or if the line is cut.
     """
@@ -148,7 +148,7 @@ def check_board(
 
 
 def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> None:
-    """Let the board learn a stream from the beginning, and write a log that ``pykernel replay`` can repeat."""
+    """Let the board learn a stream from the beginning, and write a log that ``pykernel state replay`` can repeat."""
     lines = csv.writer(log, lineterminator="\n")
     lines.writerow(log_header(model.spec))
     model.call("init")

@@ -295,11 +295,11 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "4 cells of heat are -9999, far from all others (",
         "6 rows with a missing input: left out",
         "for each word of valve; phases of day and week for time: "
-        "pykernel convert river.csv --label y --output ready.csv",
+        "pykernel table river.csv --label y --output ready.csv",
     ):
         assert sentence in text, (sentence, text)
     code, out, _ = run(*lines[-1].split()[1:])
-    assert code == 0 and "pykernel convert" not in out and "empty cells there" in out
+    assert code == 0 and "pykernel table" not in out and "empty cells there" in out
     ready = np.genfromtxt("ready.csv", delimiter=",", names=True)
     assert ready.dtype.names == (
         "time_day_sin", "time_day_cos", "time_week_sin", "time_week_cos", "flow", "heat", "valve_closed", "valve_half",
@@ -315,7 +315,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
 def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     newcomer(Path("river.csv"))
-    code, out, _ = run("convert", "river.csv", "--label", "y", "--output", "ready.csv")
+    code, out, _ = run("table", "river.csv", "--label", "y", "--output", "ready.csv")
     told = " ".join(out.split())
     assert code == 0 and "6 rows with a missing input: kept, with empty cells" in told
     assert "4 cells of heat are -9999, far from all others (" in told and "the new table has empty cells there" in told
@@ -378,14 +378,14 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     """Rows of the first table give the same cells; without a word or with another, the columns stay, and a code stays a gap."""
     monkeypatch.chdir(tmp_path)
     newcomer(Path("river.csv"))
-    assert run("convert", "river.csv", "--label", "y", "--output", "ready.csv")[0] == 0
+    assert run("table", "river.csv", "--label", "y", "--output", "ready.csv")[0] == 0
     head, *rows = Path("river.csv").read_text().splitlines()
     chosen = [i for i, row in enumerate(rows) if ",half," not in row][:60]
     code = next(i for i, row in enumerate(rows) if ",-9999," in row and i not in chosen)
     later = [rows[i] for i in [*chosen, code]]
     later[3] = later[3].replace(later[3].split(",")[4], "stuck")
     Path("later.csv").write_text("\n".join([head, *later, ""]))
-    status, _, err = run("convert", "later.csv", "--like", "ready.csv", "--output", "again.csv")
+    status, _, err = run("table", "later.csv", "--like", "ready.csv", "--output", "again.csv")
     assert status == 0 and "1 of 61 cells of valve are words that ready.csv does not have, such as 'stuck'" in err
     first, again = (Path(name).read_text().splitlines() for name in ("ready.csv", "again.csv"))
     assert first[0] == again[0]
@@ -395,14 +395,14 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     words = ["--model", "krr", "--sigma", "2", "--ridge", "0.1", "-n", "3", "-o", "m.toml"]
     assert run("fit", "ready.csv", "--label", "y", *words)[0] == 0
     status, _, err = run("simulate", "m.toml", "later.csv")
-    assert status == 2 and "pykernel convert later.csv --like FIRST.csv" in err and err.count("\n") == 1
+    assert status == 2 and "pykernel table later.csv --like FIRST.csv" in err and err.count("\n") == 1
     Path("bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in [head, *later]))
-    assert run("convert", "bare.csv", "--like", "ready.csv", "--output", "bare-ready.csv")[0] == 0
+    assert run("table", "bare.csv", "--like", "ready.csv", "--output", "bare-ready.csv")[0] == 0
     assert Path("bare-ready.csv").read_text().splitlines()[2] == again[2].rpartition(",")[0]
     for words, said in (
-        (["convert", "later.csv", "--like", "river.csv"], "has no notes beside it, river.inputs.json"),
-        (["convert", "later.csv", "--like", "ready.csv", "--label", "y"], "leave --columns and --label out"),
-        (["convert", "less.csv", "--like", "ready.csv"], "has no column 'valve', of which ready.csv was made"),
+        (["table", "later.csv", "--like", "river.csv"], "has no notes beside it, river.inputs.json"),
+        (["table", "later.csv", "--like", "ready.csv", "--label", "y"], "leave --inputs and --label out"),
+        (["table", "less.csv", "--like", "ready.csv"], "has no column 'valve', of which ready.csv was made"),
     ):
         Path("less.csv").write_text("\n".join(line.rsplit(",", 2)[0] for line in [head, *later]))  # neither valve nor y
         status, _, err = run(*words, "--output", "other.csv")
@@ -422,8 +422,8 @@ def test_a_code_of_one_column_is_one_in_all_columns(tmp_path, monkeypatch, run):
     assert told == {("a", 2), ("b", 1)}
     assert np.isnan(found.x).sum(axis=0).tolist() == [2, 1, 0]
     Path("one.csv").write_text("a,b,c,y\n" + "\n".join(lines[50:]))  # alone there, and known from the first table
-    assert run("convert", "t.csv", "--label", "y", "-o", "ready.csv")[0] == 0
-    assert run("convert", "one.csv", "--like", "ready.csv", "-o", "like.csv")[0] == 0
+    assert run("table", "t.csv", "--label", "y", "-o", "ready.csv")[0] == 0
+    assert run("table", "one.csv", "--like", "ready.csv", "-o", "like.csv")[0] == 0
     assert Path("like.csv").read_text().splitlines()[1].split(",")[1] == ""
 
 

@@ -468,16 +468,16 @@ sigma = 1.0
 n_max = 4
 """
 COMMANDS = (
-    "simulate {} data.csv", "generate {} -o out", "check {}", "simulate spec.toml {}", "replay spec.toml {}",
-    "replay spec.toml log.csv --state {}", "replay spec.toml log.csv --start {}", "snapshot show spec.toml {}",
-    "snapshot diff spec.toml {} {}", "sweep spec.toml {}", "sweep spec.toml data.csv --results {} --target none",
-    "plan {}", "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "convert {} -o x.npy",
+    "simulate {} data.csv", "generate {} -o out", "check {}", "simulate spec.toml {}", "state replay spec.toml {}",
+    "state replay spec.toml log.csv --end {}", "state replay spec.toml log.csv --start {}", "state show spec.toml {}",
+    "state show spec.toml {} {}", "plan {}", "plan data.csv --spec spec.toml --results {}",
+    "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "table {} -o x.npy",
     "basis {} -n 2 --save x.npz",
 )  # fmt: skip
 WRITING = (
     "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",
-    "fit data.csv --force -o {}", "convert data.csv --force -o {}", "basis rows.npy -n 2 --sigma 1 --force --save {}",
-    "sweep spec.toml data.csv -o {}", "demo -o {}",
+    "fit data.csv --force -o {}", "table data.csv --force -o {}", "basis rows.npy -n 2 --sigma 1 --force --save {}",
+    "plan data.csv --label y -o {}", "demo -o {}",
 )  # fmt: skip
 
 
@@ -699,7 +699,7 @@ def test_a_hostile_npy_is_refused_in_a_sentence(content, tmp_path, run, at_once)
     assert str(refused.value).startswith(f"{path}: ") and "\n" not in str(refused.value)
     code, _, err = run("basis", str(path), "-n", "2", "--save", str(tmp_path / "b.npz"), "--sigma", "1")
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
-    code, _, err = run("convert", str(path), "-o", str(tmp_path / "b.npy"))
+    code, _, err = run("table", str(path), "-o", str(tmp_path / "b.npy"))
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
     assert sorted(tree(tmp_path)) == ["rows.npy"]
 

@@ -12,7 +12,6 @@ from unittest.mock import ANY
 
 import pytest
 
-from pykernel.cli.work import demo
 from pykernel.errors import CheckFailed, UserError
 from pykernel.files import all_or_none, clear, whole_file
 from pykernel.gen import check
@@ -21,6 +20,7 @@ from pykernel.gen.project import build, generate
 from pykernel.gen.write import write_files
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.workflows import demo
 from tests.support import interrupts
 from tests.support.kills import killed_before
 from tests.support.toys import toy_spec
@@ -460,11 +460,10 @@ COMMANDS = {
     "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.png",
     "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.png",
     "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
-    "convert": "convert data.csv -o out/data.npy",
+    "convert": "table data.csv -o out/data.npy",
     "import": "import model.skops -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",
-    "sweep": "sweep spec.toml data.csv --rule klms --n-max 2 --technique nt --rounds 1 --jobs 1 --target none -o out",
-    "plan": "plan data.csv --label y --inputs a,b --rule rls --trials 2 --jobs 1 -o out",
+    "plan": "plan data.csv --label y --inputs a,b --only rls --trials 2 --jobs 1 -o out",
     "check": "check spec.toml --samples 50 --record m",
     "demo": "demo -o out",
 }

@@ -71,9 +71,8 @@ def test_commands_show_it(tmp_path: Path) -> None:
         'name = "spec"\n[input]\ncolumns = ["a", "b"]\n[label]\ncolumn = "y"\n[learning]\nrule = "nlms"\n'
     )
     calls = (
-        "plan('d.csv', label='y', rule='nlms', trials=2, jobs=1)",
+        "plan('d.csv', label='y', only='nlms', trials=2, jobs=1)",
         "simulate(spec, 'd.csv')",
-        "sweep(spec, 'd.csv', rule='nlms', rounds=0, target=None, jobs=1)",
         "fit('d.csv', label='y', model='ls-svm', sigma=(1, 2), ridge=(0.1, 1))",
         "check(spec, samples=200, engine='llvm')",
     )

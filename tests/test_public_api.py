@@ -82,12 +82,12 @@ def test_every_name_is_there():
         from pykernel import Regressor  # noqa: F401
 
 
-def test_what_learns_on_the_device_is_planned_and_swept_without_scipy():
+def test_what_learns_on_the_device_is_planned_without_scipy():
     """The commands that train nothing on the PC need no extra."""
     done = run(
         "import sys\n"
         "sys.modules['scipy'] = sys.modules['sklearn'] = None\n"
-        "from pykernel.workflows import check, devices, generate, page, plan, replay, simulate, sweep\n"
+        "from pykernel.workflows import check, devices, generate, page, plan, replay, simulate\n"
         "print('loaded')\n"
     )
     assert done.stdout == "loaded\n", done.stderr

@@ -18,7 +18,6 @@ from pykernel.gen.model import identity
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
-from pykernel.host.simulate import Simulation
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
 from pykernel.training.closed_form import Targets
@@ -145,9 +144,8 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
             "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
         ),
         ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
-        ("replay spec.toml logs --state end.bin", "--state is of one device, and these are many"),
-        ("replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
-        ("sweep spec.toml logs/n0.csv logs/n1.csv", "has 2 devices; 3 or more are needed"),
+        ("state replay spec.toml logs --end end.bin", "--end is of one device, and these are many"),
+        ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
         ("fit logs --label y --cv kept --output m.toml", "--cv is kept, but whole devices are left out"),
         ("fit logs --label y --cv 7 --output m.toml", "--cv is 7; there are 6 devices to leave out"),
         ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
@@ -351,28 +349,28 @@ def devices(tmp_path, monkeypatch):
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_which_devices_computed_what_they_should(devices, run, jobs):
-    code, out, err = run("replay", "spec.toml", "logs", "--json", "--jobs", jobs)
+    code, out, err = run("state", "replay", "spec.toml", "logs", "--json", "--jobs", jobs)
     report = json.loads(out)
     assert code == 1 and report["ok"] is False and report["differ"] == 2
     assert [each["ok"] for each in report["devices"]] == [True, True, False, False, True]
     assert [each["difference"] and each["difference"]["row"] for each in report["devices"]] == [None, None, 70, 5, None]
     assert err.startswith("error: logs/n2.csv, row 70 (line 72): prediction is 77 on the device")
     for each in report["devices"]:
-        code, out, _ = run("replay", "spec.toml", each["path"], "--json")
+        code, out, _ = run("state", "replay", "spec.toml", each["path"], "--json")
         assert json.loads(out) == {key: value for key, value in each.items() if key not in ("device", "path", "wrong")}
-    code, out, _ = run("replay", "spec.toml", "logs")
+    code, out, _ = run("state", "replay", "spec.toml", "logs")
     assert code == 1 and "3 of 5 devices computed what they should" in out and "row 5 (line 7)" in out
-    code, out, _ = run("replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
+    code, out, _ = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
     assert code == 0 and "3 of 3 devices computed what they should" in out
 
 
 def test_a_log_that_cannot_be_read_does_not_hide_the_others(devices, run):
     with Path("logs/n4.csv").open("a") as file:
         file.write("1,2,3,x,0\n")
-    code, out, err = run("replay", "spec.toml", "logs")
+    code, out, err = run("state", "replay", "spec.toml", "logs")
     assert code == 1 and "2 of 4 devices computed what they should" in out
     assert "warning: logs/n4.csv, line 122: column 'prediction' is 'x'" in err and "error: logs/n2.csv, row 70" in err
-    code, out, err = run("replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
+    code, out, err = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
     assert code == 2 and "1 of 1 devices" in out and "error: logs/n4.csv, line 122" in err
 
 
@@ -401,7 +399,7 @@ def test_a_check_begins_anew_with_each_device(logs, run, one_build):
     assert code == 0 and "2,700" in out and "devices  6, 2,700 rows in all; each begins anew" in err
 
 
-# ---------------------------------------------------------------------------------------------- fit, sweep, plan
+# ---------------------------------------------------------------------------------------------- fit, plan
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
@@ -474,32 +472,6 @@ def test_times_that_begin_anew_are_no_input(logs):
     assert pykernel.fit("logs", label="y", model="krr", n_max=8).report["inputs"] == ["a", "b"]
 
 
-def test_a_sweep_is_judged_on_devices_that_did_not_choose(logs, run):
-    code, out, _err = run(
-        *"sweep spec.toml logs --rule klms --technique nt,mklms --n-max 4,8 --rounds 0 --target none -o out --json".split(),
-        *("--jobs", "1"),
-    )
-    report = json.loads(out)
-    assert code == 0 and report["device_split"] == {"teach": 2, "choose": 2, "judge": 2} and report["rows"] == 450 * 6
-    order = np.random.default_rng(0).permutation(6).tolist()
-    for row in report["table"]:
-        for part, at in ((row, order[2:4]), (row["left_out"], order[4:])):
-            squares, count = 0.0, 0
-            for i in at:
-                run_of, values = Simulation(make_spec(row["spec"])), table(i).astype(float)
-                for _ in run_of.run(values[:, :2], values[:, 2]):
-                    pass
-                told = run_of.summary(run_of.errors, 225)
-                squares, count = squares + told["rmse"]["model"] ** 2 * told["scored"], count + told["scored"]
-            assert part["rmse"] == pytest.approx((squares / count) ** 0.5, rel=1e-5)
-    assert report["simple_left_out"].keys() == report["simple"].keys()
-    assert "left out" in run(*"sweep spec.toml logs --rule nlms --rounds 0 --target none -o o2 --jobs 1".split())[1]
-    assert (
-        "rmse_left_out" in Path("out/sweep.csv").read_text()
-        and "devices left out" in Path("out/report.html").read_text()
-    )
-
-
 def planned(**how):
     return pykernel.plan("logs", **{"label": "y", "trials": 8, "jobs": 1, "output": "out"} | how)
 
@@ -508,7 +480,7 @@ def planned(**how):
 @pytest.mark.parametrize("delay", [0, 3])
 def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
     """Each device judges once: a frozen model that the others have taught, and one that begins anew."""
-    found = planned(rule=["knlms", "nlms"], delay=delay)
+    found = planned(only=["knlms", "nlms"], delay=delay)
     report, order = found.report, np.random.default_rng(0).permutation(6).tolist()
     assert (report["device_count"], report["judges"], report["rows"]) == (6, 6, 450 * 6) and report[
         "judged_rows"
@@ -573,19 +545,19 @@ def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
 def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, monkeypatch):
     monkeypatch.setattr("pykernel.workflows.search.MOST_DEVICES", 3)
     monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
-    code, out, err = run(*"plan logs --label y --rule knlms --trials 2 --jobs 1 -o out".split())
+    code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o out".split())
     assert code == 0 and "3 of 6 devices are taken, and at most the first 300 rows of each" in err
     assert "900 rows of 3 devices, judged on each of 3 devices, by models of others" in out
     monkeypatch.setattr("pykernel.workflows.search.ENOUGH_DEVICES", 3)
-    code, out, err = run(*"plan logs --label y --rule knlms --trials 2 --jobs 1 -o o2".split())
+    code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o o2".split())
     assert code == 0 and "judged on 1 of 3 devices, by models of others" in out and "devices  1 of 3 judge" in err
     monkeypatch.undo()
     monkeypatch.chdir(logs.parent)
     with pytest.raises(UserError, match=r"warm-up of 500 rows, and the longest recording has 450: record"):
-        planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch")
+        planned(label=None, inputs=["a", "b"], only="gmm", trials=2, output="watch")
     for i, name in enumerate(NAMES):
         write(logs / f"{name}.csv", table(i, 900))
-    report = planned(label=None, inputs=["a", "b"], rule="gmm", trials=2, output="watch").report
+    report = planned(label=None, inputs=["a", "b"], only="gmm", trials=2, output="watch").report
     assert report["winner"]["learning"]["scored"] >= 256 and (report["device_count"], report["judges"]) == (6, 6)
     write(logs / "n4.csv", table(4, 12))
     code, _out, err = run(*"plan logs --label y -o o3".split())

@@ -229,7 +229,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
         return str(caught.value)
 
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    assert f"pykernel convert {tmp_path}/x.csv --output {tmp_path}/x.npy" in refused(tmp_path / "x.csv")
+    assert f"pykernel table {tmp_path}/x.csv --output {tmp_path}/x.npy" in refused(tmp_path / "x.csv")
     assert "no such file" in refused(tmp_path / "nothing.npy")
     (tmp_path / "x.txt").write_text("1 2\n")
     assert "give .npy, .parquet or .arrow" in refused(tmp_path / "x.txt")

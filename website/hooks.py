@@ -85,7 +85,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if name == "spec.md":
         markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
         markdown += (
-            "\n## For editors\n\n[The JSON Schema](spec.schema.json) of all keys; `pykernel schema` prints it.\n"
+            "\n## For editors\n\n[The JSON Schema](spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
         )
     if name == "commands.md":
         markdown = with_help(markdown)

@@ -13,79 +13,31 @@ from typing import Any
 import typer
 
 from benchmarks.compare.contenders import outcome, task_of
-from benchmarks.compare.options import CompareOptions
+from benchmarks.compare.options import Compare
 from benchmarks.compare.results import arena_of, report_of, workers, write
 from pykernel.cli import output
 from pykernel.cli.app import run
-from pykernel.cli.options import ENGINE, JOBS, JSON, command, option
+from pykernel.cli.face import command
 from pykernel.files import all_or_none, new_folder
 from pykernel.telling import byte_count
 
 
-@command(
-    task=option(
-        "--task",
-        value="TASK",
-        text="channel, lorenz, mackey-glass, recursion, sinc, switching; or several: a,b.",
-        kind=list[str],
-        without="all of them",
-    ),
-    data=option("--data", value="CSV", text="Your own stream instead; needs --spec."),
-    spec_file=option(
-        "--spec", value="SPEC", text="Spec with the columns, the label and the kernel of --data.", kind=Path
-    ),
-    rule=option("--rule", value="RULE", text="Compare this, or these: a,b.", kind=list[str], without="all"),
-    technique=option(
-        "--technique",
-        value="TECHNIQUE",
-        text="With this, or each of these.",
-        kind=list[str],
-        without="each rule's default",
-    ),
-    n_max=option("--n-max", "-n", value="N", text="Budget: vectors, or random features.", kind=int, default=32),
-    seeds=option("--seeds", value="S", text="Number of streams of each task.", kind=int, default=10),
-    rows=option("--rows", value="N", text="Length of a stream.", kind=int, without="the task's"),
-    set_=option(
-        "--set",
-        value="[RULE.]KEY=V",
-        text="A key of all rules that have it, or of one.",
-        kind=list[str],
-        without="the task's",
-    ),
-    precision=option("--precision", value="TYPE", text="float32 or float64.", default="float32"),
-    jobs=JOBS,
-    out=option("--output", "-o", value="FOLDER", text="Folder for the results.", kind=Path, default=Path("compared")),
-    engine=ENGINE,
-    as_json=JSON,
-)
-def compare(**given: Any) -> None:
-    """Compare rules on the field's tasks: curves, a table, BibTeX.
-
-    Each rule predicts each sample, then learns it. Errors are squared, in dB: the mean over the seeds, and its
-    standard error. All rules get the same streams, the same budget and the task's kernel. The table says which
-    parameters are the task's, which are defaults, and which were given. The same command writes the same CSV.
-
-        python -m benchmarks.compare --task lorenz --rule klms,krls-t --technique nt,mklms
-
-    Columns: MSE of the last quarter, NMSE in parts of the label's variance, stored vectors, RAM of the model.
-
-    Exit codes: 0 done, 2 bad input, 130 interrupted.
-    """
-    options = CompareOptions(**given)
+def compare(options: Compare, as_json: bool) -> None:
     arena = arena_of(options)
     output.tell(
         f"{len(arena.found)} {'contender' if len(arena.found) == 1 else 'contenders'}, "
         f"{arena.seeds} {'stream' if arena.seeds == 1 else 'streams'} each: {arena.runs:,} runs"
     )
-    with new_folder(options.out):
-        with workers(arena, options) as at_work:
+    folder = Path(options.output)
+    with new_folder(folder):
+        with workers(arena, options, as_json) as at_work:
             tasks = [task_of(each, seed, arena.rows_of(each)) for each in arena.found for seed in range(arena.seeds)]
             runs = at_work.run(tasks)
         results = [outcome(each, runs[i * arena.seeds :][: arena.seeds]) for i, each in enumerate(arena.found)]
-        with all_or_none(options.out):
-            written = write(options.out, arena, results)
+        with all_or_none(folder):
+            written = write(folder, arena, results)
     report = report_of(arena, results) | written
-    output.print_report(report, options.as_json, print_compared)
+    output.print_report(report, as_json, print_compared)
 
 
 def print_compared(report: Mapping[str, Any]) -> None:
@@ -107,7 +59,7 @@ def print_compared(report: Mapping[str, Any]) -> None:
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command()(compare)
+app.command()(command(Compare, compare))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

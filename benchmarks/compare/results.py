@@ -17,18 +17,18 @@ import numpy as np
 from benchmarks.compare import contenders, sources
 from benchmarks.compare.contenders import Contender, Outcome, Setting
 from benchmarks.compare.curves import learning_curves
-from benchmarks.compare.options import CompareOptions
+from benchmarks.compare.options import Compare
 from benchmarks.compare.tasks import TASKS
 from pykernel.cli import output
-from pykernel.cli.options import read_spec
+from pykernel.cli.face import read_spec
 from pykernel.errors import MissingExtra, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
 from pykernel.parallel import Workers
+from pykernel.request.kinds import Words, words
 from pykernel.spec.renamed import word_meant
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.stage import dump
-from pykernel.workflows.given import words
 from pykernel.workflows.search import kept
 
 MOST_SEEDS, MOST_ROWS = 10_000, 1_000_000
@@ -57,7 +57,7 @@ class Arena:
         return self.rows or TASKS[contender.task].rows
 
 
-def arena_of(options: CompareOptions) -> Arena:
+def arena_of(options: Compare) -> Arena:
     """Raises UserError for what cannot be compared."""
     if not 1 <= options.seeds <= MOST_SEEDS:
         raise UserError(f"--seeds is {options.seeds}; it must be from 1 to {MOST_SEEDS:,}")
@@ -65,7 +65,7 @@ def arena_of(options: CompareOptions) -> Arena:
         raise UserError(f"--rows is {options.rows}; it must be from {contenders.LEAST_ROWS} to {MOST_ROWS:,}")
     chosen = _known(options.rule, contenders.comparable(), "rule") or list(contenders.comparable())
     techniques = _known(options.technique, all_techniques(), "technique")
-    given = [setting_of(text) for text in options.set_ or ()]
+    given = [setting_of(text) for text in ([options.set_] if isinstance(options.set_, str) else options.set_ or ())]
     contenders.check_settings(given, chosen)
     streams, data = _streams(options)
     found: list[Contender] = []
@@ -79,8 +79,8 @@ def arena_of(options: CompareOptions) -> Arena:
     return Arena(found, refused, data, 1 if data is not None else options.seeds, options.n_max, options.rows)
 
 
-def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
-    given_words = words(",".join(given or ()))
+def _known(given: Words, known: Sequence[str], what: str) -> list[str]:
+    given_words = words(given if isinstance(given, str) else ",".join(given or ()))
     for word in given_words:
         if word not in known:
             remedy = word_meant(word, known, f"there are: {', '.join(known)}")
@@ -88,9 +88,9 @@ def _known(given: Sequence[str] | None, known: Sequence[str], what: str) -> list
     return given_words
 
 
-def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[np.ndarray, np.ndarray] | None]:
+def _streams(options: Compare) -> tuple[dict[str, dict[str, Any]], tuple[np.ndarray, np.ndarray] | None]:
     """A spec's content without a rule for each stream, and the rows of one's own."""
-    if (options.data is None) != (options.spec_file is None):
+    if (options.data is None) != (options.spec is None):
         raise UserError("--data and --spec belong together: a stream, and a spec that names its columns")
     if options.data is None:
         bases = {}
@@ -105,12 +105,12 @@ def _streams(options: CompareOptions) -> tuple[dict[str, dict[str, Any]], tuple[
         return bases, None
     if options.task or options.rows is not None:
         raise UserError("--task and --rows are for the built-in streams; with --data leave them out")
-    assert options.spec_file is not None
-    spec = read_spec(options.spec_file, False)
+    assert options.spec is not None
+    spec = read_spec(options.spec, False)
     if spec.signal is not None:
         raise UserError(f"{spec.name} has a [signal], which compare does not take; pykernel simulate does")
     if spec.label_kind != "real":
-        raise UserError(f"{options.spec_file}: compare needs one label that is a number")
+        raise UserError(f"{options.spec}: compare needs one label that is a number")
     x, y = read_rows(spec, options.data)
     if len(x) < contenders.LEAST_ROWS:
         raise UserError(f"{options.data}: has {len(x)} rows; to compare, there must be {contenders.LEAST_ROWS} or more")
@@ -134,15 +134,15 @@ def setting_of(text: str) -> Setting:
 
 
 @contextlib.contextmanager
-def workers(arena: Arena, options: CompareOptions) -> Iterator[Workers]:
+def workers(arena: Arena, options: Compare, as_json: bool) -> Iterator[Workers]:
     """Processes at work on the runs; an interrupt tells where the finished ones are kept."""
     at_work = Workers(
         contenders.work,
         arena.data,
         jobs=options.jobs,
-        results=options.out / "results.jsonl",
+        results=Path(options.output) / "results.jsonl",
         context=contenders.context(arena.data),
-        title=None if options.as_json else "running",
+        title=None if as_json else "running",
         expect=arena.runs,
     )
     try:

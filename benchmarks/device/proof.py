@@ -169,7 +169,7 @@ def counted(found: Proved) -> dict[str, Any]:
 
 
 def measure_finite(program: str, timeout: float) -> dict[str, Any]:
-    found = prove(make_spec({"name": "m", **FINITE[program]}), level="finite", timeout=timeout)
+    found = prove(make_spec({"name": "m", **FINITE[program]}), from_="finite", timeout=timeout)
     left = "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"])
     return {"program": program, **counted(found), "left": left, "config_hash": found.config_hash}
 
@@ -190,7 +190,7 @@ def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
     spec = make_spec({"name": "m", **PROGRAMS[program]})
     if level == "snapshot" and not spec.program.persistent:
         return None
-    found = prove(spec, level=level, timeout=timeout)
+    found = prove(spec, from_=level, timeout=timeout)
     left = " ".join(row["call"] for row in found.rows if not row["proved"])
     return {"program": program, "level": level, **counted(found), "not_proved": left, "config_hash": found.config_hash}
 

@@ -1,6 +1,6 @@
-"""Put the output of pykernel sweep and pykernel plan on the demo's data, and the figure, into docs/choosing.md.
+"""Put the output of pykernel plan on the demo's data, and the figure, into docs/choosing.md.
 
-python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER] [--only plan|sweep]
+python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER]
 
 Some minutes on two cores.  With --results, finished runs are kept there, and an interrupted script goes on.
 """
@@ -14,27 +14,19 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.tables import DATA, ROOT
-from pykernel.cli.work.demo import write_inputs
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.workflows.demo import write_inputs
 
-COMMANDS = {
-    "sweep": ["sweep", "spec.toml", "features.csv"],
-    "plan": [
-        *("plan", "rentals.csv", "--label", "rentals", "--trials", "150"),
-        *("--target", "cortex-m4f", "--ram", "8k", "--flash", "32k", "--instructions", "60000"),
-    ],
-}
-
-LEFT_OUT = "[the best model of each rule and technique; what cannot be used, and why]\n\n"
-LONG = re.MULTILINE | re.DOTALL
-PICTURES = {"sweep": "choosing.png", "plan": "plan.png"}
+WORDS = [
+    *("plan", "rentals.csv", "--label", "rentals", "--trials", "150"),
+    *("--target", "cortex-m4f", "--ram", "8k", "--flash", "32k", "--instructions", "60000"),
+]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--results", type=Path)
-    parser.add_argument("--only", choices=tuple(COMMANDS))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.results or Path(temporary)
@@ -42,26 +34,18 @@ def main() -> None:
         x, y, names = bikeshare()
         write_inputs(folder, bikeshare_spec(), x, y, names)
         with_last_label(folder / "rentals.csv")
-        for name, words in COMMANDS.items():
-            if arguments.only not in (None, name):
-                continue
-            command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
-            run = subprocess.run(
-                command,
-                cwd=folder,
-                env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
-                check=True,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            # what sweep.csv has, too, is long
-            insert(
-                name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, run.stdout, flags=LONG)
-            )
-            # once more, for the picture: all runs are there
-            subprocess.run(
-                [*command, "--plot", str(DATA / PICTURES[name])], cwd=folder, check=True, stdout=subprocess.DEVNULL
-            )
+        command = [sys.executable, "-m", "pykernel", *WORDS, "--jobs", arguments.jobs]
+        run = subprocess.run(
+            command,
+            cwd=folder,
+            env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        insert("plan", run.stdout)
+        # once more, for the picture: all runs are there
+        subprocess.run([*command, "--plot", str(DATA / "plan.png")], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
 def with_last_label(path: Path) -> None:

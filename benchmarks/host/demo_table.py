@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.cli.work.demo import linear
 from pykernel.gen.project import build
 from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
+from pykernel.workflows.demo import linear
 
 ETAS = (0.1, 0.2, 0.4, 0.6, 0.8)
 SIGMAS = (0.7, 1.0, 1.5, 2.0, 3.0)

@@ -13,30 +13,29 @@ from typing import Annotated, Any
 
 import typer
 
-from pykernel.cli import spellings
 from pykernel.cli.commands import (
     basis,
     check,
-    convert,
     demo,
     fit,
     generate,
     import_,
+    info,
     merge,
-    migrate,
     page,
     plan,
     prove,
     replay,
-    schema,
     simulate,
-    snapshot,
-    sweep,
-    targets,
+    states,
+    table,
 )
+from pykernel.cli.face import Shown, command, options_of
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
 from pykernel.errors import UNWRITTEN, CheckFailed, UserError
+from pykernel.request.option import former
+from pykernel.workflows.requests import COMMANDS, GONE
 
 UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 
@@ -72,28 +71,42 @@ def pykernel(
         print(context.get_help(), end="")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
+SHOWN: dict[str, Shown] = {
     "demo": demo.demo,
+    "plan": plan.plan,
+    "fit": fit.fit,
+    "basis": basis.basis,
     "simulate": simulate.simulate,
     "generate": generate.generate,
     "check": check.check,
     "prove": prove.prove,
     "page": page.page,
-    "replay": replay.replay,
-    "migrate": migrate.migrate,
-    "merge": merge.merge,
-    "plan": plan.plan,
-    "sweep": sweep.sweep,
-    "fit": fit.fit,
-    "basis": basis.basis,
-    "convert": convert.convert,
     "import": import_.import_model,
-    "targets": targets.targets,
-    "schema": schema.schema,
+    "state show": states.show,
+    "state migrate": states.migrate,
+    "state merge": merge.merge,
+    "state replay": replay.replay,
+    "table": table.table,
+    "info": info.info,
 }
-for called, command in COMMANDS.items():
-    app.command(called, cls=PlainCommand)(command)
-app.add_typer(snapshot.snapshot_app, name="snapshot")
+state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@state_app.callback()
+def state() -> None:
+    """Work with a state that a device has saved: what its model has learned.
+
+    A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
+
+        pykernel state show spec.toml state.bin
+    """
+
+
+groups = {"": app, "state": state_app}
+app.add_typer(state_app, name="state")
+for called, kind in COMMANDS.items():
+    group, _, name = called.rpartition(" ")
+    groups[group].command(name, cls=PlainCommand)(command(kind, SHOWN[called]))
 
 
 @functools.cache
@@ -115,12 +128,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def meant(context: Any, option: str | None, message: str) -> str:
     """The message about a wrong option or command; with the right one, where another command or an earlier version has it."""
-    if option is not None:
-        known = {name for each in context.command.params for name in (*each.opts, *each.secondary_opts)}
-        said = spellings.meant(context.info_name, option, known)
-        return f"No such option: {option}; {said}" if said else message
-    said = next((said for old, said in spellings.COMMANDS.items() if message == f"No such command '{old}'"), None)
-    return f"{message}; {said}" if said else message
+    if option is None:
+        said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
+        return f"{message.split('. ')[0]}; {said}" if said else message
+    kind = COMMANDS.get(context.command_path.partition(" ")[2])
+    everywhere = {name for one in COMMANDS.values() for each in options_of(one) for name in each.options}
+    said = kind and former(kind, option, everywhere)
+    return f"No such option: {option}; {said}" if said else message
 
 
 def run(command: Callable[[], Any]) -> int:

@@ -205,7 +205,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the others and with rules of least squares, whatever the number of samples seen;
     a prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
-    ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` and ``pykernel sweep`` choose.
+    ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
     continue with ``spec_``. Nothing is shuffled: the order of samples is the order of learning.

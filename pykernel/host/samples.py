@@ -103,8 +103,8 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
         if error.column not in made:
             raise
         raise UserError(
-            f"{name}: has no column {error.column!r}, which pykernel convert made for the training; make this table by "
-            f"pykernel convert {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
+            f"{name}: has no column {error.column!r}, which pykernel table made for the training; make this table by "
+            f"pykernel table {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
         ) from None
 
 

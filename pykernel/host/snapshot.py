@@ -140,7 +140,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     if found_kind != state_kind:
         raise UserError(
             f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
-            "firmware was generated from; pykernel migrate makes a state of that spec one of another"
+            "firmware was generated from; pykernel state migrate makes a state of that spec one of another"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
     if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):

@@ -37,7 +37,6 @@ from pykernel.telling import (
     key_values,
     misses,
     missing_told,
-    model_name,
     number,
     of_simple,
     promise_told,
@@ -389,7 +388,7 @@ LISTED = 100
 """Most alarms that a report lists."""
 
 
-# ------------------------------------------------------------------------------------------------- plan, sweep and fit
+# ------------------------------------------------------------------------------------------------- plan and fit
 
 
 def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Report:
@@ -466,61 +465,6 @@ def _uses(report: Mapping[str, Any]) -> list[Html]:
         rows.append([key, "" if limit is None else f"{limit:,}", bar(f"{100 * part:.0f} %", part)])
     found = [sentence(f"{row['samples']:,} samples on {row['target']}: the memory is equal to the simulation's")]
     return [*found, *([table(("limit", "allowed", "taken"), rows)] if rows else []), *_calls([row])]
-
-
-def swept(
-    report: Mapping[str, Any],
-    asked: Asked,
-    read: Section,
-    panels: Sequence[Panel],
-    model: Mapping[str, Any],
-) -> Report:
-    """A sweep.  panels: a front for each kind of cost."""
-    by, rows, picks = report["measure"], report["table"], report["picks"]
-    drawn = [figures.front("", f"{MEASURES[by]}, second half", panel) for panel in panels]
-    measures = [key for key in MEASURES if any(key in row for row in rows)]
-    shown = [i for i, row in enumerate(rows) if row["front"] or row["instruction_front"] or i in picks.values()]
-    left_out = measures if any("left_out" in row for row in rows) else []
-    lines = []
-    for i in shown:
-        row = rows[i]
-        costs = (row["costs"] or {}).get("update") or {}
-        chosen = ", ".join(name for name, at in picks.items() if at == i)
-        update = f"{costs['mean']:,.0f}" if "mean" in costs else ""
-        lines.append(
-            [
-                model_name(row),
-                *(number(row[key]) for key in measures),
-                *(number(row["left_out"][key]) for key in left_out),
-                byte_count(row["ram_bytes"]),
-                update,
-                chosen,
-                key_values(row["values"]),
-            ]
-        )
-    heads = [*(MEASURES[key] for key in measures), *(f"{MEASURES[key]}, devices left out" for key in left_out)]
-    head = ["model", *heads, "RAM", "instructions of an update", "chosen", "values"]
-    simple = [[name, *(number(errors.get(key)) for key in measures)] for name, errors in report["simple"].items()]
-    best = rows[picks["best"]] if "best" in picks else None
-    said, good = "nothing that was tried worked", False
-    if best is not None:
-        said = f"{model_name(best)} is best: {MEASURES[by]} {number(best[by])}, {byte_count(best['ram_bytes'])}"
-        least = min((errors[by], name) for name, errors in report["simple"].items()) if report["simple"] else None
-        if least is not None:
-            said, good = f"{said}; {least[1]}: {number(least[0])}", best[by] < least[0]
-    unusable = [
-        [row["rule"], row["technique"] or "", str(row["size"] or ""), row["reason"]]
-        for row in report["unusable"][:LISTED]
-    ]
-    sections = [
-        _asked(asked, ("specs", ", ".join(report["specs"].values())), ("table", report["csv"]), ("", report["note"])),
-        read,
-        Section("Error against cost", drawn),
-        Section("Models on the fronts", [table(head, lines, words=(0, len(head) - 2, len(head) - 1))]),
-        Section("Simple predictors", [table(("predictor", *(MEASURES[key] for key in measures)), simple)]),
-        Section("What cannot be used", [table(("rule", "technique", "size", "why"), unusable, words=range(4))]),
-    ]
-    return Report(f"sweep of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
 
 
 def fitted(

@@ -141,7 +141,7 @@ class Of:
 
 @dataclass(frozen=True)
 class Tried:
-    """Marks a number that ``sweep`` and ``plan`` vary: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
+    """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
 
     grid: values of the coarse grid; if empty, the coarse grid has only the spec's own value.
     step: the factor between values in the first round of refinement; each further round takes the root of the factor.
@@ -486,7 +486,7 @@ class TargetSection(Section):
 
     name: CPU | None = Field(
         None,
-        description="the CPU, as `pykernel targets` names it; with `flash` or `instructions`, `check` runs the model there, too",
+        description="the CPU, as `pykernel info` names it; with `flash` or `instructions`, `check` runs the model there, too",
     )
     ram: int | None = Field(None, gt=0, description="bytes of RAM that the model may take, state and work")
     flash: int | None = Field(

@@ -9,8 +9,7 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import math
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,10 +18,8 @@ import numpy as np
 from pykernel.dialect import is_choice
 from pykernel.errors import CheckFailed, UserError, option
 from pykernel.host.model import HostModel
-from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
-from pykernel.tuning.stage import dump
 
 SAMPLES = 200
 """Samples of the stream's second half that are emulated."""
@@ -63,19 +60,6 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
     if key not in _unread:
         _unread[key] = tuple(sorted(specialised(spec).unread))
     return _unread[key]
-
-
-def know_fields(specs: Iterable[Spec], workers: Workers) -> None:
-    """Let workers find the unread fields of each kind of model among the specs that is not known yet.
-
-    This takes a while; afterwards ``memory_bytes`` of these specs is fast.
-    """
-    missing = {key: spec for spec in specs if (key := choices(spec)) not in _unread}
-    tasks = [
-        {"do": "fields", "spec": dump(spec) | NAMELESS, "generator": generator_digest()} for spec in missing.values()
-    ]
-    for key, found in zip(missing, workers.run(tasks), strict=True):
-        _unread[key] = tuple(found["unread"])
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> Content:
@@ -217,20 +201,6 @@ class Limits:
 def flash_of(found: Mapping[str, Any]) -> int:
     """About the flash of a model that was not measured."""
     return int(found.get("table_bytes", 0)) + CODE
-
-
-def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
-    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
-    text = str(given)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
-    if found is None or len(text) > 30:
-        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
-    amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
-    if amount < 1:
-        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
-    if amount >= 2**40:
-        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
-    return int(amount)
 
 
 def make_limits(

@@ -1,4 +1,4 @@
-"""What worker processes do for a sweep and for a plan."""
+"""What worker processes do for a plan."""
 
 from __future__ import annotations
 
@@ -12,24 +12,18 @@ from pykernel.errors import UserError
 from pykernel.spec.model import FAMILIES, make_spec
 from pykernel.tuning import faults
 from pykernel.tuning.combinations import reason_of
-from pykernel.tuning.costs import target_costs, unread_fields
-from pykernel.tuning.sweep import scored
+from pykernel.tuning.costs import target_costs
 from pykernel.tuning.trials import Table, judged
-
-TRIALS = {"judge": judged, "score": scored}
-"""Trials of a plan, and of a sweep."""
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     """A task, in any process: a trial, or a measurement.  The result can be written as JSON."""
-    if task["do"] in TRIALS:
+    if task["do"] == "judge":
         try:
-            return TRIALS[task["do"]](task, table)
+            return judged(task, table)
         except UserError as error:
             return {"reason": reason_of(error)}
     spec = make_spec(task["spec"])
-    if task["do"] == "fields":
-        return {"unread": list(unread_fields(spec))}
     return target_costs(spec, *table.device_rows(spec), task["target"], tries=task["tries"])
 
 

@@ -52,18 +52,16 @@ NEAR_BEST = 1.01
 class Devices(NamedTuple):
     """Rows of many devices, one device after the other, and what they are for.
 
-    teach: from these rows vectors, scales and whole models are made.  choose: their errors choose the models, in a sweep.  judge: their
-    errors are those of what is chosen.  Each: the number of rows of each device.
+    teach: from these rows vectors, scales and whole models are made.  judge: their errors are those of what is chosen.  Each: the number
+    of rows of each device.
     """
 
     teach: tuple[int, ...]
-    choose: tuple[int, ...]
     judge: tuple[int, ...]
 
-    def slices(self, judges: bool = True) -> list[slice]:
-        """The rows of each device that judges, or that chooses."""
-        before = sum(self.teach) + (sum(self.choose) if judges else 0)
-        ends = np.cumsum([before, *(self.judge if judges else self.choose)]).tolist()
+    def slices(self) -> list[slice]:
+        """The rows of each device that judges."""
+        ends = np.cumsum([sum(self.teach), *self.judge]).tolist()
         return list(map(slice, ends[:-1], ends[1:]))
 
 
@@ -109,7 +107,7 @@ class Table:
             order = [i for i in range(len(rows)) if i not in judges] + judges
             at = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in order])
             lengths = tuple(rows[i] for i in order)
-            devices = Devices(lengths[: -len(judges)], (), lengths[-len(judges) :])
+            devices = Devices(lengths[: -len(judges)], lengths[-len(judges) :])
             y = None if self.y is None else self.y[at]
             found.append(replace(self, x=self.x[at], y=y, devices=devices, device_folds=1))
         return tuple(found)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, option
 from pykernel.files import all_or_none, need_different, need_free
+from pykernel.request.kinds import path_of
+from pykernel.request.option import function, stated
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import QUIET, Watch, refuse, simple_errors
-from pykernel.workflows.asked import TRAINED, BasisAsked, asked
-from pykernel.workflows.given import Numbers, is_report, need_picture, stated, write_file
+from pykernel.telling import refuse, simple_errors
+from pykernel.workflows.given import TRAINED, called, is_report, need_picture, need_unset, write_file
+from pykernel.workflows.requests import Basis
 
 if TYPE_CHECKING:
-    from pykernel.bases.basis import Basis
+    from pykernel.bases.basis import Basis as Found
     from pykernel.report.page import Report
     from pykernel.workflows.basis_job import Job
 
@@ -28,7 +30,7 @@ class BasisFound:
     report: all that was found, as ``pykernel basis --json`` prints it.
     """
 
-    basis: Basis
+    basis: Found
     spec: Spec | None
     report: dict[str, Any]
     page: Report
@@ -59,116 +61,31 @@ class BasisFound:
         return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
 
 
-def basis(
-    data: str | Path,
-    *,
-    n_max: int = 100,
-    output: str | Path | None = None,
-    save: str | Path | None = None,
-    method: str = "auto",
-    inputs: str | Sequence[str] | None = None,
-    label: str | None = None,
-    classes: str | Sequence[str] | None = None,
-    model: str | None = None,
-    learn: bool = False,
-    kfd: bool = False,
-    features: int | None = None,
-    shrinkage: float = 0.1,
-    kernel: str = "gaussian",
-    sigma: Numbers = None,
-    gamma: Numbers = None,
-    coef0: float = 1.0,
-    degree: int = 3,
-    normalise: bool = False,
-    ridge: Numbers = None,
-    candidates: int = 59,
-    points: int = 59,
-    with_: str | Mapping[str, Any] | None = None,
-    tau: float = 0.0,
-    confidence: float | None = None,
-    standardise: bool | None = None,
-    shards: int = 1,
-    jobs: str | int | None = None,
-    seed: int = 0,
-    precision: str = "float32",
-    name: str | None = None,
-    plot: str | Path | None = None,
-    force: bool = False,
-    watch: Watch = QUIET,
-) -> BasisFound:
-    """Choose a basis from up to millions of rows, with a spec: what ``pykernel basis`` does.
-
-    For arrays, use ``select_basis`` or ``KernelBasis``.  docs/bases.md gives the cost of each method.
-
-    Parameters
-    ----------
-    data : path
-        A .csv, .npy, .parquet or .arrow file, or a folder of these.
-    n_max : int
-        Most vectors.
-    output, save, plot : path, optional
-        Files for the spec, the basis (``Basis.load`` reads it) and a report (.html) or a picture (.png).  With ``save`` alone no spec is made.
-    method, with_ : str, dict
-        How vectors are chosen, and options of that method.
-    inputs : list of str, optional
-        Columns; by default, all others with numbers.
-    label, classes : str, list of str, optional
-        The column to predict, and its classes; without it the spec computes coordinates.
-    model, ridge : str, numbers
-        krr or ls-svm on the label, and ridges to try.
-    learn, kfd : bool
-        Whether the device learns the weights, or trains a kernel Fisher discriminant.
-    features, shrinkage : int, float
-        Number of features of a subspace that replace the coordinates; the number that is subtracted from each singular
-        value.
-    kernel, sigma, gamma, coef0, degree, normalise : str, numbers, bool
-        The kernel, and widths to try.
-    candidates, points : int
-        Rows tried for a vector, rows that judge it; 0 for all.
-    tau, confidence : float
-        Stop when at most this fraction is left out; the confidence with which this must hold.
-    standardise : bool, optional
-        Whether inputs are scaled; by default, if their scales differ.
-    shards, jobs : int, int
-        Parts to choose in, processes, and the file in which progress is kept.
-    seed : int
-        Of all draws.
-    precision, name : str
-        The device's numbers, and the prefix in C.
-    force : bool
-        Whether files are overwritten.
-    watch : Watch
-        Who is told how far the work is.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with the data or an argument.  No file is written then.
-    """
-    given, arguments = asked(BasisAsked, locals()), stated(locals(), basis)
+def run(given: Basis) -> BasisFound:
+    """What ``pykernel basis`` does; docs/bases.md gives the cost of each method."""
     _need_possible(given)
     from pykernel.workflows import basis_job as work
 
     request = work.requested(given)
     try:
-        with watch.progress() as show:
+        with given.watch.progress() as show:
             job = work.begin(request, show)
         chosen = job.run()
         spec = work.spec_of(job, chosen) if given.makes_spec else None
         report = work.report_of(job, chosen, spec)
     except KeyboardInterrupt:
         raise Interrupted from None
-    page = _write(report, job, chosen.basis, spec, arguments)
+    page = _write(report, job, chosen.basis, spec, stated(given))
     return BasisFound(chosen.basis, spec, report, page)
 
 
-def _need_possible(given: BasisAsked) -> None:
+def _need_possible(given: Basis) -> None:
     """Raises UserError for arguments that do not fit together, and for files that cannot be written, before the work
     starts.
     """
     for path in (given.output, given.save, given.plot):
-        need_free(path, given.data, given.force)
-    need_different([given.output, given.save, given.plot])
+        need_free(path_of(path), str(given.data), given.force)
+    need_different([path_of(path) for path in (given.output, given.save, given.plot)])
     need_picture(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
@@ -203,7 +120,6 @@ def _need_possible(given: BasisAsked) -> None:
             given.classes is not None and given.label is None,
             f"{option('classes')} needs a label; give {label}, its column",
         ),
-        (given.shards < 1, f"{shards} is {given.shards}; it must be 1 or more"),
         (
             given.tau and given.shards > 1,
             f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out",
@@ -216,25 +132,21 @@ def _need_possible(given: BasisAsked) -> None:
             given.jobs is not None and given.shards == 1,
             f"{option('jobs')} is only for shards; give {shards} 2 or more",
         ),
-        *(
-            (value < 0, f"{option(name)} is {value}; it must be a number of rows, or 0 for all")
-            for name, value in (("candidates", given.candidates), ("points", given.points))
-        ),
     )
-    content = {"name": given.called, "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
+    content = {"name": called(given), "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}}
     make_spec(content, "pykernel basis")
 
 
-def _need_trained(given: BasisAsked) -> None:
+def _need_trained(given: Basis) -> None:
     """Raises UserError for arguments that do not fit to trained vectors, which need a label and a single process."""
     if not given.learn or given.label is None:
         why = "is for weights that the device continues to learn; give"
         raise UserError(f"{option('method')} {TRAINED} {why} {option('learn')} and {option('label')}")
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    given.need_unset((*widths, "shards", "tau", "candidates", "points"), "method")
+    need_unset(given, (*widths, "shards", "tau", "candidates", "points"), "method")
 
 
-def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
+def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
     """The spec, the basis, and the report or the plot; all of them, or none.  Returns the report for people."""
     from pykernel.gen.project import inside
     from pykernel.plots import basis_figure
@@ -246,12 +158,15 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, ar
     page = sections.based(report, arguments, inside(spec) if spec is not None else {})
     with all_or_none():
         if spec is not None and given.output is not None:
-            write_file(given.output, spec.to_toml())
+            write_file(Path(given.output), spec.to_toml())
         if given.save is not None:
-            basis.save(given.save)
+            basis.save(Path(given.save))
         if is_report(given.plot):
-            page.write(given.plot)  # type: ignore[arg-type]
+            page.write(Path(given.plot or ""))
         elif given.plot is not None:
             title = f"{job.samples.name}: {basis.method}"
-            basis_figure(given.plot, title, basis.trace, basis.exact, report["limit"])
+            basis_figure(Path(given.plot), title, basis.trace, basis.exact, report["limit"])
     return page
+
+
+basis = function(Basis, run)

@@ -20,6 +20,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.parallel import one_thread
 from pykernel.progress import Show
+from pykernel.request.kinds import Numbers, positive_numbers, words
 from pykernel.rows import ScaledRows
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import MATERN_UNITS
@@ -33,8 +34,18 @@ from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled
 from pykernel.tuning.tables import round_limit
-from pykernel.workflows.asked import BASIS_MODELS, COARSE, COMPARED_ROWS, DEFAULT_RIDGE, TRAINED, BasisAsked
-from pykernel.workflows.given import Numbers, method_options, need_known, positive_numbers, words
+from pykernel.workflows.given import (
+    BASIS_MODELS,
+    COARSE,
+    COMPARED_ROWS,
+    TRAINED,
+    called,
+    method_options,
+    need_known,
+    width,
+)
+from pykernel.workflows.requests import DEFAULT_RIDGE
+from pykernel.workflows.requests import Basis as Asked
 
 TUNED_ROWS = 5000
 """Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
@@ -60,7 +71,7 @@ class Request:
     try; None: derived from the data.  of_method: options that only some methods have.
     """
 
-    options: BasisAsked
+    options: Asked
     model: Model
     epsilon: float
     widths: list[float] | None
@@ -68,23 +79,21 @@ class Request:
     of_method: dict[str, Any]
 
 
-def requested(options: BasisAsked) -> Request:
+def requested(options: Asked) -> Request:
     """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
-    if options.seed < 0:
-        raise UserError(f"{option('seed')} is {options.seed}; it must be 0 or more")
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
     # for a spec, the resolution of the device's numbers
     epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
-    own, given = options.width([each for each in KERNELS if each != "sigmoid"], " here")
+    own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
     widths = [1.0] if own is None else _numbers(options, given, own)
     ridges = _numbers(options, options.ridge, "ridge")
-    of_method = method_options(options.with_, options.method)
+    of_method = method_options(options.with_, (options.method or "auto"))
     return Request(options, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
-def _model(options: BasisAsked) -> Model:
+def _model(options: Asked) -> Model:
     given: Any = options.model
     if given is not None:
         need_known(given, BASIS_MODELS, "model")
@@ -101,7 +110,7 @@ def _model(options: BasisAsked) -> Model:
     return given or ("krr" if options.learn else "ls-svm")
 
 
-def _numbers(options: BasisAsked, given: Numbers, name: str) -> list[float] | None:
+def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
     """The numbers to try, ascending."""
     if given is None:
         return None
@@ -135,19 +144,19 @@ def begin(request: Request, show: Show) -> Job:
     """Read the rows, and check them in one pass."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
-    samples = read(options.data, names, options.label, classes, options.kfd, show)
+    samples = read(str(options.data), names, options.label, classes, options.kfd, show)
     if options.makes_spec:  # what no spec can name is refused before the work
         inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
-        make_spec({"name": options.called, "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
+        make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     seen = look(samples, show)
     options.watch.data(samples.data)
-    if options.method == TRAINED:
+    if (options.method or "auto") == TRAINED:
         rows, moved = _moved(options, samples, seen, show)
         return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
     return Job(**vars(request), samples=samples, scaled=scaled(samples, seen, options.standardise))
 
 
-def _moved(options: BasisAsked, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
+def _moved(options: Asked, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
     """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
 
     The kernel's width is then 1.
@@ -233,7 +242,7 @@ class Job(Request):
             widths,
             self.ridges,
             basis=min(options.n_max, len(x)),
-            method="auto" if options.shards > 1 else options.method,
+            method="auto" if options.shards > 1 else (options.method or "auto"),
             epsilon=self.epsilon,
             seed=options.seed,
             progress=options.watch.bars,
@@ -250,7 +259,7 @@ class Job(Request):
             self.scaled.rows,
             kernel,
             options.n_max,
-            options.method,
+            (options.method or "auto"),
             seed=options.seed,
             tau=options.tau,
             confidence=options.confidence,
@@ -278,7 +287,7 @@ class Job(Request):
             kernel,
             options.n_max,
             options.shards,
-            method=options.method,
+            method=(options.method or "auto"),
             seed=options.seed,
             epsilon=self.epsilon,
             jobs=options.jobs,
@@ -334,7 +343,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         label |= {"classes": samples.classes} if samples.classes else {}
     content = nystrom_content(
         chosen.basis,
-        options.called,
+        called(options),
         options.precision,
         job.scaled.largest,
         columns=None if samples.inputs is None else tuple(samples.inputs),

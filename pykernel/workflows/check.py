@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import UserError, option
+from pykernel.errors import option
 from pykernel.files import all_or_none, need_not_data, whole_file
-from pykernel.telling import QUIET, Watch, refuse
-from pykernel.workflows.given import need_picture, stated
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.request.kinds import measured
+from pykernel.request.option import function, stated
+from pykernel.telling import Watch, refuse
+from pykernel.workflows.given import need_picture
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Check
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from pykernel.dialect import Memory
     from pykernel.gen.check import Report
     from pykernel.report.page import Report as ReportPage
     from pykernel.spec.model import Spec
 
-LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 ON_TARGETS = 1000
 """Random samples on a target or a board, if nobody says how many."""
 
@@ -109,144 +109,30 @@ class Checked:
         return "\n".join([*lines, *(f"  {sentence}" for sentence in self.exceeded)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The arguments of ``check``, without the model."""
-
-    memory: Memory | None = None
-    samples: int | None = None
-    seed: int = 0
-    data: str | Path | Sequence[str | Path] | None = None
-    stream: tuple[np.ndarray, np.ndarray] | None = None
-    target: Sequence[str] | None = None
-    toolchain: str | None = None
-    emulator: str | None = None
-    level: str = "-O2"
-    board: str | None = None
-    baud: int = 115_200
-    clock: float | str | None = None
-    rate: float | str | None = None
-    current: float | str | None = None
-    log: str | Path | None = None
-    how: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        if self.samples is not None:
-            return self.samples
-        from pykernel.gen.check import SAMPLES
-
-        return ON_TARGETS if self.target or self.board else SAMPLES
-
-
-def check(
-    model: Spec | Fitted,
-    *,
-    memory: Memory | None = None,
-    samples: int | None = None,
-    seed: int = 0,
-    data: str | Path | Sequence[str | Path] | None = None,
-    stream: tuple[np.ndarray, np.ndarray] | None = None,
-    target: str | Sequence[str] | None = None,
-    toolchain: str | None = None,
-    emulator: str | None = None,
-    level: str = "-O2",
-    board: str | None = None,
-    baud: int = 115_200,
-    clock: float | str | None = None,
-    rate: float | str | None = None,
-    current: float | str | None = None,
-    log: str | Path | None = None,
-    record: str | Path | None = None,
-    plot: str | Path | None = None,
-    watch: Watch = QUIET,
-    **how: Any,
-) -> Checked:
-    """Compare what a model's C computes with the host, byte for byte: what ``pykernel check`` does.
-
-    Parameters
-    ----------
-    model : Spec or fitted estimator
-        With an estimator, or a model of ``pykernel.river``, host and C start from what it has learned.
-    memory : Memory, optional
-        A learned state to start from. By default, that of the estimator.
-    samples : int, optional
-        Length of the random stream: 12,000, on targets and boards 1,000.
-    seed : int
-        Of the random stream.
-    data : path, or list of paths, optional
-        A table whose rows are learned in place of random ones; a folder, a glob or several: many devices, each of which begins anew.
-    stream : (inputs, labels) or inputs, optional
-        Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone.
-    target : str or list of str, optional
-        Emulated CPUs, or "all".
-    toolchain, emulator, level : str
-        Of targets: zig or gcc, unicorn or qemu, the optimisation.
-    board, baud : str, int
-        The port of a board, and its speed.
-    clock, rate, current : float or str, optional
-        Hz of the processor (or "48M"), samples a second, microamperes per MHz: how busy the processor is.
-    log : path, optional
-        Where the answers of a board go, for ``pykernel replay``.
-    record : path, optional
-        A generated project, in whose VALIDITY.md the results are written.
-    plot : path, optional
-        A report, FILE.html.
-    watch : Watch
-        Who is told how far the work is.
-    **how
-        Of this machine's compilers: ``levels`` and ``compilers`` of ``pykernel.gen.check.check``.
-
-    Returns
-    -------
-    Checked
-        ``ok`` says whether all bytes are equal and the spec's [target] is kept.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with an argument, or that there is no compiler, emulator or board.
-    """
+def run(given: Check) -> Checked:
+    """What ``pykernel check`` does."""
     from pykernel.engine.choice import engine_used
     from pykernel.gen import record as validity
     from pykernel.host.simple import simple_bytes
     from pykernel.targets.check import exceeded
 
-    arguments = stated(locals(), check)
-    spec, learned = spec_and_memory(model)
-    page = None if plot is None else Path(plot)
+    spec, learned = spec_and_memory(given.model)
+    page = None if given.plot is None else Path(given.plot)
     need_picture(page, png=False)
-    if page is not None and isinstance(data, str | Path):
-        need_not_data(page, str(data))
-    known = learned if memory is None else memory
-    if record is not None and known is None:
-        known = validity.start_of(Path(record), spec)
-    if rate is not None and target is None and board is None and spec.target is not None and spec.target.name:
+    if page is not None and isinstance(given.data, str | Path):
+        need_not_data(page, str(given.data))
+    known, target = learned if given.memory is None else given.memory, given.target
+    if given.record is not None and known is None:
+        known = validity.start_of(Path(given.record), spec)
+    if given.rate is not None and target is None and given.board is None and spec.target is not None:
         target = spec.target.name  # the share of the processor is asked of the part that the spec names
-    asked = Asked(
-        memory=known,
-        target=[target] if isinstance(target, str) else target,
-        samples=samples,
-        seed=seed,
-        data=data,
-        stream=stream,
-        toolchain=toolchain,
-        emulator=emulator,
-        level=level,
-        board=board,
-        baud=baud,
-        clock=clock,
-        rate=rate,
-        current=current,
-        log=log,
-        how=how,
-    )
+    asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
-    if record is not None:
-        validity.require_project(Path(record), spec)
-    report = run(spec, asked, watch)
+    if given.record is not None:
+        validity.require_project(Path(given.record), spec)
+    report = compared(spec, asked)
     with engine_used(report.engine):  # the witnesses have seen the model
-        on_target = check_own_target(spec, asked, watch)
+        on_target = check_own_target(spec, asked)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
     found = Checked(
@@ -262,17 +148,30 @@ def check(
         statuses=report.statuses,
         calls=report.calls,
         spec=spec,
-        asked=arguments,
+        asked=stated(given),
     )
     with all_or_none():
-        if record is not None:
-            validity.record(Path(record), spec, report, data is not None or stream is not None)
+        if given.record is not None:
+            validity.record(Path(given.record), spec, report, given.data is not None or given.stream is not None)
         if page is not None:
             found.page.write(page)
     return found
 
 
-def _need_possible(asked: Asked) -> None:
+def count_of(asked: Check) -> int:
+    if asked.samples is not None:
+        return asked.samples
+    from pykernel.gen.check import SAMPLES
+
+    return ON_TARGETS if asked.target or asked.board else SAMPLES
+
+
+def how_of(asked: Check) -> dict[str, Any]:
+    """What is asked of this machine's compilers."""
+    return {name: value for name in ("levels", "compilers") if (value := getattr(asked, name)) is not None}
+
+
+def _need_possible(asked: Check) -> None:
     """Raises UserError for invalid numbers, and for arguments that need a target if there is none."""
     target, board, rate = option("target"), option("board"), option("rate")
     amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
@@ -282,9 +181,6 @@ def _need_possible(asked: Asked) -> None:
         "level": None if asked.level == "-O2" else asked.level,
     }
     refuse(
-        (asked.count < 1, f"samples is {asked.samples}; it must be 1 or more"),
-        (asked.seed < 0, f"seed is {asked.seed}; it must be 0 or more"),
-        (asked.level not in LEVELS, f"level {asked.level!r} is not known; there are: {', '.join(LEVELS)}"),
         *(
             (
                 value and not asked.target,
@@ -295,7 +191,7 @@ def _need_possible(asked: Asked) -> None:
     )
     for name, given in amounts.items():
         if given is not None:
-            amount(given, name)
+            measured(given, name)
     refuse(
         *(
             (given and not asked.rate, f"{option(name)} {given} needs the samples a second, too; add {rate} …")
@@ -309,7 +205,6 @@ def _need_possible(asked: Asked) -> None:
             asked.rate and asked.target and not asked.clock,
             f"{rate} needs the processor's clock, too; add {option('clock')} …",
         ),
-        (asked.baud < 1, f"baud is {asked.baud}; it must be 1 or more"),
         (asked.board == "", f"{board} has no value; give a port, such as /dev/ttyACM0"),
         (asked.board and asked.target, f"{board} and {target} are two checks; give one of them"),
         (asked.log and not asked.board, f"{option('log')} {asked.log} is for boards; add {board} …"),
@@ -323,20 +218,20 @@ def _need_possible(asked: Asked) -> None:
         ),
         (asked.data and asked.stream is not None, "data and stream are two recordings; give one of them"),
         (
-            asked.how and (asked.target or asked.board),
-            f"{next(iter(asked.how), '')} is for this machine's compilers; leave it out, or {target} and {board}",
+            how_of(asked) and (asked.target or asked.board),
+            f"{next(iter(how_of(asked)), '')} is for this machine's compilers; leave it out, or {target} and {board}",
         ),
     )
 
 
-def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The share of the processor, and the charge, for each row; empty if no rate was given."""
     from pykernel.targets.load import load_of
 
     if asked.rate is None:
         return []
-    clock = None if asked.clock is None else amount(asked.clock, "clock")
-    rate, current = amount(asked.rate, "rate"), amount(asked.current, "current") if asked.current else None
+    clock = None if asked.clock is None else measured(asked.clock, "clock")
+    rate, current = measured(asked.rate, "rate"), measured(asked.current, "current") if asked.current else None
     found = []
     for row in rows:
         load, name = load_of(spec, row, clock, rate), row.get("board") or row["target"]
@@ -358,30 +253,23 @@ def _loads_of(spec: Spec, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> li
     return found
 
 
-def amount(given: float | str, name: str) -> float:
-    """A number, or text such as 48M, 32.768k or 0.1."""
-    text = given if isinstance(given, str) else f"{given:f}"
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
-    value = (
-        float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found and len(text) < 30 else 0.0
-    )
-    if value <= 0:
-        example = {"clock": "48M", "rate": "10", "current": "120"}[name]
-        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
-    if name == "clock" and value < 1000:
-        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; of megahertz write {text}M")
-    return value
-
-
-def check_own_target(spec: Spec, asked: Asked, watch: Watch = QUIET) -> list[dict[str, Any]]:
+def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
     """Rows of a check on the CPU of the spec's [target], if its limits need it and no target was given."""
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
     if {"all", limits.name} & set(asked.target or ()):
         return []
-    there = replace(asked, target=[limits.name], board=None, log=None, how={}, samples=asked.samples or ON_TARGETS)
-    return run(spec, there, watch).rows
+    there = replace(
+        asked,
+        target=[limits.name],
+        board=None,
+        log=None,
+        levels=None,
+        compilers=None,
+        samples=asked.samples or ON_TARGETS,
+    )
+    return compared(spec, there).rows
 
 
 def _recorded(
@@ -410,11 +298,12 @@ def _recorded(
     return (x, y), [(device.name, len(rows)) for device, (rows, _) in zip(many.devices, parts, strict=True)]
 
 
-def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
+def compared(spec: Spec, asked: Check) -> Report:
     """The comparison, with this machine's compilers, on targets or on a board."""
     stream, devices = asked.stream, list[tuple[str, int]]()
     if asked.data:
-        stream, devices = _recorded(spec, asked.data, asked.log, watch)
+        stream, devices = _recorded(spec, asked.data, asked.log, asked.watch)
+    watch = asked.watch
     with watch.progress() as show, contextlib.ExitStack() as stack:
         if asked.board:
             from pykernel.targets.check import check_board
@@ -423,7 +312,7 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
             if asked.log:
                 log = io.TextIOWrapper(stack.enter_context(whole_file(asked.log)), "utf-8", write_through=True)
             report = check_board(
-                spec, asked.board, asked.memory, asked.count, asked.seed, stream, asked.baud, log, show, devices
+                spec, asked.board, asked.memory, count_of(asked), asked.seed, stream, asked.baud, log, show, devices
             )
             if log:
                 log.detach()
@@ -432,15 +321,27 @@ def run(spec: Spec, asked: Asked, watch: Watch) -> Report:
             from pykernel.targets.check import check_targets
 
             return check_targets(
-                *(spec, asked.target, asked.memory, asked.count, asked.seed, asked.toolchain, asked.emulator, stream),
+                *(
+                    spec,
+                    asked.target,
+                    asked.memory,
+                    count_of(asked),
+                    asked.seed,
+                    asked.toolchain,
+                    asked.emulator,
+                    stream,
+                ),
                 level=asked.level,
                 progress=show,
                 devices=devices,
             )
         from pykernel.gen.check import check as check_here
 
-        how = {"progress": show} | dict(asked.how)
+        how: dict[str, Any] = {"progress": show} | how_of(asked)
         if watch.bars:
             how["tell"] = watch.tell
-        how |= {"samples": asked.count, "seed": asked.seed, "stream": stream, "devices": devices}
+        how |= {"samples": count_of(asked), "seed": asked.seed, "stream": stream, "devices": devices}
         return check_here(spec, memory=asked.memory, **how)
+
+
+check = function(Check, run)

@@ -21,6 +21,7 @@ from pykernel.bases.select import METHODS, choose_method, select_basis
 from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
+from pykernel.request.kinds import positive_numbers
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.telling import assumed_told, duration, number, rate, refuse, root
 from pykernel.training.closed_form import Targets, error_rate, press, problem
@@ -34,9 +35,10 @@ from pykernel.training.selection import (
     width_name,
 )
 from pykernel.tuning.tables import LabelledTable, uneven
-from pykernel.workflows.asked import LARGE, MANY_ROWS, FitAsked
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
-from pykernel.workflows.given import method_options, positive_numbers
+from pykernel.workflows.given import LARGE, method_options
+from pykernel.workflows.given import width as kernel_width
+from pykernel.workflows.requests import MANY_ROWS, Fit
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
@@ -68,7 +70,7 @@ MUCH = 0.5
 """A smaller model must need at most this fraction of the large model's bytes."""
 
 
-def fit(options: FitAsked, table: LabelledTable) -> Found:
+def fit(options: Fit, table: LabelledTable) -> Found:
     """Choose, train and freeze.  Assumptions, and the expected time, are printed before the work."""
     if options.loss is not None:
         raise UserError(f"{option('loss')} is of {option('model')} trained; leave it out")
@@ -174,7 +176,7 @@ class ChosenJob(Job):
         A vector that float32 can hardly distinguish from the span of the vectors before it is not chosen.
         """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
-        rows, method = len(self.train), self.options.basis or "auto"
+        rows, method = len(self.train), self.options.method or "auto"
         if method == "auto" and rows > PAIRS and choose_method(rows, self.options.n_max or MANY)[0] == "exhaustive":
             method = "sgma"
         return {"method": method, "epsilon": epsilon} | method_options(self.options.with_, method)
@@ -201,18 +203,18 @@ class ChosenJob(Job):
     def vectors(self) -> int | None:
         """How many vectors are to be chosen; None for all rows."""
         options, limit = self.options, self.limit
-        method = options.basis or "auto"
+        method = options.method or "auto"
         if method not in METHODS:
             number = f"; for {method} vectors give {option('n_max')} {method}" if method.isdigit() else ""
-            raise UserError(f"{option('basis')} {method} is not known; there are: {', '.join(METHODS)}{number}")
+            raise UserError(f"{option('method')} {method} is not known; there are: {', '.join(METHODS)}{number}")
         self.need_vectors()
         wanted = options.n_max or self.in_a_minute
-        if wanted == len(self.train) and options.basis is None:
+        if wanted == len(self.train) and options.method is None:
             wanted = None
         every = wanted is None and limit is None
         how = f"every row is a vector; give {option('n_max')} or {option('flash')}, too"
         refuse(
-            (options.basis is not None and every, f"{option('basis')} says how vectors are chosen, but {how}"),
+            (options.method is not None and every, f"{option('method')} says how vectors are chosen, but {how}"),
             (options.with_ is not None and every, f"{option('with')} says how vectors are chosen, but {how}"),
         )
         self._basis_parameters()  # raises UserError for invalid options
@@ -410,12 +412,12 @@ class ChosenJob(Job):
         }
 
 
-def kernel_parameters(options: FitAsked) -> dict[str, Any]:
+def kernel_parameters(options: Fit) -> dict[str, Any]:
     """Widths, ridges and constants."""
-    width, given = options.width(get_args(Function))
+    own, given = kernel_width(options, get_args(Function))
     parameters: dict[str, Any] = {
         name: positive_numbers(value, name)
-        for name, value in ((width, given), ("ridge", options.ridge))
+        for name, value in ((own, given), ("ridge", options.ridge))
         if name is not None and value is not None and value != ""
     }
     if options.kernel in ("polynomial", "sigmoid"):
@@ -425,7 +427,7 @@ def kernel_parameters(options: FitAsked) -> dict[str, Any]:
     return parameters
 
 
-def _class_parameters(options: FitAsked, table: LabelledTable) -> dict[str, Any]:
+def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
     """Parameters for classes: their coding, and the criterion that is minimised."""
     given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:

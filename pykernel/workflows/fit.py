@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,15 @@ from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
 from pykernel.report import sections
 from pykernel.report.page import Report, Section
-from pykernel.rows.recordings import recordings_of
+from pykernel.request.kinds import path_of, words
+from pykernel.request.option import function, stated
+from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import QUIET, Watch, counted, number, rate, refuse, simple_errors
+from pykernel.telling import counted, number, rate, refuse, simple_errors
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
-from pykernel.workflows.asked import FitAsked, asked
-from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
+from pykernel.workflows.given import called, is_report, need_known, need_picture, opened, write_file
 from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Fit
 from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
@@ -68,97 +70,14 @@ class FittedTable:
         return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
 
 
-def fit(
-    data: str | Path | Sequence[str | Path],
-    *,
-    output: str | Path | None = None,
-    label: str | None = None,
-    inputs: str | Sequence[str] | None = None,
-    signal: Spec | str | Path | None = None,
-    classes: str | Sequence[str] | None = None,
-    model: str | None = None,
-    kernel: str = "gaussian",
-    sigma: Numbers = None,
-    gamma: Numbers = None,
-    coef0: float = 1.0,
-    degree: int = 3,
-    ridge: Numbers = None,
-    coding: str | None = None,
-    n_max: int | None = None,
-    basis: str | None = None,
-    with_: str | Mapping[str, Any] | None = None,
-    flash: str | int | None = None,
-    cv: str | int = "deleted",
-    by: str | None = None,
-    loss: str | None = None,
-    hold_out: float = 0.0,
-    standardise: bool | None = None,
-    seed: int = 0,
-    jobs: str | int | None = None,
-    precision: str = "float32",
-    name: str | None = None,
-    plot: str | Path | None = None,
-    force: bool = False,
-    watch: Watch = QUIET,
-) -> FittedTable:
-    """Train a kernel machine on a table, as a spec for the device: what ``pykernel fit`` does.
-
-    Leave-one-out chooses width and ridge.  Cost: O(l^3) for each width of l rows, O(l n^2) with n vectors.
-
-    Parameters
-    ----------
-    data : path, or list of paths
-        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.  Errors are then those on devices
-        that are left out.
-    output : path, optional
-        The spec's file; without it nothing is written.
-    label : str, optional
-        The label's column; by default, the last.
-    inputs, classes : list of str, optional
-        The inputs' columns; the classes, of which with two the second is positive.
-    signal : Spec or path, optional
-        A spec whose [signal] makes the inputs of raw rows.
-    model : str, optional
-        kfd, ls-svm, krr, svm, lp or trained; by default the better of vectors that are chosen and trained.
-    kernel, sigma, gamma, coef0, degree : str, numbers
-        The kernel, and the widths to try.
-    ridge : float or list of float, optional
-        Ridges to try.
-    coding, by, cv, loss : str
-        How classes are coded, what is minimised, how errors are estimated, what trained vectors minimise.
-    n_max, flash : int, int or str
-        Most vectors; a limit for their bytes, such as "4k".
-    basis, with_ : str, dict
-        How vectors are chosen, and options of that method.
-    hold_out : float
-        The part of the rows that are kept for a test.
-    standardise : bool, optional
-        Whether inputs are scaled; by default, if their scales differ.
-    seed, jobs : int
-        Of folds, the test and the basis; processes.
-    precision : str
-        float32, float64 or int16.
-    name : str, optional
-        The prefix in C; by default as ``output`` is called, or "model".
-    plot : path, optional
-        A report, FILE.html, or a picture of the errors over widths and ridges, FILE.png.
-    force : bool
-        Whether files are overwritten.
-    watch : Watch
-        Who is told how far the work is.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with the data or an argument.  No file is written then.
-    """
-    if (many := recordings_of(data)) is not None:
-        data = many.source
-    given, arguments = asked(FitAsked, locals()), stated(locals(), fit)
+def run(given: Fit) -> FittedTable:
+    """What ``pykernel fit`` does.  Leave-one-out costs O(l^3) for each width of l rows, O(l n^2) with n vectors."""
+    many = recordings_of(given.data)
+    given = replace(given, data=str(given.data) if many is None else many.source)
     _need_possible(given)
-    table = _read(given)
+    table = _read(given, many)
     need_package("sklearn", "pykernel fit", "sklearn")
-    with watch.progress() as show:
+    with given.watch.progress() as show:
         show(0.0, "starting")
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
@@ -175,20 +94,20 @@ def fit(
         found = train(drawing, table)
     except KeyboardInterrupt:
         raise Interrupted from None
-    found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"], table.x))
-    return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), arguments))
+    found = replace(found, spec=with_origin(found.spec, str(given.data), found.report["data"], table.x))
+    return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), stated(given)))
 
 
-def _need_possible(given: FitAsked) -> None:
+def _need_possible(given: Fit) -> None:
     """Raises UserError, before the work starts, for an unknown model, and if an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
     for path in (given.output, given.plot):
-        need_free(path, given.data, given.force)
-    if given.plot and given.output and given.plot.absolute() == given.output.absolute():
+        need_free(path_of(path), str(given.data), given.force)
+    if given.plot and given.output and Path(given.plot).absolute() == Path(given.output).absolute():
         raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
     need_picture(given.plot)
-    content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
+    content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
         # try an empty frozen model: it is refused if int16 does not have this kernel
@@ -198,28 +117,28 @@ def _need_possible(given: FitAsked) -> None:
     make_spec(content | {"kernel": kernel}, "pykernel fit")
 
 
-def _read(given: FitAsked) -> LabelledTable:
+def _read(given: Fit, many: Recordings | None) -> LabelledTable:
     """Read the table.  Raises UserError if a spec cannot contain the names of its columns."""
     names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
     if given.signal is not None:
         names, label, known, signal = _of_signal(given)
         classes = classes or known
-    if given.many is not None:
+    if many is not None:
         refuse((signal is not None, f"{option('signal')} makes steps of one recording's rows; give one file"))
-        with given.watch.progress(given.many.size) as show:
-            table = read_table(given.many, given.data, names, label, classes, given.model, show)
-        table.assumed.append(f"{len(given.many):,} devices: those that judge are left out whole")
+        with given.watch.progress(many.size) as show:
+            table = read_table(many, str(given.data), names, label, classes, given.model, show)
+        table.assumed.append(f"{len(many):,} devices: those that judge are left out whole")
     else:
-        with opened(given.data, given.watch) as (source, file, show):
+        with opened(str(given.data), given.watch) as (source, file, show):
             table = read_table(file, source, names, label, classes, given.model, show, signal)
-        noted(table.data, given.data)
+        noted(table.data, str(given.data))
     if table.stage is not None:
         return table
-    make_spec(table.content | {"name": given.called, "kernel": {"sigma": 1.0}}, table.name)
+    make_spec(table.content | {"name": called(given), "kernel": {"sigma": 1.0}}, table.name)
     return table
 
 
-def _of_signal(given: FitAsked) -> tuple[list[str], str, list[str], dict[str, Any]]:
+def _of_signal(given: Fit) -> tuple[list[str], str, list[str], dict[str, Any]]:
     """Channels, label, classes, and the parts of the spec that define the steps of raw rows: precision and [signal]."""
     if given.inputs is not None:
         inputs, signal = option("inputs"), option("signal")
@@ -248,7 +167,7 @@ def _page(table: LabelledTable) -> Section:
     return sections.table_read(ranges.report(), ranges.courses(), ranges.rows, told)
 
 
-def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Report:
+def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Report:
     """The spec, and the report or the plot: all of them, or none.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
@@ -256,9 +175,12 @@ def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str,
     page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
-            write_file(given.output, found.spec.to_toml())
+            write_file(Path(given.output), found.spec.to_toml())
         if is_report(given.plot):
-            page.write(given.plot)  # type: ignore[arg-type]
+            page.write(Path(given.plot or ""))
         elif given.plot and found.selection is not None:
-            found.selection.figure(given.plot)
+            found.selection.figure(Path(given.plot))
     return page
+
+
+fit = function(Fit, run)

@@ -18,14 +18,15 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
+from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root, without_model
 from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, Machine, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
-from pykernel.tuning.costs import parse_amount
 from pykernel.tuning.tables import LabelledTable, sentinels
-from pykernel.workflows.asked import COARSE, COMPARED_ROWS, FitAsked
+from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
+from pykernel.workflows.requests import Fit
 
 DEVICE_FOLDS = 10
 """Of many devices, folds in which they are left out, if nobody says how many."""
@@ -65,7 +66,7 @@ class Job:
     standardised.
     """
 
-    options: FitAsked
+    options: Fit
     table: LabelledTable
     train: np.ndarray
     test: np.ndarray
@@ -151,7 +152,7 @@ class Job:
                 gamma=1.0, coef0=options.coef0, degree=options.degree, center=scale, scale=scale,
             )  # fmt: skip
             spec = make_spec(
-                content(made, options.called, options.precision, 1.0, distance="differences"), self.table.name
+                content(made, called(options), options.precision, 1.0, distance="differences"), self.table.name
             )
             found.append(flash_bytes(spec))
         each = (found[1] - found[0]) // 8
@@ -199,7 +200,7 @@ class Job:
             source, columns = replace(source, signal=table.stage.plain), None
         # it was trained on positions of the table's classes
         named = replace(source, classes=tuple(table.classes)) if table.classes else source
-        made = content(named, options.called, options.precision, None, columns, table.classes, distance)
+        made = content(named, called(options), options.precision, None, columns, table.classes, distance)
         if table.stage is None and options.precision != "int16":  # which has ranges of its own
             limit = input_limit(table.x, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))

@@ -1,22 +1,31 @@
-"""What workflows are given: lists, numbers and words, as Python objects, or as text with commas from a shell; and files."""
+"""What workflows are given: words that must be known, options of methods, and files."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
 from pykernel.files import open_data, whole_file
 from pykernel.progress import Show
-from pykernel.telling import Watch, refuse
+from pykernel.request.kinds import File, Numbers, words
+from pykernel.telling import Watch
 
-Numbers = str | float | Sequence[float] | None
-"""One number, several numbers, or text with commas."""
+if TYPE_CHECKING:
+    from pykernel.workflows.requests import Basis, Fit
+
+LARGE = 16 * 1024
+"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
+BASIS_MODELS = ("krr", "ls-svm")
+COMPARED_ROWS = 1000
+"""Most rows on which the written spec is compared with what was computed here."""
+COARSE = 0.05
+"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
+TRAINED = "trained"
+"""The method that trains its vectors; other methods choose rows as vectors."""
 
 
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
@@ -26,49 +35,6 @@ def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> N
 
         remedy = meant(word, known, f"there are: {', '.join(known)}")
         raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
-
-
-def words(given: str | Sequence[str] | None) -> list[str]:
-    """Names without repetitions: the parts of a text between commas, or the items of a sequence."""
-    parts = given.split(",") if isinstance(given, str) else list(given or ())
-    return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
-
-
-def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
-    """The text of each number."""
-    numbers = given if isinstance(given, Sequence) else [given]
-    parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
-    if not parts:
-        raise UserError(f"{option(name)} is {given!r}; give at least one number")
-    return parts
-
-
-def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Numbers above zero; name: the argument's."""
-    numbers = []
-    for word in _parts(given, name):
-        try:
-            numbers.append(float(word))
-        except ValueError:
-            raise UserError(
-                f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
-            ) from None
-        refuse(
-            (not 0 < numbers[-1] < math.inf, f"{option(name)} holds {word}; each must be above zero"),
-            (
-                name == "sigma" and not 1e-150 < numbers[-1] < 1e150,
-                f"{option(name)} holds {word}; its square must not overflow: scale the data",
-            ),
-        )
-    return numbers
-
-
-def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
-    """Whole numbers from zero on; name: the argument's."""
-    found = _parts(given, name)
-    if not all(word.isascii() and word.isdigit() for word in found):
-        raise UserError(f"{option(name)} is {given!r}; it must be whole numbers with commas between, such as 8,16,32")
-    return [int(word) for word in found]
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
@@ -132,14 +98,14 @@ def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
 PICTURES = (".html", ".png")
 
 
-def need_picture(path: Path | None, png: bool = True) -> None:
+def need_picture(path: File | None, png: bool = True) -> None:
     """Raises UserError unless a report (.html) or a picture (.png) can be written to the file.
 
     png: whether the command draws pictures.
     """
     if path is None:
         return
-    ending = path.suffix.lower()
+    ending = Path(path).suffix.lower()
     if ending not in PICTURES[: 1 + png]:
         what = (
             "give FILE.html, a report, or FILE.png, a picture"
@@ -151,37 +117,53 @@ def need_picture(path: Path | None, png: bool = True) -> None:
         need_matplotlib()
 
 
-def is_report(path: Path | None) -> bool:
+def is_report(path: File | None) -> bool:
     """Whether a file for ``plot`` gets a report, not a picture."""
-    return path is not None and path.suffix.lower() == PICTURES[0]
+    return path is not None and Path(path).suffix.lower() == PICTURES[0]
 
 
-PLAIN = (str, int, float, Path)
+def called(given: Fit | Basis) -> str:
+    """The name in C."""
+    return given.name or (given.unnamed if given.output is None else prefix(Path(given.output)))
 
 
-def stated(given: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
-    """For a report: the arguments that were given, without those that have their defaults.  Models have their names."""
-    known = inspect.signature(function).parameters
-    found: dict[str, Any] = {}
-    for name, parameter in known.items():
-        value = given.get(name)
-        if (
-            name in ("watch", "plot")
-            or value is None
-            or value is parameter.default
-            or parameter.kind is parameter.VAR_KEYWORD
-        ):
-            continue
-        if isinstance(value, (*PLAIN, list, tuple)):
-            if isinstance(value, (list, tuple)) and not all(isinstance(each, PLAIN) for each in value):
-                value = "arrays"
-            if value != parameter.default:
-                found[name] = value
-        elif isinstance(value, Mapping):
-            found[name] = ", ".join(f"{key}={each}" for key, each in value.items())
-        else:
-            found[name] = getattr(value, "name", None) or type(value).__name__
-    return found
+def prefix(out: Path) -> str:
+    """The prefix of the names in C, from the name of the spec's file."""
+    from pykernel.spec.base import checked_name
+
+    try:
+        return checked_name(out.stem)
+    except ValueError as error:
+        raise UserError(f"{out}: the model's name {error}, or give {option('name')}") from None
+
+
+def need_unset(given: Fit | Basis, names: Sequence[str], trained: str) -> None:
+    """Raises UserError if one of the arguments is given, which have no meaning for vectors that are trained.
+
+    trained: the argument that says so.
+    """
+    for name in names:
+        if getattr(given, name) != getattr(type(given), name):
+            told = option(name.strip("_"))
+            raise UserError(
+                f"{told} is not of {option(trained)} {TRAINED}, which trains vectors and widths; leave {told} out"
+            )
+
+
+def width(given: Fit | Basis, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
+    """The name of the kernel's width, None if the kernel has none, and the width that was given.
+
+    known: the kernels.  where: in which command, for the sentence.  Raises UserError for an unknown kernel, and for
+    a width that this kernel does not have.
+    """
+    need_known(given.kernel, known, "kernel", where)
+    widths = {"sigma": given.sigma, "gamma": given.gamma}
+    own = {"gaussian": "sigma", "linear": None}.get(given.kernel, "gamma")
+    remedy = f"it has {option(own)}" if own else "it has no width"
+    for name, value in widths.items():
+        if value is not None and name != own:
+            raise UserError(f"{option(name)} is not of the {given.kernel} kernel; {remedy}")
+    return own, widths.get(own or "")
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pykernel.errors import UserError
+from pykernel.request.option import Arg, Opt, Py
+from pykernel.telling import Watch
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from pykernel.dialect import Memory
     from pykernel.spec.model import Spec
 
@@ -16,6 +22,32 @@ class Fitted(Protocol):
 
     @property
     def spec_(self) -> Spec: ...
+
+
+if TYPE_CHECKING:
+    Model = Spec | Fitted
+    TheSpec = Spec
+    Rows = str | Path | tuple[ArrayLike, ArrayLike]
+    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
+    Data = Recording | Sequence[str | Path]
+    State = Memory
+    Stream = Any
+else:  # what a request has is loaded when it runs
+    Model = TheSpec = Rows = Recording = Data = State = Stream = Any
+
+TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."
+GivenModel = Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path, more=TAKES)]
+Start = Annotated[
+    Recording | None,
+    Opt(
+        "Start from this state, or from what these rows teach.",
+        "FILE",
+        kind=Path,
+        was=("--state", "--data"),
+        more="Or arrays (x, y).",
+    ),
+]
+Watched = Annotated[Watch, Py("Who is told how far the work is.")]
 
 
 def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.errors import CheckFailed
+from pykernel.files import need_free
+from pykernel.request.kinds import words
 from pykernel.workflows.check import check
+from pykernel.workflows.given import write_file
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Page
 from pykernel.workflows.simulate import simulate
 
 if TYPE_CHECKING:
@@ -16,6 +22,24 @@ if TYPE_CHECKING:
 
 FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
 """Sections of a simulation's report."""
+
+
+def run(given: Page) -> dict[str, Any]:
+    """What ``pykernel page`` does: the file and its size."""
+    from pykernel.host.samples import read_rows
+    from pykernel.rows.columns import Columns
+
+    spec, out, data, seen = spec_and_memory(given.model)[0], Path(given.output), str(given.data), Columns()
+    need_free(out, data, given.force)
+    with given.watch.progress() as show:
+        show(0, "reading")
+        x, y = read_rows(spec, data, seen)
+        read = seen.report()
+        given.watch.data(read)
+        show(0.1, "compiling and simulating")
+        text = living_page(spec, x, y, words(given.target))
+    write_file(out, text)
+    return {"output": str(out), "rows": len(x), "bytes": len(text.encode()), "data": read}
 
 
 def living_page(

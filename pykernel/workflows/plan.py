@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
@@ -20,11 +22,13 @@ from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.progress import Show
 from pykernel.report import sections
 from pykernel.report.page import Report
+from pykernel.request.kinds import parse_amount
+from pykernel.request.option import function
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
+from pykernel.targets.target import find_target
 from pykernel.telling import (
     MEASURES,
-    QUIET,
     Watch,
     assumed_told,
     byte_count,
@@ -41,18 +45,19 @@ from pykernel.telling import (
 )
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import LINEAR, MARGIN
-from pykernel.tuning.costs import Limits, cost_task, make_limits, parse_amount, taken
+from pykernel.tuning.combinations import techniques as all_techniques
+from pykernel.tuning.costs import Limits, cost_task, make_limits, taken
 from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
 from pykernel.tuning.faults import COUNT, KINDS, LARGEST, LONGEST, PROMISED, SHORTEST, SMALLEST
 from pykernel.tuning.plan import NothingFits, Search, by_chance, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
 from pykernel.tuning.stage import dump
-from pykernel.tuning.sweep import front
 from pykernel.tuning.tables import sentinels
 from pykernel.tuning.trials import TWICE, simple, watched_rows, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import is_report, stated, write_file
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.workflows.given import is_report, write_file
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Plan
 from pykernel.workflows.simulate import taught, with_origin
 
 SILENCE = 10.0
@@ -64,8 +69,6 @@ COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
 RAM, FLASH = 16 * 1024, 64 * 1024
 """Limits of a plan that is given none, nor a target: a common small part."""
-LABELS = ("always", "never")
-"""How a device lives: after each answer it gets the true value (late by a delay), or it never does."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,119 +115,31 @@ class Planned:
         return "\n".join(lines)
 
 
-def plan(
-    data: str | Path | Sequence[str | Path],
-    *,
-    label: str | None = None,
-    inputs: str | Sequence[str] | None = None,
-    spec: Spec | Fitted | None = None,
-    labels: str | None = None,
-    delay: int = 0,
-    ram: str | int | None = None,
-    flash: str | int | None = None,
-    instructions: str | int | None = None,
-    cycles: str | int | None = None,
-    target: str | None = None,
-    no_limits: bool = False,
-    rule: str | Sequence[str] | None = None,
-    technique: str | Sequence[str] | None = None,
-    time: float = 120.0,
-    trials: int | None = None,
-    seed: int = 0,
-    name: str | None = None,
-    jobs: int | str | None = None,
-    results: str | Path | None = None,
-    output: str | Path = "pykernel-plan",
-    plot: str | Path | None = None,
-    watch: Watch = QUIET,
-) -> Planned:
-    """Find the best model for a table of data, within a device's limits: what ``pykernel plan`` does.
-
-    Every kind of model is tried, and the best ones are changed until the time is over.  Errors are those of the last 30 % of the rows,
-    or of devices that are left out in turn; what the planned model promises is corrected for its choice.
-
-    Parameters
-    ----------
-    data : path, or list of paths
-        A table (CSV, Parquet, Arrow).  A folder, a glob, or several: many devices, one in each file.
-    label : str, optional
-        The column to predict; without one a monitor with alarms is planned.
-    inputs : list of str, optional
-        The input columns; by default, all with numbers but the label and times.
-    spec : Spec, optional
-        Names the columns in place of ``label`` and ``inputs``.
-    labels : str, optional
-        How the device lives: "always", it gets the label after each answer; "never", it gets none.  Without: both are planned.
-    delay : int
-        Labels arrive so many rows late.
-    ram, flash : int or str, optional
-        Limits in bytes, such as 4096 or "4k".  Without any limit or target: 16 kB of RAM, 64 kB of flash.
-    instructions, cycles : int or str, optional
-        Limits for one call, in the worst case.
-    target : str, optional
-        The CPU, emulated.
-    no_limits : bool
-        Whether models may have any size.
-    rule, technique : str or list of str, optional
-        Only these.
-    time, trials : float, int
-        Seconds for trials; or how many trials, however long they take.
-    seed : int
-        Of the trials.
-    name : str, optional
-        The prefix in C; by default that of ``spec``, or "planned".
-    jobs : int or str
-        Processes, or the address of a Dask cluster.
-    results : path, optional
-        Where finished trials are kept; by default, in ``output``.
-    output : path
-        The folder for the specs, the report and plan.json.
-    plot : path, optional
-        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
-    watch : Watch
-        Who is told how far the work is.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with the data or an argument.
-    NothingFits
-        No model keeps the limits; the sentence names the closest one.
-    """
-    began, arguments = clock.monotonic(), stated(locals(), plan)
+def run(given: Plan) -> Planned:
+    """What ``pykernel plan`` does."""
+    began, labels, watch = clock.monotonic(), given.labels, given.watch
     refuse(
         (
-            trials is not None and not 1 <= trials <= 1_000_000,
-            f"{option('trials')} is {trials}; it must be from 1 to 1,000,000",
-        ),
-        (not 1 <= time <= 10_000_000, f"{option('time')} is {time:g}; it must be 1 second or more"),
-        (seed < 0, f"{option('seed')} is {seed}; it must be 0 or more"),
-        (
-            labels not in (None, *LABELS),
-            f"{option('labels')} is {labels!r}; it must be {' or '.join(LABELS)}; for late ones give {option('delay')}",
-        ),
-        (
-            labels == "never" and delay,
-            f"{option('delay')} is {delay}, but {option('labels')} says that there are none; give one",
+            labels == "never" and given.delay,
+            f"{option('delay')} is {given.delay}, but {option('labels')} says that there are none; give one",
         ),
     )
-    given = None if spec is None else spec_and_memory(spec)[0]
-    amounts = {"ram": ram, "flash": flash, "instructions": instructions, "cycles": cycles}
-    limits, wanted, is_assumed = limits_of(target, given, no_limits, **amounts)
-    rules = search.tried("rule", rule) if rule else None
-    techniques = search.tried("technique", technique) if technique else None
+    spec = None if given.spec is None else spec_and_memory(given.spec)[0]
+    amounts = {name: getattr(given, name) for name in ("ram", "flash", "instructions", "cycles")}
+    limits, wanted, is_assumed = limits_of(given.target, spec, given.no_limits, **amounts)
+    rules, techniques = search.only(given.only)
     learners = [name for name in rules or () if name != "frozen"] if labels == "never" else []
     refuse(
         (
             learners,
-            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('rule')} out, or give frozen",
+            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('only')} out, or give frozen",
         )
     )
     if limits.target is not None:
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
-    asked = search.Asked(data, delay, jobs, results, output, watch, plot, arguments)
-    base, table, assumed = search.planned_data(asked, given, inputs, label)
-    named = base if name is None else base | {"name": name}
+    asked = search.Asked(given)
+    base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
+    named = base if given.name is None else base | {"name": given.name}
     make_spec(named)  # raises UserError for a name that cannot be
     if table.y is None and labels is not None:
         raise UserError(
@@ -235,17 +150,17 @@ def plan(
         watch.tell(
             f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
         )
-    if given is None:
+    if spec is None:
         watch.data(asked.read)
     for line in assumed_told(assumed):
         watch.tell(line)
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), watch)
     if not tried:
-        raise UserError(f"none of these rules is for this data; leave {option('rule')} out")
+        raise UserError(f"none of these rules is for this data; leave {option('only')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in tried)):
             watched_rows(made, table)  # raises UserError, before the work
-    every = search.tried("technique", None) if techniques is None else ()
+    every = all_techniques() if techniques is None else ()
     report: dict[str, Any] = {
         "ok": False,
         "assumed": assumed,
@@ -255,9 +170,9 @@ def plan(
     }
     report["limits_assumed"] = is_assumed
     with new_folder(asked.output), search.workers(table, asked) as workers:
-        course = Search(tried, table, workers, limits, seed, every, labels)
+        course = Search(tried, table, workers, limits, given.seed, every, labels)
         tried_from = clock.monotonic()
-        report |= {"interrupted": _run(course, _Watch(began, time, trials, watch))}
+        report |= {"interrupted": _run(course, _Watch(began, given.time, given.trials, watch))}
         each = (clock.monotonic() - tried_from) / max(1, len(course.trials))
         try:
             with watch.progress() as show:
@@ -527,11 +442,10 @@ def limits_of(
     given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
     default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
     wanted = target or default
-    place = search.counting_target(wanted) if wanted is not None else None
-    if wanted is not None and place is None:
-        raise UserError(f"{option('target')} none cannot be planned for; see pykernel targets")
-    limits = make_limits(place, **given)
-    named = {"name": place} if place is not None else {}
+    if wanted is not None and find_target(wanted).unicorn is None:
+        raise UserError(f"{option('target')} {wanted} has no emulator that counts instructions; see pykernel info")
+    limits = make_limits(wanted, **given)
+    named = {"name": wanted} if wanted is not None else {}
     return limits, named | {key: value for key, value in given.items() if value is not None}, False
 
 
@@ -698,6 +612,14 @@ def write(
     return report
 
 
+def front(costs: Sequence[Sequence[float]]) -> list[int]:
+    """Positions of the Pareto front: points for which no other point is at least as good in all costs and better in
+    one.
+    """
+    points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
+    return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
+
+
 def front_of(report: Mapping[str, Any]) -> Panel:
     """Error over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
@@ -711,3 +633,6 @@ def front_of(report: Mapping[str, Any]) -> Panel:
         if row is not None
     }
     return Panel("bytes of RAM and tables", marked, chosen)
+
+
+plan = function(Plan, run)

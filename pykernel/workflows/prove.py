@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykernel.errors import Interrupted, UserError, did_you_mean, option
 from pykernel.files import all_or_none, whole_file
-from pykernel.telling import QUIET, Watch, refuse
-from pykernel.workflows.models import Fitted, spec_and_memory
+from pykernel.request.option import function
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Prove
 
 if TYPE_CHECKING:
     from pykernel.gen.frama_c import Finding
     from pykernel.gen.proof import Proof
     from pykernel.report.page import Report
-    from pykernel.spec.model import Spec
-
-TIMEOUT = 600.0
-"""Seconds that the analysis of one call may take."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,67 +91,28 @@ class Proved:
         return "\n".join(lines)
 
 
-def prove(
-    model: Spec | Fitted,
-    *,
-    level: str | Sequence[str] = ("state", "snapshot"),
-    call: str | Sequence[str] | None = None,
-    timeout: float = TIMEOUT,
-    output: str | Path | None = None,
-    record: str | Path | None = None,
-    watch: Watch = QUIET,
-) -> Proved:
-    """Prove what no call of a model's C does: what ``pykernel prove`` does.
-
-    Parameters
-    ----------
-    model : Spec or fitted estimator
-        Sizes are those of the spec: a large model takes long.
-    level : str or list of str
-        From which memory a call begins: "state" (any that ``load`` accepts), "snapshot" (any bytes of model, buffer and
-        storage: save, load, store, restore, wipe), "wild" (any bytes of the model: the other calls), "finite" (as state, with
-        reals in their limits, which hold again).
-    call : str or list of str, optional
-        Only these calls, such as "update". By default, all.
-    timeout : float
-        Seconds that the analysis of one call may take.
-    output : path, optional
-        A folder that keeps the annotated C, the drivers and the logs, and a Makefile that proves them again without pykernel.
-    record : path, optional
-        A generated project, in whose VALIDITY.md the verdict is written.
-    watch : Watch
-        Who is told how far the work is.
-
-    Returns
-    -------
-    Proved
-        ``ok`` says whether every call is proved.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with an argument, or that Frama-C is not installed.
-    """
+def run(given: Prove) -> Proved:
+    """What ``pykernel prove`` does.  Sizes are those of the spec: a large model takes long."""
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 
+    level, call, timeout, output = given.from_, given.call, given.timeout, given.output
     levels = (level,) if isinstance(level, str) else tuple(level)
     wanted = None if call is None else {call} if isinstance(call, str) else set(call)
     for each in levels:
         if each not in LEVELS:
             hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
-            raise UserError(f"{option('level')} {each!r} is not known; {hint}")
-    refuse((not timeout > 0, f"{option('timeout')} is {timeout:g}; it must be above 0"))
+            raise UserError(f"{option('from')} {each!r} is not known; {hint}")
     tools = frama_c.require()
-    spec, _ = spec_and_memory(model)
-    if record is not None:
+    spec, _ = spec_and_memory(given.model)
+    if given.record is not None:
         from pykernel.gen import record as validity
 
-        validity.require_project(record, spec)
-        found = prove(spec, level=levels, call=call, timeout=timeout, output=output, watch=watch)
-        validity.record_proof(record, spec, f"{found.verdict}; {found.tools}, configuration {found.config_hash}")
+        validity.require_project(given.record, spec)
+        found = run(replace(given, record=None))
+        validity.record_proof(given.record, spec, f"{found.verdict}; {found.tools}, configuration {found.config_hash}")
         return found
-    with watch.progress() as show:
+    with given.watch.progress() as show:
         show(0.0, "writing the driver")
         proof = proof_of(spec, levels)
         if wanted is not None:
@@ -268,3 +225,6 @@ def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
         "code": alarm.code,
         "stack": list(alarm.stack),
     }
+
+
+prove = function(Prove, run)

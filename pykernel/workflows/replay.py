@@ -9,7 +9,8 @@ from typing import Any
 
 from pykernel.errors import UserError, option
 from pykernel.files import bytes_of
-from pykernel.host.replay import ANSWERS, Replay, differing_fields, read_log
+from pykernel.host.replay import ANSWERS, differing_fields, read_log
+from pykernel.host.replay import Replay as Repeated
 from pykernel.host.snapshot import device_memory
 from pykernel.rows.recordings import need_none, recordings_of
 from pykernel.spec.family import STATE_LIMIT
@@ -17,6 +18,8 @@ from pykernel.spec.model import Spec
 from pykernel.telling import SILENT, Watch
 from pykernel.workflows.devices import each_device, need_one
 from pykernel.workflows.given import opened
+from pykernel.workflows.models import spec_and_memory
+from pykernel.workflows.requests import Replay
 
 MOST = 2 * STATE_LIMIT
 """Most bytes that are read of a state's file."""
@@ -33,7 +36,7 @@ class _OnDevice:
     def of(self, path: str, name: str, watch: Watch = SILENT) -> dict[str, Any]:
         spec = self.spec
         at_end = None if self.state is None else device_memory(spec, *self.state)
-        run = Replay(spec, *self.start) if self.start else Replay(spec)
+        run = Repeated(spec, *self.start) if self.start else Repeated(spec)
         with opened(path, watch) as (_, file, show):
             for rows in read_log(file, name, spec):
                 if run.run(rows) and at_end is None:  # a state is compared at the end of the log
@@ -43,7 +46,7 @@ class _OnDevice:
             asks = spec.inner.program.asks
             answer = ANSWERS.get(asks, asks)
             what = (
-                f"state_hash, status or {answer}, or give {option('state')}"
+                f"state_hash, status or {answer}, or give {option('end')}"
                 if spec.program.learns
                 else f"status or {answer}"
             )
@@ -57,29 +60,24 @@ class _OnDevice:
         return found
 
 
-def replay(
-    spec: Spec,
-    log: str | list[str],
-    state: Path | None,
-    start: Path | None,
-    jobs: int | str | None,
-    results: Path | None,
-    watch: Watch,
-) -> dict[str, Any]:
+def run(given: Replay) -> dict[str, Any]:
     """Repeat a log, or those of many devices, each on its own: the report, of which ``wrong`` is a sentence about the first difference.
 
     Of many devices: ``devices`` has the report of each.  Raises UserError.
     """
-    begins = (bytes_of(start, MOST), str(start)) if start else None
-    if (many := recordings_of(log)) is None:
-        need_one(jobs=jobs, results=results)
-        path = str(log)
-        ends = (bytes_of(state, MOST), str(state)) if state else None
+    spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
+    begins = (bytes_of(Path(start), MOST), str(start)) if start else None
+    if (many := recordings_of(given.data)) is None:
+        need_one(jobs=given.jobs, results=given.results)
+        path = str(given.data)
+        ends = (bytes_of(Path(state), MOST), str(state)) if state else None
         return _OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch)
-    need_none(state=state)
+    need_none(end=state)
     if begins:
-        Replay(spec, *begins)  # raises UserError before the work
-    found, unread = each_device(_OnDevice(spec, begins), many, jobs, results, watch, f"replaying {spec.name}")
+        Repeated(spec, *begins)  # raises UserError before the work
+    found, unread = each_device(
+        _OnDevice(spec, begins), many, given.jobs, given.results, watch, f"replaying {spec.name}"
+    )
     devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
     differ = [each for each in devices if not each["ok"]]
     return {

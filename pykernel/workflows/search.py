@@ -1,4 +1,4 @@
-"""The parts that a sweep and a plan share: arguments, recorded rows, and worker processes."""
+"""What a plan searches with: recorded rows, and worker processes."""
 
 from __future__ import annotations
 
@@ -16,51 +16,42 @@ from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
+from pykernel.request.kinds import Words, words
+from pykernel.request.option import stated
 from pykernel.rows.columns import Columns
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
-from pykernel.targets.target import find_target
 from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
-from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
-from pykernel.workflows.given import need_known, need_picture, opened, words
+from pykernel.workflows.given import need_known, need_picture, opened
+from pykernel.workflows.requests import Plan
 
 if TYPE_CHECKING:
     from pykernel.report.page import Section
 
 
 class Asked:
-    """The arguments that a sweep and a plan share.
+    """Where the rows of a plan are, and where its results go.
 
     results: the file of finished runs.  plot: the report, or a picture.  stated: all arguments that were given.
     """
 
-    def __init__(
-        self,
-        data: str | Path | Sequence[str | Path],
-        delay: int,
-        jobs: int | str | None,
-        results: str | Path | None,
-        output: str | Path,
-        watch: Watch,
-        plot: str | Path | None = None,
-        stated: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.many = recordings_of(data)
-        self.data = str(data) if self.many is None else self.many.source
-        self.delay, self.jobs, self.output, self.watch = delay, jobs, Path(output), watch
-        self.results = self.output / "results.jsonl" if results is None else Path(results)
+    def __init__(self, given: Plan) -> None:
+        self.many = recordings_of(given.data)
+        self.data = str(given.data) if self.many is None else self.many.source
+        self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
+        self.results = self.output / "results.jsonl" if given.results is None else Path(given.results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
         """[input] max_abs, where it comes from the data."""
-        self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
+        self.plot, self.stated = self.output / "report.html" if given.plot is None else Path(given.plot), stated(given)
         if self.many is not None:
             self.stated["data"] = self.data
         need_picture(self.plot)
@@ -80,25 +71,23 @@ def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     return told(ranges.report(), ranges.courses(), ranges.rows)
 
 
-def tried(name: str, given: str | Sequence[str] | None) -> list[str]:
-    """The rules or the techniques that are to be tried; all if none are given.  name: the argument's."""
-    every = rules() if name == "rule" else techniques()
-    known = (*every, *(monitors() if name == "rule" else ()))
-    found = words(given if isinstance(given, str) else ",".join(given or ()))
-    for word in found:
-        need_known(word, known, name)
-    return list(found or every)
+def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
+    """The rules and the techniques that are to be tried; None for all.
 
-
-def counting_target(name: str) -> str | None:
-    """The target on which instructions are counted; None if they are not counted."""
-    if name == "none":
-        return None
-    if find_target(name).unicorn is None:
-        raise UserError(
-            f"{option('target')} {name} has no emulator that counts instructions; see pykernel targets, or give none"
-        )
-    return name
+    A word is a rule or a technique, or both with a slash between.  Raises UserError for one that is neither.
+    """
+    known = (*rules(), *monitors())
+    parts = [
+        word.partition("/") if "/" in word or word in known else ("", "", word)
+        for word in words(given if isinstance(given, str) else ",".join(given or ()))
+    ]
+    for rule, _, technique in parts:
+        need_known(rule or technique, (*known, *techniques()), "only")
+        if rule:
+            need_known(rule, known, "only")
+            need_known(technique or techniques()[0], techniques(), "only")
+    found = ([each[place] for each in parts if each[place]] for place in (0, 2))
+    return tuple(list(dict.fromkeys(each)) or None for each in found)  # type: ignore[return-value]
 
 
 def planned_data(
@@ -176,7 +165,12 @@ def fleet(
     """
     many, watch, delay = options.many, options.watch, options.delay
     assert many is not None
-    need_devices(options, 2, "so that one judges what the others teach")
+    refuse(
+        (
+            len(many) < 2,
+            f"{many.source}: has {len(many)} device; 2 or more are needed, so that one judges what the others teach",
+        ),
+    )
     for device, (x, _) in zip(many.devices, parts, strict=True):
         if len(x) < FEWEST:
             raise UserError(
@@ -187,7 +181,7 @@ def fleet(
     judges = round(HELD * len(order)) if folds == 1 else len(parts_of(len(order), folds)[-1])
     taken = [[part[:most] for part in parts[i]] for i in order]
     rows = [len(x) for x, _ in taken]
-    devices = Devices(tuple(rows[:-judges]), (), tuple(rows[-judges:]))
+    devices = Devices(tuple(rows[:-judges]), tuple(rows[-judges:]))
     shortest = min(rows) // 2
     refuse(
         (
@@ -242,7 +236,7 @@ def recent(
 def need_no_code(spec: Spec) -> None:
     if spec.custom is not None:
         raise UserError(
-            f"{spec.name}: [kernel] names code, which sweep and plan do not execute; give a spec with one of the project's kernels"
+            f"{spec.name}: [kernel] names code, which plan does not execute; give a spec with one of the project's kernels"
         )
 
 
@@ -283,17 +277,6 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     return x, y, delay, stage
 
 
-def need_devices(options: Asked, fewest: int, why: str) -> None:
-    many = options.many
-    assert many is not None
-    refuse(
-        (
-            len(many) < fewest,
-            f"{many.source}: has {len(many)} device{'s' * (len(many) > 1)}; {fewest} or more are needed, {why}",
-        ),
-    )
-
-
 def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndarray]]:
     """Inputs and labels of each of many devices.  Raises UserError."""
     many, watch, seen = options.many, options.watch, Columns()
@@ -317,21 +300,6 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
     return parts
 
 
-def recorded_devices(spec: Spec, options: Asked) -> Data:
-    """The rows of many devices, a third of which, drawn once for all, teaches, chooses and judges.  Raises UserError."""
-    need_devices(options, 3, "so that some choose and others judge")
-    parts, watch = recorded_parts(spec, options), options.watch
-    order, third = np.random.default_rng(0).permutation(len(parts)).tolist(), len(parts) // 3
-    x, y = (np.concatenate([parts[i][k] for i in order]) for k in (0, 1))
-    rows = [len(parts[i][0]) for i in order]
-    devices = Devices(tuple(rows[:third]), tuple(rows[third:-third]), tuple(rows[-third:]))
-    told = (
-        f"{len(devices.teach):,} give vectors and scales, {len(devices.choose):,} choose, {len(devices.judge):,} judge"
-    )
-    watch.tell(f"devices  {len(parts):,}: {told}")
-    return Data(x, y, options.delay, devices=devices)
-
-
 def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) -> None:
     for values, names in ((x, spec.sample_columns or ()), (y.reshape(len(y), -1), spec.label_columns)):
         for j, name in enumerate(names if values.dtype.kind == "f" else ()):
@@ -339,17 +307,9 @@ def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) ->
 
 
 @contextlib.contextmanager
-def workers(table: Table, options: Asked, title: str | None = None, expect: int = 0) -> Iterator[Workers]:
-    """The worker processes.  title: of their own bar, if there is one.  After an interrupt, a message says where finished runs are kept."""
-    at_work = Workers(
-        work,
-        table,
-        jobs=options.jobs,
-        results=options.results,
-        context=context(table),
-        title=title if options.watch.bars else None,
-        expect=expect,
-    )
+def workers(table: Table, options: Asked) -> Iterator[Workers]:
+    """The worker processes.  After an interrupt, a message says where finished runs are kept."""
+    at_work = Workers(work, table, jobs=options.jobs, results=options.results, context=context(table))
     try:
         with at_work:
             yield at_work

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from pykernel.host.scores import Envelope, Ranges
 from pykernel.host.signal import RawRows, SignalStage, delay_of, steps_of
 from pykernel.host.simulate import Monitoring, Simulation, Steps
 from pykernel.progress import Show
+from pykernel.request.option import function, stated
 from pykernel.rows.columns import Columns
 from pykernel.rows.recordings import Recordings, need_none, recordings_of
 from pykernel.rows.text import BATCH
@@ -42,17 +43,15 @@ from pykernel.spec.sections import FORMULA_LIMIT
 from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refused_told
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
-from pykernel.workflows.given import is_report, need_picture, stated, write_file
-from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
+from pykernel.workflows.given import is_report, need_picture, write_file
+from pykernel.workflows.models import Recording, need_ram, spec_and_memory
+from pykernel.workflows.requests import Simulate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
     from pykernel.report.page import Report
-
-    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
-    Data = Recording | Sequence[str | Path]
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,62 +122,13 @@ class Simulated:
         )
 
 
-def simulate(
-    model: Spec | Fitted,
-    data: Data,
-    *,
-    delay: int = 0,
-    refresh_every: int = 0,
-    train_every: int = 0,
-    output: str | Path | None = None,
-    plot: str | Path | None = None,
-    save: str | Path | None = None,
-    start: Recording | None = None,
-    jobs: int | str | None = None,
-    results: str | Path | None = None,
-    watch: Watch = QUIET,
-) -> Simulated | SimulatedDevices:
-    """Run a model over recorded rows, as the device would learn from them: what ``pykernel simulate`` does.
-
-    Row t is predicted, then row t - delay is learned.  Cost: a prediction and an update for each row, in constant memory.  Of many
-    devices each begins anew.
-
-    Parameters
-    ----------
-    model : Spec or fitted estimator
-        Learning starts anew.
-    data : path, (x, y), x, or list of paths
-        A table (CSV, Parquet, Arrow) with the columns that the spec names, or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN
-        where there is no label; of classes their positions, or their names in the spec; x alone, or None for y, for a model without labels.  A folder,
-        a glob, or several paths: many devices, one in each file.
-    delay : int
-        Labels arrive so many rows late (with [signal], steps).
-    refresh_every, train_every : int
-        After so many rows the model is refreshed, after so many labels it is trained; 0 for never.
-    output, plot : path, optional
-        A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
-    save : path, optional
-        A file for the state after the last row, as the device saves it: for ``generate``, or for the device.  Of many devices a
-        folder, with a file for each.
-    start : path, or (x, y), optional
-        As for ``generate``: a saved state, or a recording that is learned before the first row.  The simple predictors begin anew, and
-        there is no advice.
-    jobs : int or str, optional
-        Of many devices: processes, or the address of a Dask cluster, whose workers read the same paths.
-    results : path, optional
-        Of many devices: where finished ones are kept.  The same call goes on from them.
-    watch : Watch
-        Who is told how far the work is.
-
-    Raises
-    ------
-    UserError
-        One sentence says what is wrong with the data, with its line, or with an argument.  No file is written then.
-    """
-    spec, _ = spec_and_memory(model)
+def run(given: Simulate) -> Simulated | SimulatedDevices:
+    """What ``pykernel simulate`` does.  Cost: a prediction and an update for each row, in constant memory."""
+    spec, _ = spec_and_memory(given.model)
     need_ram(spec)
-    often, arguments = (delay, refresh_every, train_every), stated(locals(), simulate)
-    files = {name: Path(path) if path else None for name, path in (("output", output), ("plot", plot), ("save", save))}
+    often, arguments = (given.delay, given.refresh_every, given.train_every), stated(given)
+    files = {name: Path(path) if (path := getattr(given, name)) else None for name in ("output", "plot", "save")}
+    data, watch = given.data, given.watch
     for path in files.values():
         if path is not None and isinstance(data, str | Path):
             need_not_data(path, str(data))
@@ -187,20 +137,20 @@ def simulate(
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
         arguments["data"] = many.source
-        return _each(spec, many, often, files, start, jobs, results, arguments, watch)
-    need_one(jobs=jobs, results=results)
+        return _each(spec, many, files, given, arguments)
+    need_one(jobs=given.jobs, results=given.results)
     recording = Recorded(spec, data)  # type: ignore[arg-type]
     need_different(list(files.values()))
     simulation, stage = _begin(spec, *often, _rivals_learn(spec, recording, watch)), None
-    if start is not None:
-        stage = _go_on(spec, simulation, started(spec, start, watch))
+    if given.start is not None:
+        stage = _go_on(spec, simulation, started(spec, given.start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
     page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
     with all_or_none():
         gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
         try:
             with watch.progress(None) as show:
-                trial = _trial(spec, recording, refresh_every, simulation.delay, show)
+                trial = _trial(spec, recording, given.refresh_every, simulation.delay, show)
                 report = _told(spec, recording, simulation, gaps, raw, trial)
         except KeyboardInterrupt:  # what was computed is kept
             report = {}
@@ -284,17 +234,14 @@ class _OnDevice:
 def _each(
     spec: Spec,
     many: Recordings,
-    often: Often,
     files: Mapping[str, Path | None],
-    start: Recording | None,
-    jobs: int | str | None,
-    results: str | Path | None,
+    given: Simulate,
     asked: dict[str, Any],
-    watch: Watch,
 ) -> SimulatedDevices:
     """Each of many devices on its own, and what they have in common."""
     need_none(output=files["output"])
-    plot, save = files["plot"], files["save"]
+    plot, save, watch = files["plot"], files["save"], given.watch
+    often = (given.delay, given.refresh_every, given.train_every)
     refuse(
         (
             plot is not None and not is_report(plot),
@@ -303,9 +250,9 @@ def _each(
     )
     require_columns(spec)
     _begin(spec, *often)  # raises UserError before the work
-    begins = None if start is None else snapshot.saved(spec, started(spec, start, watch))
+    begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
-    found, unread = each_device(work, many, jobs, results, watch, f"running {spec.name}")
+    found, unread = each_device(work, many, given.jobs, given.results, watch, f"running {spec.name}")
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
     report = devices.simulated(found, unread, many, spec) | {"delay": often[0]}
     report |= {"output": None, "plot": str(plot) if plot else None, "save": str(save) if save else None}
@@ -820,3 +767,6 @@ def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.
         told = f"label - prediction ({simulation.labels[0]})"[:80]
         band = Band(places, truth - answers, lower - answers, upper - answers, told)
     error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)
+
+
+simulate = function(Simulate, run)

@@ -20,10 +20,10 @@ from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.telling import assumed_told, root
 from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.asked import FitAsked
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.given import method_options, need_known
+from pykernel.workflows.requests import Fit
 
 MOST, FEW = 256, 16
 """Most vectors without a limit, and the least that many rows leave of them."""
@@ -42,12 +42,12 @@ TUBE = 0.1
 NOT_HERE = ("coding", "by", "loss", "jobs", "plot")
 
 
-def fit(options: FitAsked, table: LabelledTable) -> Found:
+def fit(options: Fit, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
     for name in NOT_HERE:
-        if getattr(options, name) != getattr(FitAsked, name):
+        if getattr(options, name) != getattr(Fit, name):
             raise UserError(f"{option(name)} is not of {option('model')} {options.model}; leave {option(name)} out")
-    need_known(options.basis or "auto", METHODS, "basis")
+    need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
     job = SvmJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
@@ -104,7 +104,7 @@ class SvmJob(Job):
         return 1.0 if self.sparse else self.unit
 
     def machine(self, vectors: int | None) -> Any:
-        options, unit, method = self.options, self.unit, self.options.basis or "auto"
+        options, unit, method = self.options, self.unit, self.options.method or "auto"
         trained_for = "float32" if options.precision == "int16" else options.precision
         parameters = kernel_parameters(options)
         ridges = parameters.pop("ridge", RIDGES_LP if self.sparse else RIDGES)

@@ -13,16 +13,17 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
+from pykernel.request.kinds import positive_numbers
 from pykernel.telling import assumed_told, number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.asked import LARGE, FitAsked
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
-from pykernel.workflows.given import positive_numbers
+from pykernel.workflows.given import LARGE, need_unset
+from pykernel.workflows.requests import Fit
 
 MOST = 64
 """Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
-NOT_HERE = ("sigma", "gamma", "coding", "by", "basis", "with_", "jobs", "plot")
+NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs", "plot")
 """Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
 SURELY = 2.0
 """Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
@@ -30,15 +31,11 @@ CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 """Options that are only for vectors chosen among rows: with one of them, no vectors are trained."""
 
 
-def fit(options: FitAsked, table: LabelledTable) -> Found:
+def fit(options: Fit, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
-    options.need_unset(NOT_HERE, "model")
+    need_unset(options, NOT_HERE, "model")
     loss, kernel, trained = option("loss"), option("kernel"), f"{option('model')} trained"
     refuse(
-        (
-            options.loss not in (None, "squared", "absolute"),
-            f"{loss} is {options.loss!r}; it must be squared or absolute",
-        ),
         (
             options.loss is not None and table.classes is not None,
             f"{loss} is of numbers, but {table.column} holds classes; leave it out",
@@ -58,7 +55,7 @@ class TrainedJob(Job):
     """As ``Job``, with the estimator for trained vectors."""
 
     @classmethod
-    def of(cls, options: FitAsked, table: LabelledTable) -> TrainedJob:
+    def of(cls, options: Fit, table: LabelledTable) -> TrainedJob:
         train, test = held_out(table, options.hold_out, options.seed)
         return cls(options, table, train, test, options.standardise is not False)
 
@@ -128,7 +125,7 @@ class TrainedJob(Job):
 # ------------------------------------------------------------------------------------------------- without a named model
 
 
-def fit_beside(options: FitAsked, table: LabelledTable) -> Found:
+def fit_beside(options: Fit, table: LabelledTable) -> Found:
     """With a limit of the vectors: the better one of both machines.  Without a limit: all rows are vectors; for a large
     model, the result of a few trained vectors is reported as well.
     """
@@ -138,7 +135,7 @@ def fit_beside(options: FitAsked, table: LabelledTable) -> Found:
     found = chosen.fit(options, table)
     found.report["instead"] = None
     limited = found.report["basis"] is not None
-    if any(getattr(options, name) != getattr(FitAsked, name) for name in CHOOSING):
+    if any(getattr(options, name) != getattr(Fit, name) for name in CHOOSING):
         return found
     if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
         return found

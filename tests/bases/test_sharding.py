@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pykernel import parallel
-from pykernel.bases import sgma, sharding
+from pykernel.bases import sgma
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.bases.sgma import SgmaInPasses

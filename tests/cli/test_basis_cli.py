@@ -637,7 +637,7 @@ def test_standard_input_is_a_csv_file(folder, basis, monkeypatch):
     assert np.array_equal(Basis.load("b.npz").vectors, select_basis(X, MercerKernel("gaussian", gamma=0.5), 5).vectors)
 
 
-@pytest.mark.parametrize("command", ["basis", "convert"])
+@pytest.mark.parametrize("command", ["basis", "table"])
 def test_help_shows_examples_columns_and_exit_codes(run, command):
     code, out, err = run(command, "--help")
     assert code == 0 and err == ""
@@ -651,9 +651,9 @@ def test_help_shows_examples_columns_and_exit_codes(run, command):
 @pytest.mark.parametrize("source", ["flow.csv", "flow.parquet", "flow.arrow", "parts", "flow.npy"])
 def test_a_table_becomes_an_array(folder, run, source):
     for precision, columns in [("float64", None), ("float32", "y,a" if source != "flow.npy" else "2,0")]:
-        given = ["--columns", columns] if columns else []
+        given = ["--inputs", columns] if columns else []
         code, out, err = run(
-            "convert", source, "--output", "x.npy", "--precision", precision, "--force", "--json", *given
+            "table", source, "--output", "x.npy", "--precision", precision, "--force", "--json", *given
         )
         assert code == 0, err
         expected = np.column_stack([X, Y])[:, [2, 0] if columns else [0, 1, 2]].astype(precision)
@@ -663,18 +663,18 @@ def test_a_table_becomes_an_array(folder, run, source):
         names = (columns or ("a,b,y" if source != "flow.npy" else "0,1,2")).split(",")
         assert report.pop("data")["inputs"] == names
         assert report == {"output": "x.npy", "rows": ROWS, "columns": names, "precision": precision}
-    assert run("convert", source, "--output", "z.npy")[1].startswith("columns   0: ")
+    assert run("table", source, "--output", "z.npy")[1].startswith("columns   0: ")
 
 
 def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     Path("holes.csv").write_text("a,word,b\n1,x,2\n3,y,\n ,z,4\n5,w,6\n")
-    code, out, _ = run("convert", "holes.csv", "--output", "x.npy")
+    code, out, _ = run("table", "holes.csv", "--output", "x.npy")
     assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
     assert (
         "left out, no numbers: word\n         2 rows with a missing input: left out" in out
         and "columns   0: a, 1: b" in out
     )
-    code, out, _ = run("convert", "holes.csv", "--columns", "a", "--output", "y.npy")
+    code, out, _ = run("table", "holes.csv", "--inputs", "a", "--output", "y.npy")
     assert code == 0 and np.array_equal(np.load("y.npy"), [[1], [3], [5]])
 
 
@@ -683,9 +683,9 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     [
         ("flow.csv --output flow.csv", "is the data itself"),
         ("flow.csv --output there.npy", "is there already"),
-        ("flow.csv --output a.npy --precision float16", "--precision is float16"),
-        ("flow.csv --output a.npy --columns a,c", "names no column 'c'"),
-        ("flow.parquet --output a.npy --columns a,c", "has no column 'c'"),
+        ("flow.csv --output a.npy --precision float16", "--precision is 'float16'"),
+        ("flow.csv --output a.npy --inputs a,c", "names no column 'c'"),
+        ("flow.parquet --output a.npy --inputs a,c", "has no column 'c'"),
         ("bad.csv --output a.npy", "line 5002: column 'a' is 'x', not a number; 300 of 5,300 cells are words"),
         ("inf.csv --output a.npy", "line of, row 3"),
         ("big.csv --output a.npy", "as float32"),
@@ -704,7 +704,7 @@ def test_what_cannot_be_converted_leaves_nothing(folder, run, arguments, what):
     Path("empty.csv").write_text("a,b\n1,\n,2\n")
     pq.write_table(pa.table({"a": [1.0, 2.0, None]}), "null.parquet")
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    code, out, err = run("convert", *arguments.split())
+    code, out, err = run("table", *arguments.split())
     assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1
     assert what in err, err
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pykernel.cli.app
-from pykernel.cli.help import names_of, sentence_of
+from pykernel.cli.help import RARE, names_of, sentence_of
 from pykernel.cli.output import show_table
 from pykernel.errors import install_hint
 from tests.support import ROOT
@@ -113,27 +113,54 @@ def test_every_help_fits_a_screen(run, monkeypatch, name):
         assert len(out.splitlines()) <= 40 and max(map(len, out.splitlines())) <= 80, out
 
 
-def test_every_option_can_be_found(run):
-    """In --help with a sentence; if it is only named there, the page says the same: in the command's section, or for all."""
-    for_all = PAGE.partition("\n## ")[0]
+def with_rare_options(page):
+    """The page with tables of the options that ``--help`` only names: in the head those of several commands, in its section each other one."""
+    commands_of = {}
+    for name, command in COMMANDS.items():
+        for each in command.params:
+            if getattr(each, "rich_help_panel", None) == RARE:
+                names = ", ".join(f"`{part}`" for part in names_of(each).replace("|", "\\|").split(", "))
+                commands_of.setdefault(f"| {names} | {sentence_of(each).replace('|', chr(92) + '|')} |", []).append(
+                    name
+                )
+
+    def table(found):
+        name = found[2].strip()
+        rows = [row for row, names in commands_of.items() if (names == [name] if name else len(names) > 1)]
+        assert rows, name
+        return "\n".join(
+            [
+                found[1],
+                "",
+                f"| rarer option{'' if name else ' of several commands'} | |",
+                "|---|---|",
+                *rows,
+                "",
+                "<!-- end -->",
+            ]
+        )
+
+    return re.sub(r"(<!-- options(.*?) -->)\n.*?<!-- end -->", table, page, flags=re.DOTALL), commands_of
+
+
+def test_every_option_can_be_found(run, pytestconfig):
+    """In --help with a sentence; if it is only named there, the page has a row, in the command's section or for all."""
+    page, rare = with_rare_options(PAGE)
+    if pytestconfig.getoption("--update-golden"):
+        (ROOT / "docs" / "commands.md").write_text(page, encoding="utf-8")
+    assert page == (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"), (
+        "pytest tests/cli/test_cli.py --update-golden"
+    )
+    assert len(rare) > 20 and all(page.count(row) == 1 for row in rare)
     for name, command in COMMANDS.items():
         shown = run(*name.split(), "--help")[1]
         listed, _, named = shown.partition("\nMore options, which docs/commands.md describes:")
-        section = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-        assert section is not None, f"docs/commands.md has no section {name}"
-        here = for_all + "\n" + section[1]
-        for parameter in command.params:
-            if parameter.param_type_name == "argument":
-                assert re.search(rf"^  {parameter.metavar} ", listed, re.MULTILINE), parameter.metavar
-                continue
-            names = [*parameter.opts, *parameter.secondary_opts]
-            row = re.search(rf"^  {re.escape(names_of(parameter))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
-            if row is not None:
-                continue
-            assert set(names) <= set(re.findall(r"--[\w-]+", named)), f"{name} {names}"
-            rows = [line for line in here.splitlines() if f"`{names[0]}" in line.partition("|")[2][:40]]
-            told = sentence_of(parameter).replace("|", "\\|")
-            assert [row.split(" | ")[1] for row in rows] == [f"{told} |"], f"{name} {names[0]}"
+        assert f"\n## {name}\n" in page, f"docs/commands.md has no section {name}"
+        for each in command.params:
+            row = re.search(rf"^  {re.escape(names_of(each))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
+            assert row or {*each.opts, *each.secondary_opts} <= set(re.findall(r"--[\w-]+", named)), (
+                f"{name} {each.opts}"
+            )
 
 
 # ------------------------------------------------------------------------------------------------------------- pages
@@ -176,7 +203,7 @@ def test_commands_that_a_page_shows_are_there(page):
 # ----------------------------------------------------------------------------------------------------------- modules
 
 CLI = Path(pykernel.cli.app.__file__).parent
-ORDER = ["output", "help", "options", "work", "commands", "spellings", "app"]
+ORDER = ["output", "help", "face", "commands", "app"]
 """The parts of the command line, lowest first."""
 
 
@@ -363,7 +390,6 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
     for words in (
         ["plan", "raw.csv", "--spec", "tight.toml"],
-        ["sweep", "tight.toml", "raw.csv", "--target", "none"],
         ["fit", "raw.csv", "--signal", "tight.toml", "--output", "f.toml"],
     ):
         assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")
@@ -560,7 +586,7 @@ def test_a_file_that_ends_too_early_is_no_interrupt(run, monkeypatch):
     def read(*_):
         raise error
 
-    monkeypatch.setattr("pykernel.cli.commands.generate.read_spec", read)
+    monkeypatch.setitem(pykernel.cli.face.READERS, "spec", read)
     error = EOFError("Ran out of input")
     code, out, err = run("generate", "spec.toml", "-o", "out")
     assert code == 2 and out == "" and err.strip() == "error: a file ends too early: Ran out of input"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from pykernel.cli.app import main
-from pykernel.cli.work import demo
 from pykernel.errors import UserError, install_hint
 from pykernel.gen.project import build
 from pykernel.host import bikeshare as stream
 from pykernel.host.model import HostModel
+from pykernel.workflows import demo
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 

@@ -21,7 +21,7 @@ from pykernel.training.reduced import ReducedProblem, basis_of
 from pykernel.training.selection import select
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen as cli_fit
-from pykernel.workflows.asked import FitAsked
+from pykernel.workflows.requests import Fit
 from tests.support.reports import without
 
 pytest.importorskip("sklearn")
@@ -349,7 +349,7 @@ def test_rows_are_held_out_of_each_class_its_part():
 @pytest.mark.in_turn
 def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     """As by hand: the estimator with so many vectors of that method; and its leave-one-out is that of the reduced model."""
-    how = ["--basis", method] if method != "auto" else []
+    how = ["--method", method] if method != "auto" else []
     report, _ = fit(
         data, "--label", "y", "--model", model, "--n-max", "14", *how, *QUICK, "--seed", "2", "--output", "b.toml"
     )
@@ -379,7 +379,7 @@ def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
 
 @pytest.mark.parametrize("method, given", [("sgma", "view=column,rule=4.3"), ("efvs", "lazy=true,epsilon=0.01")])
 def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
-    grid = ["--sigma", "1", "--ridge", "0.1", "--basis", method, "--n-max", "14"]
+    grid = ["--sigma", "1", "--ridge", "0.1", "--method", method, "--n-max", "14"]
     fit("flow.csv", *grid, "--with", given, "--output", "w.toml")
     options = {"view": "column", "rule": "4.3"} if method == "sgma" else {"lazy": True, "epsilon": 0.01}
     x, y, _ = samples()
@@ -470,7 +470,7 @@ def test_the_time_grows_as_the_decompositions_do():
     found = []
     for rows in (400, 2000):
         table = LabelledTable("t", ["a", "b", "c"], "y", None, "krr", x[:rows], x[:rows, 0], [])
-        options = FitAsked(data="t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
+        options = Fit("t", output=Path("t.toml"), sigma="1,2", ridge="1,2", jobs="1")
         job = cli_fit.ChosenJob(options, table, np.arange(rows), np.arange(0), False)
         found.append(min(job.seconds(job.machine(None), None) for _ in range(5)))
     assert 25 / 3 < found[1] / found[0] < 3 * 125
@@ -547,15 +547,15 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--coding", "gray"], "coding is 'gray'"),
         (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
         (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
-        (["kinds.csv", "--basis", "efvs"], "but every row is a vector; give --n-max or --flash, too"),
-        (["kinds.csv", "--basis", "9", "--n-max", "9"], "--basis 9 is not known; there are: auto, fvs, efvs, sgma"),
-        (["kinds.csv", "--basis", "9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
+        (["kinds.csv", "--method", "efvs"], "but every row is a vector; give --n-max or --flash, too"),
+        (["kinds.csv", "--method", "9", "--n-max", "9"], "--method 9 is not known; there are: auto, fvs, efvs, sgma"),
+        (["kinds.csv", "--method", "9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
         (["kinds.csv", "--kernel", "sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
         (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n-max or --flash, too"),
         (["kinds.csv", "--n-max", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
-        (["kinds.csv", "--n-max", "9", "--basis", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
-        (["kinds.csv", "--n-max", "9", "--basis", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
-        (["kinds.csv", "--n-max", "9", "--basis", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
+        (["kinds.csv", "--n-max", "9", "--method", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n-max", "9", "--method", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
+        (["kinds.csv", "--n-max", "9", "--method", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),

@@ -122,7 +122,7 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
         (("--coding", "signs"), "--coding is not of --model MODEL; leave --coding out"),
         (("--plot", "a.png"), "--plot is not of --model MODEL; leave --plot out"),
         (("--loss", "squared"), "--loss is not of --model MODEL; leave --loss out"),
-        (("--basis", "efsv"), "--basis efsv is not known; did you mean 'efvs'"),
+        (("--method", "efsv"), "--method efsv is not known; did you mean 'efvs'"),
         (("--kernel", "sigmoid"), "the sigmoid kernel is not positive definite"),
         (("--ridge", "0"), "--ridge holds 0; each must be above zero"),
         (("-n", "0"), "--n-max is 0; it must be from 1 to 160"),

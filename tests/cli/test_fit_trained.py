@@ -70,7 +70,7 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
     ("options", "sentence"),
     [
         (["--sigma", "1"], "--sigma is not of --model trained"),
-        (["--basis", "sgma"], "--basis is not of --model trained"),
+        (["--method", "sgma"], "--method is not of --model trained"),
         (["--plot", "p.png"], "--plot is not of --model trained"),
         (["--kernel", "laplacian"], "--kernel is laplacian; --model trained has the gaussian kernel only"),
         (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
@@ -167,7 +167,7 @@ def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
 
 def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pykernel.workflows.trained.TrainedJob", None)  # it would be called
-    for words in (["--sigma", "1"], ["--basis", "efvs"], ["--ridge", "0.1"], ["--kernel", "laplacian"], ["--cv", "4"]):
+    for words in (["--sigma", "1"], ["--method", "efvs"], ["--ridge", "0.1"], ["--kernel", "laplacian"], ["--cv", "4"]):
         report = default(run, "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--force", *words)
         assert report["model"] == "ls-svm" and report["instead"] is None
     assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] is None  # it is small

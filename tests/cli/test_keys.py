@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from pykernel.cli.app import assembled, main
-from pykernel.cli.work import demo
+from pykernel.cli.face import options_of
 from pykernel.gen import check
 from pykernel.telling import MEASURES
+from pykernel.workflows import demo
 from pykernel.workflows.prove import Proved
+from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT
 
@@ -35,17 +37,15 @@ generate spec.toml --start data.csv -o out
 check spec.toml --data data.csv
 check spec.toml --samples 100 --target cortex-m4f --rate 10 --clock 48M
 page spec.toml data.csv -o page.html
-replay spec.toml log.csv
-replay spec.toml logs
-migrate spec.toml state.bin spec.toml -o migrated.bin
-merge spec.toml states/0.bin states/1.bin -o merged.bin
-plan data.csv --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan
-plan classes.csv --label kind --rule spectrum-softmax --trials 2 --no-limits --jobs 1 -o plan-classes
-plan many --label y --rule nlms --trials 2 --no-limits --jobs 1 -o plan-many
-plan monitored.csv --rule gmm --trials 1 --jobs 1 -o plan-monitor
-plan data.csv --label y --rule nlms --trials 2 --ram 1 --jobs 1 -o plan-none
-sweep spec.toml data.csv --rule nlms,rls --n-max 4 --rounds 0 --target none --jobs 1 -o sweep
-sweep spec.toml many --rule nlms --n-max 4 --rounds 0 --target cortex-m4f --jobs 1 -o sweep-many
+state replay spec.toml log.csv
+state replay spec.toml logs
+state migrate spec.toml state.bin spec.toml -o migrated.bin
+state merge spec.toml states/0.bin states/1.bin -o merged.bin
+plan data.csv --label y --only nlms --trials 2 --no-limits --jobs 1 -o plan
+plan classes.csv --label kind --only spectrum-softmax --trials 2 --no-limits --jobs 1 -o plan-classes
+plan many --label y --only nlms --trials 2 --no-limits --jobs 1 -o plan-many
+plan monitored.csv --only gmm --trials 1 --jobs 1 -o plan-monitor
+plan data.csv --label y --only nlms --trials 2 --ram 1 --jobs 1 -o plan-none
 fit data.csv --model krr --n-max 8 --sigma 1 --ridge 0.1 --hold-out 0.2 --output fit.toml
 fit data.csv --model trained --n-max 2 --output trained.toml
 fit data.csv --model svm --n-max 4 --sigma 1 --precision int16 --output svm.toml
@@ -54,13 +54,13 @@ fit data.csv --signal signal.toml --model krr --n-max 4 --sigma 1 --ridge 0.1 --
 fit many --label y --model krr --n-max 4 --sigma 1 --ridge 0.1 --output many.toml
 basis data.csv --label y --n-max 4 --sigma 1 --output basis.toml --save basis.npz
 basis data.csv --n-max 4 --sigma 1 --features 2 --output few.toml
-convert data.csv -o data.npy
-convert data.csv --label y -o ready.csv
+table data.csv -o data.npy
+table data.csv --label y -o ready.csv
 basis data.npy --n-max 4 --sigma 1 --save array.npz
-import spec.toml --state state.bin --vectors 2 --data data.csv -o imported.toml
-targets
-snapshot show spec.toml state.bin
-snapshot diff spec.toml state.bin merged.bin
+import spec.toml --start state.bin --vectors 2 --data data.csv -o imported.toml
+info
+state show spec.toml state.bin
+state show spec.toml state.bin merged.bin
 """
 FREE = {"values"}
 """Objects whose keys are of a spec."""
@@ -128,14 +128,12 @@ def reports(tmp_path_factory):
         patch.setattr(demo, "find_compilers", lambda: first)
         patch.setattr(demo, "bikeshare", lambda: (year[0][:2500], year[1][:2500], year[2]))
         found = [(words, printed(*words, "--json")) for words in map(str.split, EXAMPLES.strip().splitlines())]
-        words = ["snapshot", "to-json", "spec.toml", "state.bin"]
-        found.append((words, printed(*words)))
     found.append((["prove"], Proved("m", "00000000", "Frama-C", [], [], 0, 0, 1.0).report))
     return found
 
 
 def called(words):
-    return " ".join(words[: 2 if words[0] == "snapshot" else 1])
+    return " ".join(words[: 2 if words[0] == "state" else 1])
 
 
 def names_of(command):
@@ -157,7 +155,7 @@ def test_every_command_with_json_has_an_example(reports):
         if "--json" in names_of(command):
             yield name
 
-    assert {*all_commands(assembled()), "snapshot to-json"} == {called(words) for words, _ in reports}
+    assert {*all_commands(assembled())} == {called(words) for words, _ in reports}
 
 
 def test_a_key_has_one_type_at_its_place_in_all_commands(reports):
@@ -187,16 +185,14 @@ def test_keys_are_what_the_glossary_says(reports):
         if "--ram" in words:  # nothing fits, and nothing is written
             assert not report["ok"] and "nothing fits" in report["reason"]
             continue
-        options = [
-            option for each in assembled().commands.values() if each.name == words[0] for option in names_of(each)
-        ]
+        options = [option for each in options_of(REQUESTS[called(words)]) for option in each.options]
         assert ("--output" in options) == ("output" in report), words
         given = dict(itertools.pairwise(words))
         if asked := given.get("-o", given.get("--output")):
             assert report["output"] == asked
             written += 1
         for key in ("save", "plot"):
-            if key in report and words[0] not in ("demo", "plan", "sweep"):  # which have names of their own
+            if key in report and words[0] not in ("demo", "plan"):  # which have names of their own
                 assert report[key] == given.get(f"--{key}")
         for key in ("spec", "csv"):
             assert report.get(key) is None or Path(report["output"]) in (Path(report[key]), *Path(report[key]).parents)

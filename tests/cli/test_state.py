@@ -129,8 +129,8 @@ def test_a_learned_project_is_checked_and_replayed_from_its_own_start(
         answer = device.prequential(row[None], label[None])[0].ravel()[0]
         lines.append(f"{row[0]:.9g},{row[1]:.9g},{label:.9g},{answer:.9g},{state_hash(spec, device.memory):08x}")
     Path("log.csv").write_text("\n".join(lines) + "\n")
-    assert run("replay", "flow.toml", "log.csv", "--start", "out/flow.bin")[0] == 0
-    code, out, err = run("replay", "flow.toml", "log.csv")
+    assert run("state", "replay", "flow.toml", "log.csv", "--start", "out/flow.bin")[0] == 0
+    code, out, err = run("state", "replay", "flow.toml", "log.csv")
     assert code == 1 and "if the device began with a learned state, give that with --start" in out + err
 
     Path("out/flow.bin").write_bytes(b"broken")
@@ -190,7 +190,7 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
         code, _, err = run("generate", "flow.toml", "--start", f"{name}.bin", "-o", "out")
         assert code == 2 and f"{name}.bin" in err and told in err and err.count("\n") == 1, err
     code, _, err = run("generate", "other.toml", "--start", "learned.bin", "-o", "out")
-    assert code == 2 and "is a state of the kind" in err and "pykernel migrate" in err
+    assert code == 2 and "is a state of the kind" in err and "pykernel state migrate" in err
     for words in (["generate", "fixed.toml", "--start", "learned.bin", "-o", "out"],
                   ["simulate", "fixed.toml", "first.csv", "--save", "none.bin"]):  # fmt: skip
         code, _, err = run(*words)
@@ -203,19 +203,22 @@ def test_a_state_that_cannot_be_taken_is_one_sentence_and_writes_nothing(
 TAKEN = {
     ("simulate", "start"): "simulate {spec} rows.csv --start state.bin --save out.bin",
     ("generate", "start"): "generate {spec} --start state.bin -o out",
-    ("replay", "start"): "replay {spec} log.csv --start state.bin",
-    ("replay", "state"): "replay {spec} log.csv --state state.bin",
-    ("migrate", "old"): "migrate right.toml state.bin {spec} -o out.bin",
-    ("migrate", "state"): "migrate {spec} state.bin {spec} -o out.bin",
-    ("merge", "states"): "merge {spec} state.bin other.bin -o out.bin",
-    ("merge", "into"): "merge right.toml state.bin other.bin --into {spec} -o out.bin",
-    ("import", "state"): "import {spec} --state state.bin --vectors 2 -o out.toml",
-    ("snapshot", "show", "file"): "snapshot show {spec} state.bin",
-    ("snapshot", "to-json", "file"): "snapshot to-json {spec} state.bin",
-    ("snapshot", "diff", "first"): "snapshot diff {spec} state.bin bare.bin",
-    ("snapshot", "diff", "second"): "snapshot diff {spec} bare.bin state.bin",
+    ("state", "replay", "start"): "state replay {spec} log.csv --start state.bin",
+    ("state", "replay", "end"): "state replay {spec} log.csv --end state.bin",
+    ("state", "migrate", "old"): "state migrate right.toml state.bin {spec} -o out.bin",
+    ("state", "migrate", "state"): "state migrate {spec} state.bin {spec} -o out.bin",
+    ("state", "merge", "states"): "state merge {spec} state.bin other.bin -o out.bin",
+    ("state", "merge", "into"): "state merge right.toml state.bin other.bin --into {spec} -o out.bin",
+    ("import", "start"): "import {spec} --start state.bin --vectors 2 -o out.toml",
+    ("state", "show", "files"): "state show {spec} state.bin",
 }
-NOT_TAKEN = {("simulate", "save"), ("migrate", "out"), ("merge", "out"), ("prove", "level")}
+NOT_TAKEN = {
+    ("simulate", "save"),
+    ("check", "log"),
+    ("state", "migrate", "output"),
+    ("state", "merge", "output"),
+    ("prove", "from_"),
+}
 """Parameters that speak of states, and take none."""
 KERNEL = '[kernel]\nsigma = 1\n[learning]\nrule = "klms"\n[reduction]\nn_max = 6\n'
 ORDERS = {
@@ -277,7 +280,11 @@ def test_names_in_another_order_are_refused_wherever_a_state_is_taken(
         for used, state in ((spec, "state.bin"), (other, "bare.bin")):
             toml = "right.toml" if used is spec else "wrong.toml"
             code, _, err = run(*words.replace("state.bin", state).format(spec=toml).split())
-            named = used is other and way in {("migrate", "old"), ("merge", "into"), ("merge", "states")}
+            named = used is other and way in {
+                ("state", "migrate", "old"),
+                ("state", "merge", "into"),
+                ("state", "merge", "states"),
+            }
             assert code == 2 if named else code in (0, 1), (way, state, err)  # another file or spec knows the order
             for path in (*Path().glob("out.bin"), *Path().glob("out/*.bin")):
                 assert snapshot.read(used, path.read_bytes()).names == used.names

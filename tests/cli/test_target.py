@@ -12,6 +12,7 @@ import pytest
 from pykernel.gen.project import build
 from pykernel.spec.model import Spec, make_spec
 from pykernel.workflows import check as check_workflow
+from pykernel.workflows.requests import Check
 
 
 def spec_of(target: dict[str, Any]) -> Spec:
@@ -62,10 +63,10 @@ def test_check_fails_where_a_model_has_outgrown_its_target(run, tmp_path, monkey
 def test_limits_of_a_cpu_run_the_model_there(limits: dict, given: list | None, runs: bool, monkeypatch) -> None:
     asked: list[Any] = []
 
-    def recorded(spec: Any, given: Any, watch: Any) -> Any:
+    def recorded(spec: Any, given: Any) -> Any:
         asked.append(given.target)
         return SimpleNamespace(rows=["row"])
 
-    monkeypatch.setattr(check_workflow, "run", recorded)
-    rows = check_workflow.check_own_target(spec_of(limits), check_workflow.Asked(target=given))
+    monkeypatch.setattr(check_workflow, "compared", recorded)
+    rows = check_workflow.check_own_target(spec_of(limits), Check(spec_of(limits), target=given))
     assert (rows, asked) == ((["row"], [["cortex-m4f"]]) if runs else ([], []))

@@ -3,18 +3,22 @@
 import ast
 import inspect
 import json
+import os
 import re
-from dataclasses import fields
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pykernel
-from pykernel.cli.app import COMMANDS
+from pykernel.cli.face import options_of
 from pykernel.errors import UserError
+from pykernel.request.option import Py, declared
+from pykernel.request.options import Shell
 from pykernel.telling import finite, plain
-from pykernel.workflows.asked import BasisAsked, FitAsked
+from pykernel.workflows.requests import COMMANDS
 from tests.support.compilers import QUICK
 
 SPEC = """
@@ -59,18 +63,10 @@ SAME = {
         "spec.toml -o {}",
         lambda out: generated(pykernel.generate(spec(), out)),
     ),
-    "sweep": (
-        "spec.toml data.csv --rule nlms --n-max 2,4 --rounds 0 --target none --jobs 1 -o {}",
-        lambda out: (
-            pykernel.sweep(
-                spec(), "data.csv", rule="nlms", n_max=[2, 4], rounds=0, target=None, jobs=1, output=out
-            ).report
-        ),
-    ),
     "plan": (
-        "data.csv --label y --rule klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
+        "data.csv --label y --only klms,nlms --trials 4 --jobs 1 --ram 8k -o {}",
         lambda out: (
-            pykernel.plan("data.csv", label="y", rule=["klms", "nlms"], trials=4, jobs=1, ram=8192, output=out).report
+            pykernel.plan("data.csv", label="y", only=["klms", "nlms"], trials=4, jobs=1, ram=8192, output=out).report
         ),
     ),
     "fit": (
@@ -145,7 +141,6 @@ def test_a_function_and_its_command_are_one(command, run):
 REFUSED = {
     "simulate": ("spec.toml data.csv --delay -1", lambda: pykernel.simulate(spec(), "data.csv", delay=-1)),
     "generate": ("spec.toml -o spec.toml", lambda: pykernel.generate(spec(), "spec.toml")),
-    "sweep": ("spec.toml data.csv --score mse", lambda: pykernel.sweep(spec(), "data.csv", score="mse")),
     "plan": ("data.csv --spec spec.toml --inputs a", lambda: pykernel.plan("data.csv", spec=spec(), inputs=["a"])),
     "fit": (
         "data.csv --model krr --hold-out 2 --output m.toml",
@@ -183,12 +178,7 @@ def test_results_read_well():
     assert all(sentence in repr(simulated) for sentence in simulated.advice)
     made = pykernel.generate(spec(), "out")
     assert repr(made).startswith("thermo in out: ") and str(len(made.files)) in repr(made)
-    swept = pykernel.sweep(spec(), "data.csv", rule="nlms", n_max=2, rounds=0, target=None, jobs=1)
-    assert (
-        repr(swept).startswith("sweep of thermo: 1 models over 120 rows\n  best ")
-        and swept.spec.learning.rule == "nlms"
-    )
-    planned = pykernel.plan("data.csv", label="y", rule="nlms", trials=2, jobs=1)
+    planned = pykernel.plan("data.csv", label="y", only="nlms", trials=2, jobs=1)
     assert repr(planned).startswith("plan for 120 rows, 2 trials; RMSE on the last 36 rows\n  planned ")
     assert planned.spec.learning.rule == "nlms" and planned.table[0]["model"] in repr(planned)
     fitted = pykernel.fit("data.csv", model="krr", n_max=8, sigma=1, ridge=0.1)
@@ -234,25 +224,60 @@ def test_arrays_are_as_good_as_a_file(text):
             pykernel.simulate(spec(), wrong)
 
 
-@pytest.mark.parametrize("command", ["basis", "check", "fit", "plan", "simulate", "sweep"])
-def test_defaults_are_those_of_the_command(command):
-    """Every option is an argument, and means the same where it is not given."""
-    taken = inspect.signature(getattr(pykernel, command)).parameters
-    options = inspect.signature(COMMANDS[command]).parameters
-    assert len(options) > 8
-    for name, each in options.items():
-        name = "spec" if name == "spec_file" else name
-        if name in ("engine", "as_json", "trust") or (name == "spec" and command != "plan"):
-            continue
-        given, default = each.default, taken[name].default
-        if given is inspect.Parameter.empty:
-            continue  # the command wants it
-        if isinstance(default, tuple):
-            given = tuple(map(int, given.split(",")))
-        assert default == given or str(default) == str(given), name
-        for kind in (FitAsked, BasisAsked):
-            if command == kind.__name__.removesuffix("Asked").lower():
-                assert {f.name: f.default for f in fields(kind)}[name] == default, name
+PUBLIC = {name: kind for name, kind in COMMANDS.items() if name in pykernel.__all__}
+
+
+@pytest.mark.parametrize("command", PUBLIC)
+def test_every_option_is_an_argument_that_the_docstring_describes(command):
+    """And a function has no other one; only what the shell alone has is no argument."""
+    function, kind = getattr(pykernel, command), PUBLIC[command]
+    taken = inspect.signature(function).parameters
+    assert [*taken] == [each.name for each in declared(kind)] and function.__name__ == command
+    told = re.findall(r"^(\w+) : ", function.__doc__.partition("Parameters\n")[2], re.MULTILINE)
+    assert told == [*taken] and function.__doc__.startswith(kind.__doc__.split("\n\n")[0])
+    shell = {each.name for each in options_of(kind)} - {each.name for each in declared(Shell)}
+    assert shell <= taken.keys() and "watch" not in shell
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_value_of_another_type_or_beyond_the_limits_is_refused(command):
+    """By one sentence with the argument's name, before anything runs."""
+    for each in declared(COMMANDS[command]):
+        least = [limit.ge for limit in getattr(each.hint, "__metadata__", ()) if getattr(limit, "ge", None) is not None]
+        wrong = [value - 1 for value in least] + [object()] * (set(each.kinds) <= {int, float, bool, str})
+        for value in wrong if not isinstance(each.opt, Py) else ():
+            with pytest.raises(UserError, match=rf"^{each.name.strip('_')} is .*; it must be (?!$)"):
+                each.checked(value)
+
+
+def test_type_checkers_know_the_arguments(tmp_path):
+    """As they stand in the request: names, types and the result."""
+    (tmp_path / "use.py").write_text(
+        """from dataclasses import dataclass
+from typing import Annotated
+from pykernel.request.option import Opt, function
+
+@dataclass(frozen=True)
+class Ask:
+    data: Annotated[str, Opt("A table.")]
+    delay: Annotated[int, Opt("Rows.")] = 0
+
+def run(given: Ask) -> list[int]:
+    return [given.delay]
+
+ask = function(Ask, run)
+reveal_type(ask("t.csv", delay=2))
+ask("t.csv", dealy=2)
+ask("t.csv", delay="2")
+"""
+    )
+    words = ["--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "use.py")]
+    root = str(Path(pykernel.__file__).parent.parent)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", *words], capture_output=True, text=True, env={**os.environ, "MYPYPATH": root}
+    )
+    found = {int(line): text for line, text in re.findall(r"use.py:(\d+): \w+: (.*)$", run.stdout, re.MULTILINE)}
+    assert "list[int]" in found[14] and '"dealy"' in found[15] and 'Argument "delay"' in found[16], run.stdout
 
 
 def named_as_options(tree):
@@ -271,7 +296,12 @@ def test_only_the_command_line_names_options():
     assert found == " --output"
     rooms = ("bases", "estimators", "host", "importers", "training", "tuning", "workflows")
     same_for_both = {"The same again: --trials ", " --seed "}  # a comment in a file
-    files = [path for room in rooms for path in (Path(pykernel.__file__).parent / room).glob("*.py")]
+    files = [
+        path
+        for room in rooms
+        for path in (Path(pykernel.__file__).parent / room).glob("*.py")
+        if path.name != "requests.py"
+    ]  # which declares them
     assert len(files) > 50
     for path in files:
         assert not set(named_as_options(ast.parse(path.read_text(encoding="utf-8")))) - same_for_both, path

@@ -667,14 +667,17 @@ def test_simulate_trains_or_only_scores(files, capsys):
         ),
         (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
         (
-            ("snapshot", "show", "frozen.toml", "data.csv"),
+            ("state", "show", "frozen.toml", "data.csv"),
             "frozen learns nothing on the device, so that there are no snap",
         ),
         (
-            ("replay", "frozen.toml", "data.csv"),
+            ("state", "replay", "frozen.toml", "data.csv"),
             "data.csv: holds nothing to compare with; record status or prediction\n",
         ),
-        (("replay", "frozen.toml", "data.csv", "--state", "data.csv"), "frozen learns nothing on the device, so that"),
+        (
+            ("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"),
+            "frozen learns nothing on the device, so that",
+        ),
     ],
 )
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):

@@ -131,7 +131,7 @@ def test_a_model_is_proved(tmp_path, capsys):
 @FRAMA_C
 def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
     """From a state within its limits, with inputs and labels of any bits; a weight beyond its limit is found."""
-    found = pykernel.prove(make_spec(NLMS), level="finite", call=("predict", "update"))
+    found = pykernel.prove(make_spec(NLMS), from_="finite", call=("predict", "update"))
     assert found.ok and found.nan_steps == found.proved_nan_steps > 0, found
     assert {row["call"]: row["proved_ranges"] for row in found.rows} == {"predict": 3, "update": 2}  # and the answer
     row = found_in(FAULTS["a weight without a limit"], tmp_path)
@@ -142,12 +142,12 @@ def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
 def test_a_verdict_stands_beside_the_checks(tmp_path):
     spec = make_spec(RLS)
     pykernel.generate(spec, tmp_path)
-    found = pykernel.prove(spec, level="state", call="freeze", record=tmp_path)
+    found = pykernel.prove(spec, from_="state", call="freeze", record=tmp_path)
     assert f"{found.verdict}; Frama-C" in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
     again = pykernel.check(spec, samples=50, levels=("-O0",), record=tmp_path)
     assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
     with pytest.raises(UserError, match="differs from what this spec"):
-        pykernel.prove(make_spec(KLMS), level="state", call="freeze", record=tmp_path)
+        pykernel.prove(make_spec(KLMS), from_="state", call="freeze", record=tmp_path)
 
 
 @FRAMA_C
@@ -155,7 +155,7 @@ def test_the_folder_proves_it_again_without_pykernel(tmp_path, monkeypatch, exha
     monkeypatch.setenv("PWD", str(tmp_path.parent))  # Frama-C tells places from there
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))  # where nobody has told Why3 of provers
     spec = make_spec(KLMS if exhaustive else RLS)
-    found = pykernel.prove(spec, level="state", call=("freeze", "predict"), output=tmp_path)
+    found = pykernel.prove(spec, from_="state", call=("freeze", "predict"), output=tmp_path)
     assert found.ok and found.nan_steps > 0
     assert all(row["proved_ranges"] == row["ranges"] > 0 for row in found.rows)
 
@@ -178,7 +178,7 @@ def test_a_call_whose_ranges_are_not_all_told_is_not_proved():
 
 @FRAMA_C
 def test_a_call_that_takes_too_long_is_not_proved():
-    found = pykernel.prove(make_spec(RLS), level="state", call="update", timeout=0.05)
+    found = pykernel.prove(make_spec(RLS), from_="state", call="update", timeout=0.05)
     assert not found.ok and found.rows[0]["why"] == "took more than 0.05 s"
     with pytest.raises(UserError, match="'updat' is none of m's calls; did you mean 'update'"):
         pykernel.prove(make_spec(RLS), call="updat")
@@ -310,8 +310,8 @@ STORED = ("klms, mklms", "okfeb", "[novelty] alone", "int16 default", "[signal],
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_is_proved(name):
     spec = make_spec({"name": "m"} | PROGRAMS[name])
-    found = pykernel.prove(spec, level=STATE, timeout=1200)
+    found = pykernel.prove(spec, from_=STATE, timeout=1200)
     assert found.ok, found
     if spec.program.persistent:
-        found = pykernel.prove(spec, level=SNAPSHOT, call=None if name in STORED else "valid", timeout=1200)
+        found = pykernel.prove(spec, from_=SNAPSHOT, call=None if name in STORED else "valid", timeout=1200)
         assert found.ok, found

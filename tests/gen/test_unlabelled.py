@@ -484,8 +484,7 @@ def test_simulate_draws(run):
         (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay means"),
         (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
-        (("sweep", "monitor.toml", "data.csv"), "monitor: has no [label], so there is no error to compare; for monitors see pykernel plan"),
-        (("replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),
+        (("state", "replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, run):

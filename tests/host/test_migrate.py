@@ -201,14 +201,14 @@ def test_the_command(tmp_path, monkeypatch, run):
     ):
         (tmp_path / f"{name}.toml").write_text(spec.to_toml())
     (tmp_path / "state.bin").write_bytes(snapshot.save(model))
-    code, out, err = run("migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin")
+    code, out, err = run("state", "migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin")
     assert code == 0 and "[reduction] n_max" in out and "vectors: 4, after 2 were removed" in out, err
     assert (tmp_path / "new.bin").read_bytes() == migrate(old, snapshot.save(model), smaller).data
-    code, _, err = run("migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin")
+    code, _, err = run("state", "migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin")
     assert code == 2 and "new.bin" in err
-    code, out, _ = run("migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin", "--force", "--json")
+    code, out, _ = run("state", "migrate", "old.toml", "state.bin", "new.toml", "-o", "new.bin", "--force", "--json")
     assert code == 0 and '"removed": 2' in out
-    code, _, err = run("migrate", "old.toml", "state.bin", "other.toml", "-o", "none.bin")
+    code, _, err = run("state", "migrate", "old.toml", "state.bin", "other.toml", "-o", "none.bin")
     assert code == 2 and "[kernel] sigma is 2.0, and was 1.0" in err and not (tmp_path / "none.bin").exists()
 
 

@@ -105,9 +105,10 @@ def test_the_documented_c_writes_a_log_that_replays(recorded, log, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(
             [
+                "state",
                 "replay",
                 *(str(recorded / f) for f in ("flow.toml", "log.csv")),
-                "--state",
+                "--end",
                 str(recorded / "end.bin"),
                 "--json",
             ]
@@ -305,7 +306,7 @@ def test_replay_of_classes_by_the_command(tmp_path, capsys, monkeypatch):
     for text, code in ((log, 0), (log.replace(",0,", ",1,"), 1)):
         Path("log.csv").write_text(text)
         with pytest.raises(SystemExit) as stopped:
-            main(["replay", "toy.toml", "log.csv", "--json"])
+            main(["state", "replay", "toy.toml", "log.csv", "--json"])
         out, err = capsys.readouterr()
         report = json.loads(out)
         assert (
@@ -355,9 +356,9 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     before = np.frombuffer(bytes(data[offset + 8 : offset + 12]), np.float32)[0]
     data[offset + 8 : offset + 12] = np.float32(0.25).tobytes()
     (tmp_path / "end.bin").write_bytes(data)
-    paths = [str(recorded / "flow.toml"), str(recorded / "log.csv"), "--state", str(tmp_path / "end.bin")]
+    paths = [str(recorded / "flow.toml"), str(recorded / "log.csv"), "--end", str(tmp_path / "end.bin")]
     with pytest.raises(SystemExit) as stopped:
-        main(["replay", *paths])
+        main(["state", "replay", *paths])
     out, err = capsys.readouterr()
     assert stopped.value.code == 1 and "alpha[2][0]" in out and "0.25" in out and "alpha[2][0] differs" in err
     assert f"{before:.9g}" in out
@@ -366,7 +367,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     lines[300][4] = "0badc0de"
     (tmp_path / "log.csv").write_text(text_of(lines))
     with pytest.raises(SystemExit) as stopped:
-        main(["replay", paths[0], str(tmp_path / "log.csv"), *paths[2:], "--json"])
+        main(["state", "replay", paths[0], str(tmp_path / "log.csv"), *paths[2:], "--json"])
     report = json.loads(capsys.readouterr().out)
     assert (
         stopped.value.code == 1 and report["difference"]["row"] == 299 and report["fields"][0]["field"] == "alpha[2][0]"
@@ -377,7 +378,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     model = run(log).model
     (tmp_path / "good.bin").write_bytes(snapshot.save(model))
     with pytest.raises(SystemExit) as stopped:
-        main(["replay", *paths[:3], str(tmp_path / "good.bin")])
+        main(["state", "replay", *paths[:3], str(tmp_path / "good.bin")])
     assert stopped.value.code == 0
     with pytest.raises(UserError, match=r"has 3 bytes; it must be a snapshot"):
         run(log, start=b"abc")
@@ -453,12 +454,12 @@ def test_bad_input_of_the_command(tmp_path, capsys, monkeypatch):
     for words, says in (
         (["log.csv"], "holds nothing to compare with"),
         (["none.csv"], "there is no such file"),
-        (["log.csv", "--state", "short.bin"], "short.bin: has 3 bytes"),
-        (["log.csv", "--state", "none.bin"], "none.bin: cannot be read"),
+        (["log.csv", "--end", "short.bin"], "short.bin: has 3 bytes"),
+        (["log.csv", "--end", "none.bin"], "none.bin: cannot be read"),
         (["log.csv", "--start", "short.bin"], "short.bin: has 3 bytes"),
     ):
         with pytest.raises(SystemExit) as stopped:
-            main(["replay", "flow.toml", *words])
+            main(["state", "replay", "flow.toml", *words])
         out, err = capsys.readouterr()
         assert stopped.value.code == 2 and out == "" and err.count("\n") == 1 and says in err, err
     with pytest.raises(UserError, match="column status has a fixed meaning"):

@@ -969,14 +969,14 @@ def folder(tmp_path, monkeypatch):
 def run(capsys):
     def run(*arguments):
         with pytest.raises(SystemExit) as stopped:
-            main(["snapshot", *arguments])
+            main(["state", *arguments])
         captured = capsys.readouterr()
         return stopped.value.code, captured.out, captured.err
 
     return run
 
 
-def test_show_diff_and_to_json(folder, run):
+def test_show_of_one_state_and_of_two(folder, run):
     spec = spec_of("mklms", n_max=4)
     model = taught(spec, 40)
     expected = f"{state_hash(spec, snapshot.read(spec, (folder / 'a.bin').read_bytes()).memory):08x}"
@@ -990,13 +990,12 @@ def test_show_diff_and_to_json(folder, run):
     assert rows["n"]["largest"] == model.memory.field("n")[0]
     assert rows["alpha"]["least"] == model.memory.field("alpha").min() and rows["v"]["shape"] == [4, 2]
 
-    everything = json.loads(run("to-json", "spec.toml", "a.bin")[1])
-    assert everything["state"]["n"] == int(model.memory.field("n")[0])
-    again = np.array(everything["state"]["v"], np.float32)
+    assert report["state"]["n"] == int(model.memory.field("n")[0])
+    again = np.array(report["state"]["v"], np.float32)
     assert again.tobytes() == model.memory.field("v").tobytes()
 
-    assert run("diff", "spec.toml", "a.bin", "a.bin") == (0, "equal\n", "")
-    code, out, err = run("diff", "spec.toml", "a.bin", "b.bin", "--json")
+    assert run("show", "spec.toml", "a.bin", "a.bin") == (0, "equal\n", "")
+    code, out, err = run("show", "spec.toml", "a.bin", "b.bin", "--json")
     assert code == 1 and err.startswith("error: a.bin and b.bin differ, first in ") and err.count("\n") == 1
     other = taught(spec, 41)
     for row in json.loads(out)["fields"]:
@@ -1004,7 +1003,7 @@ def test_show_diff_and_to_json(folder, run):
         assert row["values"] == np.count_nonzero(mine != theirs)
         at = tuple(row["first"])
         assert (row["a"], row["b"]) == (mine[at], theirs[at]) and mine[at] != theirs[at]
-    assert run("diff", "spec.toml", "a.bin", "b.bin")[0] == 1
+    assert run("show", "spec.toml", "a.bin", "b.bin")[0] == 1
 
 
 def test_hostile_files_get_one_sentence(folder, run):
@@ -1029,8 +1028,8 @@ def test_hostile_files_get_one_sentence(folder, run):
         (folder / name).write_bytes(data)
         for words in (
             ("show", "spec.toml", name),
-            ("to-json", "spec.toml", name),
-            ("diff", "spec.toml", "a.bin", name),
+            ("show", "spec.toml", name, "--json"),
+            ("show", "spec.toml", "a.bin", name),
         ):
             code, out, err = run(*words)
             assert code == 2 and out == "" and err.startswith(f"error: {name}: ") and sentence in err, (name, err)
@@ -1046,9 +1045,9 @@ def test_hostile_files_get_one_sentence(folder, run):
     assert code == 2 and "of the kind" in err and "give the spec" in err
 
 
-@pytest.mark.parametrize("command", ["show", "diff", "to-json"])
+@pytest.mark.parametrize("command", ["show", "migrate", "merge"])
 def test_help_shows_an_example_the_columns_and_the_exit_codes(run, command):
     code, out, err = run(command, "--help")
     assert code == 0 and err == ""
-    for text in (f"pykernel snapshot {command} ", "Columns:", "Exit codes: 0 "):
+    for text in (f"pykernel state {command} ", "Columns:", "Exit codes: 0 "):
         assert text in out

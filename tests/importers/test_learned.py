@@ -271,7 +271,7 @@ def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path,
     spec, _ = saved(tmp_path, taught(make_spec(content)))
     x = np.random.default_rng(3).normal(size=(500, 3))
     np.savetxt("rows.csv", x, delimiter=",", header="a,b,c", comments="")
-    words = ("import", "flow.toml", "--state", "state.bin", "--vectors", "6", "-o", "small.toml")
+    words = ("import", "flow.toml", "--start", "state.bin", "--vectors", "6", "-o", "small.toml")
     code, out, err = run(*words, "--data", "rows.csv", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["vectors"] == 6 and report["rounding"]["ok"], err
@@ -285,7 +285,7 @@ def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path,
     for more, says in (
         ((*words[:-1], "flow.toml", "--force"), "flow.toml: is the data itself; write to another file"),
         ((*words[:4], "-o", "new.toml"), "add --vectors"),
-        ((*words[:2], *words[4:], "--force"), "add --state"),
+        ((*words[:2], *words[4:], "--force"), "add --start"),
         ((*words, "--force", "--inputs", "a,b"), "takes 3 inputs, but 2 names are given"),
         ((*words, "--force", "--classes", "a,b"), "predicts numbers; classes are for classifiers"),
     ):

@@ -23,7 +23,6 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
-from pykernel.cli.work.demo import write_inputs
 from pykernel.errors import UserError
 from pykernel.gen.check import Reference, as_taken
 from pykernel.gen.compilers import compile_c, find_compilers
@@ -40,6 +39,7 @@ from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from pykernel.targets import board
 from pykernel.tuning.tables import MODELS as FIT_MODELS
+from pykernel.workflows.demo import write_inputs
 from tests.gen.test_check import CHOICES, PRESETS
 from tests.support import ROOT
 from tests.support.machines import MACHINES
@@ -82,7 +82,7 @@ def test_the_tours_commands_run(tour, capsys):
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
             continue
         if words[0] == "plan":
-            words += ["--trials", "4", "--rule", "rls,qklms", "--jobs", "1"]
+            words += ["--trials", "4", "--only", "rls,qklms", "--jobs", "1"]
         with pytest.raises(SystemExit) as stopped:
             main([*words, "--json", *(["--samples", "1000"] if words[0] == "check" else [])])
         report = json.loads(capsys.readouterr().out)
@@ -107,7 +107,7 @@ def test_the_python_block_runs(tour):
 
 @pytest.mark.usefixtures("one_build")
 def test_the_block_of_workflows_runs(tour, monkeypatch, capsys):
-    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, rule="rls", jobs=1))
+    monkeypatch.setattr(pykernel, "plan", functools.partial(pykernel.plan, trials=2, only="rls", jobs=1))
     monkeypatch.setattr(pykernel, "check", functools.partial(pykernel.check, samples=500))
     names: dict = {}
     exec(compile(blocks("python", DOCS_README)[1], "README.md", "exec"), names)

@@ -89,7 +89,6 @@ def test_ten_minutes_are_enough(follow):
 @needs_gcc
 @pytest.mark.exhaustive
 def test_what_a_plan_of_many_trials_says(follow):
-    """Of the same page the sweep takes an hour of CPU time: `make stale` tells when it is to be pasted again."""
     pytest.importorskip("unicorn")
     with_last_label(Path("rentals.csv"))
     assert follow("choosing.md#what-fits") == ["plan"]
@@ -116,7 +115,7 @@ def test_the_monitor_of_the_tutorial(follow):
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 @pytest.mark.usefixtures("one_build")
 def test_from_spec_to_firmware(follow):
-    assert follow("from-spec-to-firmware.md") == ["simulate", "generate", "check", "replay", "replay"]
+    assert follow("from-spec-to-firmware.md") == ["simulate", "generate", "check", "state", "state"]
     # what the page says of the results
     log = Path("log.csv").read_text().splitlines()
     assert len(log) == 2001

@@ -27,7 +27,6 @@ from pykernel import (
     generate,
     plan,
     simulate,
-    sweep,
 )
 from pykernel.cli.app import main
 from pykernel.errors import UserError
@@ -176,18 +175,15 @@ def test_the_hash_of_a_simulation_is_that_of_the_c(tmp_path):
         check(spec, plot=tmp_path / "check.png")
 
 
-def test_plan_sweep_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
+def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = table(Path("d.csv"), 240)
-    planned = plan(rows, label="y", rule="nlms", trials=2, jobs=1, output="p")
+    planned = plan(rows, label="y", only="nlms", trials=2, jobs=1, output="p")
     page = whole(Path("p/report.html"))
     assert planned.report["plot"] == str(Path("p/report.html")) and not Path("p/plan.png").exists()
     assert number(planned.report["winner"]["learning"]["error"]) in page.texts
     for name, simple in planned.report["simple"].items():
         assert name in page.texts and number(simple["error"]) in page.texts
-    swept = sweep(spec_of(label={"column": "y"}), rows, rule="nlms", rounds=0, target=None, jobs=1, output="s")
-    page = whole(Path("s/report.html"))
-    assert all(number(row["mae"]) in page.texts for row in swept.rows if row["front"])
     fitted = fit(rows, label="y", model="ls-svm", sigma=(1, 2), ridge=(0.1, 1), plot="f.html")
     page = whole(Path("f.html"))
     assert number(fitted.error) in page.texts and HOSTILE[1] in page.texts
@@ -196,7 +192,7 @@ def test_plan_sweep_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     code, out, err = run(capsys, "basis", rows, "-n", 6, "--label", "y", "-o", "b.toml", "--plot", "b.html", "--json")
     assert code == 0, err
     assert f"{100 * json.loads(out)['left_out'][-1]:.3g} %" in whole(Path("b.html")).text
-    for found in (planned, swept, fitted):
+    for found in (planned, fitted):
         assert found.page.body in found._repr_html_() and found.page.body in found.page.html()
     code, _, err = run(capsys, "simulate", "b.toml", rows, "--plot", "b.svg")
     assert code == 2 and "--plot b.svg: the ending says what is written; give FILE.html, a report, or FILE.png" in err

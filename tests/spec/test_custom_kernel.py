@@ -67,9 +67,8 @@ def test_nothing_is_executed_before_it_is_trusted(tmp_path, capsys):
         ["generate", str(spec), "-o", str(tmp_path / "out")],
         ["check", str(spec)],
         ["simulate", str(spec), "x.csv"],
-        ["replay", str(spec), "x.csv"],
-        ["snapshot", "show", str(spec), "x.bin"],
-        ["sweep", str(spec), "x.csv"],
+        ["state", "replay", str(spec), "x.csv"],
+        ["state", "show", str(spec), "x.bin"],
         ["plan", "x.csv", "--spec", str(spec), "--ram", "4k", "--flash", "16k", "--target", "cortex-m4f"],
     ):
         with pytest.raises(SystemExit) as end:

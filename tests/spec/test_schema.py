@@ -30,7 +30,7 @@ def as_written(spec):
 
 def test_the_command_prints_it(capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(["schema"])
+        main(["info", "schema"])
     assert not stopped.value.code and json.loads(capsys.readouterr().out) == json.loads(json.dumps(SCHEMA))
 
 

@@ -235,7 +235,7 @@ def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> 
         code, said, _ = run(*words, "--record", out, "--log", log)
         assert code == 0 and "60 samples on the board" in said and "yes" in said
         assert "the board a board" in (tmp_path / "out" / "VALIDITY.md").read_text()
-        assert "60 updates replayed" in run("replay", file, log)[1]
+        assert "60 updates replayed" in run("state", "replay", file, log)[1]
         # the folder is still pykernel's, and keeps its firmware
         (tmp_path / "m.toml").write_text(spec.to_toml().replace("n_max = 8", "n_max = 9"))
         assert run("generate", file, "-o", out)[0] == 0

@@ -463,11 +463,11 @@ def test_the_command(spec_file, capsys):
     report = json.loads(out)
     assert code == 0 and report["ok"] and [row["target"] for row in report["check"]] == ["cortex-m4f", "cortex-m0plus"]
     assert {"min", "mean", "median", "max", "worst", "bound", "ratio"} == set(report["check"][0]["update"])
-    code, out, _ = run(capsys, "targets", "--json")
+    code, out, _ = run(capsys, "info", "--json")
     listed = json.loads(out)["targets"]
     assert code == 0 and [row["target"] for row in listed] == list(all_targets())
     assert listed[0]["toolchains"]["zig"] and listed[0]["emulators"]["unicorn"] and listed[0]["ram_bytes"] == 36_864
-    code, out, _ = run(capsys, "targets")
+    code, out, _ = run(capsys, "info")
     assert code == 0 and all(name in out for name in all_targets()) and "STM32F411RE" in out
 
 

@@ -190,7 +190,7 @@ def write(name, x):
 @pytest.mark.exhaustive
 def test_a_planned_monitor_sees_what_it_promised_in_rows_that_the_plan_had_not(folder, run):
     write("ok.csv", machine(6000)[:, :3])
-    code, out, err = run("plan", "ok.csv", "--rule", "gmm", "--trials", "4", "--jobs", "1", "--json")
+    code, out, err = run("plan", "ok.csv", "--only", "gmm", "--trials", "4", "--jobs", "1", "--json")
     assert code == 0, err
     report = json.loads(out)
     winner, spec = report["winner"], load_spec("pykernel-plan/planned.toml")
@@ -211,7 +211,7 @@ def test_a_planned_monitor_sees_what_it_promised_in_rows_that_the_plan_had_not(f
     assert sum(missed for missed, _ in winner["missed"].values()) == round(told["error"] * told["scored"])
     assert abs(truth["error"] - told["error"]) < 0.1 and truth["other_rows"] < 0.03
     # the report says so, too
-    code, out, err = run("plan", "ok.csv", "--rule", "gmm", "--trials", "4", "--jobs", "1")
+    code, out, err = run("plan", "ok.csv", "--only", "gmm", "--trials", "4", "--jobs", "1")
     assert code == 0 and f"misses {100 * told['error']:.1f} %" in out and "of the other rows in alarm" in out, out
 
 
@@ -294,5 +294,5 @@ def test_hostile_tables_have_reports(folder, run, exhaustive):
         assert found["samples"] == sum(alarm["rows"] for alarm in found["listed"])
         assert (report["refused"] == 1500) == ('"v"' in columns) == (not report["regimes"])
         assert run("simulate", "spec.toml", "rows.csv")[0] == 0
-    code, out, err = run("plan", "rows.csv", "--inputs", "p,f,n", "--rule", "gmm", "--trials", "1", "--jobs", "1")
+    code, out, err = run("plan", "rows.csv", "--inputs", "p,f,n", "--only", "gmm", "--trials", "1", "--jobs", "1")
     assert code == 0, err

@@ -1,4 +1,4 @@
-"""sweep and plan of specs with a [signal]: what is written keeps what was promised, and what features are said to earn is so."""
+"""plan of specs with a [signal]: what is written keeps what was promised, and what features are said to earn is so."""
 
 import json
 
@@ -92,55 +92,6 @@ def simulated(run, spec, data, *words):
     return json.loads(out)
 
 
-@pytest.mark.parametrize(
-    ("name", "rules", "words", "measure"),
-    [
-        ("rent", "rls,frozen", [], "mae"),
-        pytest.param("rent", "klms,krls-t,ls-svm,nystrom-rls,okfeb", [], "rmse", marks=pytest.mark.exhaustive),
-        ("gauge", "nlms,kfd", ["--delay", "2"], "error_rate"),
-        pytest.param("whole", "nlms,qklms", [], "mae", marks=pytest.mark.exhaustive),
-    ],
-)
-@pytest.mark.exhaustive
-def test_the_specs_that_a_sweep_writes_have_the_error_and_the_bytes_that_it_promised(
-    folder, run, name, rules, words, measure
-):
-    small = ["--rule", rules, "--technique", "mklms,fklms", *SMALL]
-    code, out, err = run("sweep", f"{name}.toml", f"{name}.csv", *small, *words, "--score", measure, "--json")
-    assert code == 0, err
-    found = json.loads(out)
-    assert {row["rule"] for row in found["table"]} == set(rules.split(",")), found["unusable"]
-    for row in found["table"]:
-        spec = make_spec(row["spec"])
-        assert spec.signal == load_spec(f"{name}.toml").signal
-        assert row["ram_bytes"] == build(spec).figures["ram_bytes"]
-        (folder / "one.toml").write_text(spec.to_toml())
-        how = (
-            ["--train-every", str(row["train_every"])]
-            if "train_every" in row
-            else words
-            if spec.inner.program.learns
-            else []
-        )
-        told = simulated(run, "one.toml", f"{name}.csv", *how, *(words if "train_every" in row else []))
-        assert told["second_half"][measure]["model"] == row[measure], row["rule"]
-    assert load_spec(found["specs"]["best"]).to_toml() == make_spec(found["table"][0]["spec"]).to_toml()
-    # a row that is missing is a gap: 23 steps of the lags are lost, and two truths before it and at the end each
-    assert found["rows"] == {"gauge": 399}.get(name, 500 - 23 - 24)
-
-
-@pytest.mark.exhaustive  # counts on an emulated target
-def test_what_is_counted_is_the_model_with_its_signal(folder, run):
-    pytest.importorskip("unicorn")
-    words = ["--rule", "nlms", "--rounds", "0", "--jobs", "1", "--json"]
-    code, out, err = run("sweep", "gauge.toml", "gauge.csv", *words)
-    assert code == 0, err
-    costs = json.loads(out)["table"][0]["costs"]
-    assert costs["equal"] and costs["samples"] % 8 == 0 and costs["samples"] >= 200
-    # most calls of push end no step
-    assert costs["update"]["max"] > 3 * costs["update"]["mean"]
-
-
 def on_steps(spec_file, data, content, delay=0):
     """Errors of a model, as a plan judges it, on steps that are made here."""
     spec = make_spec(content)
@@ -153,7 +104,7 @@ def on_steps(spec_file, data, content, delay=0):
 
 @pytest.mark.exhaustive
 def test_a_plan_says_which_features_and_windows_earn_what_they_take(folder, run, uncounted):
-    words = ["--rule", "nlms,frozen", "--trials", "6", "--jobs", "1", "--json"]
+    words = ["--only", "nlms,frozen", "--trials", "6", "--jobs", "1", "--json"]
     code, out, err = run("plan", "gauge.csv", "--spec", "gauge.toml", *words)
     tried = "without each kind of feature, with each other kind, with other windows and hops: at most 26 trials, about"
     assert code == 0 and tried in err, err
@@ -192,7 +143,7 @@ def toml(path):
 
 
 def test_a_plan_of_a_forecast_judges_the_truth_that_comes_later(folder, run, uncounted):
-    words = ["--rule", "rls", "--trials", "2", "--jobs", "1", "--json"]
+    words = ["--only", "rls", "--trials", "2", "--jobs", "1", "--json"]
     code, out, err = run("plan", "rent.csv", "--spec", "rent.toml", *words)
     assert code == 0, err
     found = json.loads(out)
@@ -208,7 +159,7 @@ def test_a_plan_of_a_forecast_judges_the_truth_that_comes_later(folder, run, unc
 
 def test_what_is_better_than_the_planned_model_gets_a_spec(folder, run, uncounted):
     """Of a swing, the mean alone does not say which way it goes."""
-    words = ["--rule", "rls", "--trials", "1", "--jobs", "1", "--json"]
+    words = ["--only", "rls", "--trials", "1", "--jobs", "1", "--json"]
     code, out, err = run("plan", "gauge.csv", "--spec", "swing.toml", *words)
     assert code == 0, err
     found = json.loads(out)
@@ -256,7 +207,7 @@ def test_limits_of_a_plan_are_those_of_the_whole_model(folder, run):
         "--spec",
         "gauge.toml",
         *words,
-        "--rule",
+        "--only",
         "nlms,klms",
         "--trials",
         "6",

@@ -8,23 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pykernel.cli.options import (
-    DELAY,
-    ENGINE,
-    FOLDER_PLOT,
-    JOBS,
-    JSON,
-    MANY,
-    NAME,
-    RESULTS,
-    RULES,
-    TECHNIQUES,
-    command,
-    option,
-    plain_spec,
-)
 from pykernel.cli.output import (
-    Printing,
     counts,
     print_json,
     print_next,
@@ -34,6 +18,7 @@ from pykernel.cli.output import (
     show_table,
     styled,
 )
+from pykernel.request.kinds import Files
 from pykernel.telling import (
     MEASURES,
     against_monitors,
@@ -56,72 +41,23 @@ from pykernel.telling import (
     told_of,
     where_simple_is_better,
 )
+from pykernel.workflows.requests import Plan
 
 
-@command(
-    data=MANY,
-    label=option("--label", value="Y", text="The column to predict.", without="none: a monitor with alarms"),
-    inputs=option("--inputs", value="A,B", text="The input columns.", without="all numbers but the label"),
-    spec_file=option("--spec", value="SPEC", text="Spec that names columns.", kind=Path),
-    labels=option(
-        "--labels",
-        value="WHEN",
-        text="always or never: do true labels follow?",
-        without="both",
-    ),
-    ram=option("--ram", value="BYTES", text="Limit, such as 4k.", without="the target's; 16k"),
-    flash=option("--flash", value="BYTES", text="Limit for code and constants.", without="the target's; 64k"),
-    instructions=option("--instructions", value="N", text="Limit for one call, in the worst case.", without="any"),
-    cycles=option(
-        "--cycles", value="N", text="The same in cycles, for a CPU whose cycles are known.", without="any", rare=True
-    ),
-    target=option("--target", value="TARGET", text="The CPU, emulated.", without="any"),
-    no_limits=option("--no-limits", text="Models of any size.", kind=bool, default=False, rare=True),
-    time=option("--time", value="SECONDS", text="Time for trials.", kind=float, default=120.0),
-    trials=option("--trials", value="N", text="Make so many trials, however long they take.", kind=int),
-    seed=option("--seed", value="S", text="Seed of the trials.", kind=int, default=0, rare=True),
-    name=NAME,
-    output=option(
-        "--output", "-o", value="FOLDER", text="Folder for the spec.", kind=Path, default=Path("pykernel-plan")
-    ),
-    plot=FOLDER_PLOT,
-    delay=DELAY,
-    rule=RULES,
-    technique=TECHNIQUES,
-    jobs=JOBS,
-    results=RESULTS,
-    engine=ENGINE,
-    as_json=JSON,
-)
-def plan(data: str | list[str], spec_file: Path | None, as_json: bool, **given: Any) -> None:
-    """Find the best model for a table of data, within a device's limits.
-
-    This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
-    monitor.
-
-        pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
-        pykernel plan recordings/ --label y
-
-    Errors are of the last 30 % of the rows, or of devices left out; for a monitor, faults are put into these. Frozen:
-    the model learned the others only. Learning: it goes on, if labels come. Without --labels both are planned.
-
-    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
-    interrupted before a model was tried.
-    """
+def plan(given: Plan, as_json: bool) -> None:
     from pykernel.tuning.plan import NothingFits
-    from pykernel.workflows.plan import plan as run
+    from pykernel.workflows.plan import run
 
-    spec = None if spec_file is None else plain_spec(spec_file)
     try:
-        report = run(data, spec=spec, **given, watch=Printing(as_json)).report
+        report = run(given).report
     except NothingFits as error:
         if as_json and error.report is not None:
             print_json(error.report)
         raise
-    print_report(report, as_json, partial(print_plan, data=data, delay=given["delay"]))
+    print_report(report, as_json, partial(print_plan, data=given.data, delay=given.delay))
 
 
-def print_plan(report: Mapping[str, Any], data: str | list[str], delay: int) -> None:
+def print_plan(report: Mapping[str, Any], data: Files, delay: int) -> None:
     winner, kind = report["winner"], MEASURES[report["measure"]]
     monitors = "other_rows" in (winner["learning"] or {})
     if monitors:
@@ -161,7 +97,7 @@ def print_plan(report: Mapping[str, Any], data: str | list[str], delay: int) -> 
     )
     spec = quote(report["spec"])
     late = f" --delay {delay}" if delay else ""
-    files = " ".join(map(quote, [data] if isinstance(data, str) else data))
+    files = " ".join(quote(str(each)) for each in ([data] if isinstance(data, str | Path) else data))
     print_next(report["spec"], f"pykernel simulate {spec} {files}{late}", f"pykernel check {spec}")
 
 

@@ -1,61 +1,20 @@
-"""The command ``pykernel replay``: what a device has logged, done again."""
+"""The command ``pykernel state replay``: what a device has logged, done again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pykernel.cli import output
-from pykernel.cli.options import (
-    DEVICES_JOBS,
-    DEVICES_RESULTS,
-    ENGINE,
-    JSON,
-    LOGS,
-    SPEC,
-    TRUST_CODE,
-    command,
-    option,
-    read_spec,
-)
 from pykernel.errors import CheckFailed, UserError
 from pykernel.telling import devices_shown, unread_told
+from pykernel.workflows.requests import Replay
 
 
-@command(
-    spec_file=SPEC,
-    log=LOGS,
-    state=option("--state", value="FILE", text="The device's state at the end of the log.", kind=Path),
-    start=option("--start", value="FILE", text="The device's state before the log.", kind=Path),
-    jobs=DEVICES_JOBS,
-    results=DEVICES_RESULTS,
-    trust=TRUST_CODE,
-    engine=ENGINE,
-    as_json=JSON,
-)
-def replay(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
-    """Repeat what a device logged, and name the first difference.
+def replay(given: Replay, as_json: bool) -> None:
+    from pykernel.workflows.replay import run
 
-    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
-    one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
-
-        x0,x1,label,state_hash
-
-    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
-    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
-    of the model. With --state, the command also names the fields that differ.
-
-        pykernel replay spec.toml log.csv --state end.bin
-        pykernel replay spec.toml logs/
-
-    Of a folder, or several logs, each is one device's: a table says which computed what they should.
-
-    Exit codes: 0 equal, 1 not equal, 2 bad input.
-    """
-    from pykernel.workflows.replay import replay as run
-
-    report = run(read_spec(spec_file, trust), **given, watch=output.Printing(as_json))
+    report = run(given)
     wrong, shown = report.pop("wrong"), print_devices if "devices" in report else print_replay
     output.print_report(report, as_json, shown)
     unread = report.get("unread")

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from pykernel.cli.options import (
-    DELAY,
-    DEVICES_JOBS,
-    DEVICES_RESULTS,
-    ENGINE,
-    JSON,
-    MANY,
-    PLOT,
-    SPEC,
-    TRUST_CODE,
-    command,
-    option,
-    read_spec,
-)
-from pykernel.cli.output import Printing, print_json, show, show_facts, show_table, styled, warn
+from pykernel.cli.output import print_json, show, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import (
     KNOWN_ROWS,
@@ -39,64 +24,14 @@ from pykernel.telling import (
     unread_told,
     verdict,
 )
+from pykernel.workflows.requests import Simulate
 
 
-@command(
-    spec_file=SPEC,
-    data=MANY,
-    delay=DELAY,
-    refresh_every=option(
-        "--refresh-every",
-        value="N",
-        text="Call the model's refresh after each N rows.",
-        kind=int,
-        default=0,
-        without="never",
-    ),
-    train_every=option(
-        "--train-every",
-        value="N",
-        text="Call the model's train after every N labels.",
-        kind=int,
-        default=0,
-        without="never",
-    ),
-    output=option("--output", "-o", value="CSV", text="Write each row's answer.", kind=Path),
-    plot=PLOT,
-    save=option("--save", value="STATE", text="Write what was learned, for generate --start.", kind=Path),
-    start=option("--start", value="FILE", text="Go on from this state, or from what these rows teach.", kind=Path),
-    jobs=DEVICES_JOBS,
-    results=DEVICES_RESULTS,
-    trust=TRUST_CODE,
-    engine=ENGINE,
-    as_json=JSON,
-)
-def simulate(spec_file: Path, trust: bool, as_json: bool, **given: Any) -> None:
-    """Try a model on recorded data, as the device would learn from it.
-
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
-    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
-
-        pykernel simulate spec.toml data.csv --delay 24 --plot report.html
-        pykernel simulate spec.toml folder/
-
-    Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
-    over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. Beside a model that does not learn, these learn the first half only. Lines of advice say why a model is bad,
-    and what change helps on these rows.
-    For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
-    tells it, the most blamed input with its share and the kind of alarm.
-
-    Exit codes: 0 done, 2 bad input.
-    """
-    from pykernel.host.samples import require_columns
+def simulate(given: Simulate, as_json: bool) -> None:
     from pykernel.workflows.devices import SimulatedDevices
-    from pykernel.workflows.simulate import simulate as run
+    from pykernel.workflows.simulate import run
 
-    spec = read_spec(spec_file, trust)
-    require_columns(spec, str(spec_file))
-    found = run(spec, **given, watch=Printing(as_json))
+    found = run(given)
     report = found.report
     if isinstance(found, SimulatedDevices):
         print_devices(report, as_json)

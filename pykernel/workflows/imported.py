@@ -6,13 +6,12 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pykernel.cli import output
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
+from pykernel.files import need_not_data
 from pykernel.gen.project import build
 from pykernel.importers.importing import (
     compare,
@@ -32,8 +31,8 @@ from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET
 from pykernel.training.distilled import MANY, Distilled, distil
 from pykernel.training.trained import Machine
-from pykernel.workflows.asked import prefix
-from pykernel.workflows.given import opened
+from pykernel.workflows.given import opened, prefix, write_file
+from pykernel.workflows.requests import Import
 
 CHECKED = 1000
 """Most rows that are compared with the source."""
@@ -41,40 +40,29 @@ RAW = 2**17
 """Most raw samples for the comparison, in addition to the samples before the first features."""
 
 
-def run_import(
-    model: Path,
-    out: Path,
-    *,
-    name: str | None,
-    precision: str,
-    max_abs: float | None,
-    inputs: str | None,
-    classes: str | None,
-    distance: str,
-    vectors: int | None,
-    state: Path | None,
-    data: str | None,
-    trust: Sequence[str] | None,
-    trust_code: bool,
-) -> tuple[Spec, dict[str, Any]]:
-    """The spec, and a report: the spec's contents and, with --data, the comparison with the model.
-
-    Arguments as the command's options.
-    """
+def run_import(given: Import) -> tuple[Spec, dict[str, Any]]:
+    """The spec, and a report: the spec's contents and, with data, the comparison with the model.  The spec is written, unless that failed."""
+    model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
+    for path in (model, state, data):
+        if path is not None:
+            need_not_data(out, str(path))
+    if out.exists() and not given.force:
+        raise UserError(f"{out}: is there already; give another file, or {option('force')} to replace it")
     source, answers = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if state is None:
-            machine, source = read_file(model, trust or ())
+            machine, source = read_file(model, given.trust)
         else:
             machine, answers = read_device(
-                model, state, vectors, trust_code, lambda path: output.tell(f"executing {path}")
+                model, state, vectors, given.trust_code, lambda path: given.watch.tell(f"executing {path}")
             )
-    names = _all_words(inputs)
+    names = _all_words(given.inputs)
     rows = _rows_needed(machine, vectors)
     read: dict[str, Any] = {}
     x = None if data is None else _first_rows(data, machine.columns if names is None else names, rows, read)
-    how = (prefix(out) if name is None else name, precision, max_abs, names, _all_words(classes), distance)
+    name = prefix(out) if given.name is None else given.name
+    how = (name, given.precision, given.max_abs, names, _all_words(given.classes), given.distance)
     with told_of_file(model):
         seen = None if x is None else inputs_of(machine, x)
         ranges = ranging(machine, seen)
@@ -98,6 +86,10 @@ def run_import(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about column names: the columns are selected by the spec's names
             report["rounding"] = compare(spec, machine, source, x)
+    given.watch.data(read or None)
+    report["ok"] = data is None or report["rounding"]["ok"]
+    if report["ok"]:
+        write_file(out, spec.to_toml())
     return spec, report
 
 
@@ -142,7 +134,7 @@ def _rows_needed(machine: Machine, vectors: int | None) -> int:
 def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[str, Any]) -> np.ndarray:
     """The inputs, or the raw samples, of the first rows of a table, (rows, DIM).  read: receives what was read."""
     if columns is None:
-        raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
+        raise UserError(f"{data}: the model does not name its inputs; add {option('inputs')} with their columns")
     with opened(data, QUIET) as (name, file, _):
         cells, seen = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows))), Columns()
         seen.begin(name, columns)

@@ -1,4 +1,4 @@
-"""What ``pykernel convert`` does: a table as an array on disk."""
+"""What ``pykernel table`` does: a table as an array on disk, or as a table of numbers alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pykernel.cli import output
 from pykernel.errors import UserError, did_you_mean, option
-from pykernel.files import all_or_none, bytes_of, whole_file
-from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
+from pykernel.files import all_or_none, bytes_of, need_free, whole_file
+from pykernel.request.kinds import words
+from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
 from pykernel.rows.text import Cells, read_cells
 from pykernel.spec.sections import shown_value
@@ -34,12 +34,40 @@ from pykernel.tuning.tables import (
     read_columns,
 )
 from pykernel.workflows.given import opened, write_file
+from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
 """What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
 
 
-def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
+def run(given: TableOf) -> dict[str, Any]:
+    """The report."""
+    data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
+    need_free(out, data, given.force)
+    to_text, text = out.suffix.lower() == ".csv", data == "-" or Path(data).suffix.lower() in TEXTS
+    if to_text:
+        need_free(notes_of(out), data, given.force)
+        if not text:
+            raise UserError(
+                f"{data}: is no table of text; only these become a .csv file: give {option('output')} with .npy"
+            )
+        if given.like is not None and (columns or given.label is not None):
+            raise UserError(
+                f"{option('like')} says which columns there are; leave {option('inputs')} and {option('label')} out"
+            )
+        like = None if given.like is None else Path(given.like)
+        read, origins = prepare_table(data, out, columns, given.label, given.watch, like)
+        made = {new: origin.how for new, origin in origins.items() if origin.how != new}
+        return {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
+    for name in ("like", "label"):
+        if getattr(given, name) is not None:
+            raise UserError(f"{option(name)} is for a .csv file, and {out} is none; leave it out")
+    write = convert_csv if text else convert_table
+    read, rows = write(data, out, columns, np.dtype(precision), given.watch)
+    return {"output": str(out), "rows": rows, "columns": read["inputs"], "precision": precision, "data": read}
+
+
+def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, watch: Watch) -> Converted:
     """Convert a Parquet, Arrow or .npy file, whose rows are read in parts."""
     path = Path(data)
     named = path.is_dir() or path.suffix.lower() in TABLES
@@ -47,7 +75,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     if named and not names:
         raise UserError(f"{data}: has no column with numbers; give a file that has some")
     source = as_rows(path, list(names) if names else None)
-    with output.Printing(as_json).progress() as show:
+    with watch.progress() as show:
         save_rows(source, out, kind, lambda done, of: show(done / of, f"writing {out}"))
     seen = Columns()
     seen.begin(data, names or [str(j) for j in range(source.dim)])
@@ -55,7 +83,7 @@ def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, a
     return seen.report(), len(source)
 
 
-def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_json: bool) -> Converted:
+def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, watch: Watch) -> Converted:
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
     header: list[str] = []
 
@@ -64,7 +92,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
         return header
 
     places: list[int] = []
-    seen, without, watch = Columns(), 0, output.Printing(as_json)
+    seen, without = Columns(), 0
     with opened(data, watch) as (source, file, show), whole_file(out) as target:
         for cells in read_cells(file, source, choose, "a,b"):
             if not places:
@@ -84,7 +112,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
         seen.end()
         rows = seen.rows - without
         if not rows:
-            raise UserError(f"{source}: has no row with all cells; fill them, or choose --columns")
+            raise UserError(f"{source}: has no row with all cells; fill them, or choose {option('inputs')}")
         target.seek(0)
         target.write(_header(kind, rows, len(places)))
     left = [{"column": each, "why": "other", "such_as": "", "words": []} for each in header if each not in seen.columns]
@@ -111,7 +139,7 @@ def _header(kind: np.dtype, rows: int, width: int) -> bytes:
 
 
 def prepare_table(
-    data: str, out: Path, wanted: Sequence[str], label: str | None, as_json: bool, like: Path | None = None
+    data: str, out: Path, wanted: Sequence[str], label: str | None, watch: Watch, like: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Origin]]:
     """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
@@ -119,7 +147,6 @@ def prepare_table(
     label: a column that is written as it is, as the last one.  like: a table that was written so; the new one gets its columns.
     Beside the table lies what ``tables.noted`` reads.  Returns what was read, and the origins of the columns.
     """
-    watch = output.Printing(as_json)
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
         known = [] if first is None else [code.value for code in first.sentinels]
@@ -129,7 +156,7 @@ def prepare_table(
     for each in wanted:
         if each not in read.cells:
             remedy = did_you_mean(each, read.cells, f"there are: {', '.join(read.cells)}")
-            raise UserError(f"{option('columns')} {each} is not known in {source}; {remedy}")
+            raise UserError(f"{option('inputs')} {each} is not known in {source}; {remedy}")
     if first is None:
         names = [each for each in wanted or read.cells if each != label]
         made = _origins(read, names)
@@ -169,12 +196,12 @@ def prepare_table(
 
 
 def _first(table: Path) -> Notes:
-    """What is known of a table that ``convert`` has written."""
+    """What is known of a table that ``pykernel table`` has written."""
     try:
         return Notes.model_validate_json(bytes_of(notes_of(table), NOTES_MOST))
     except (OSError, ValueError):
         raise UserError(
-            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel convert wrote"
+            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel table wrote"
         ) from None
 
 
@@ -195,8 +222,8 @@ def _tell_unknown(read: TextTable, made: Mapping[str, Origin], like: Path | None
     for origin in made.values():
         if origin.word is not None:
             known.setdefault(origin.column, set()).add(origin.word)
-    for column, words in known.items():
-        new = [cell.strip() for cell in read.cells[column] if is_word(cell) and cell.strip() not in words]
+    for column, old in known.items():
+        new = [cell.strip() for cell in read.cells[column] if is_word(cell) and cell.strip() not in old]
         if new:
             watch.warn(
                 f"{len(new):,} of {len(read.cells[column]):,} cells of {column} are words that {like} does not have, such as "

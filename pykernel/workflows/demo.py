@@ -22,6 +22,7 @@ from pykernel.plots import error_figure
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.workflows.given import write_file
+from pykernel.workflows.requests import Demo
 
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
@@ -52,6 +53,11 @@ def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Mean absolute error of each whole week."""
     weeks = len(y) // WEEK
     return np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
+
+
+def run(given: Demo) -> dict[str, Any]:
+    with given.watch.progress() as show:
+        return run_demo(given.output, given.n_max, show)
 
 
 def run_demo(

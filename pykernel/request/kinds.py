@@ -1,0 +1,93 @@
+"""Kinds of values: numbers, words and amounts, as Python has them, or as text from a shell."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pykernel.errors import UserError, option
+
+File = str | Path
+Files = str | Path | Sequence[str | Path]
+"""A table; or a folder, a glob, or several: many devices."""
+Jobs = int | str | None
+"""A number of processes, or the address of a Dask scheduler."""
+Numbers = str | float | Sequence[float] | None
+"""One number, several numbers, or text with commas."""
+Words = str | Sequence[str] | None
+"""Names as a sequence, or as text with commas."""
+
+
+def path_of(file: File | None) -> Path | None:
+    return None if file is None else Path(file)
+
+
+def words(given: str | Sequence[str] | None) -> list[str]:
+    """Names without repetitions: the parts of a text between commas, or the items of a sequence."""
+    parts = given.split(",") if isinstance(given, str) else list(given or ())
+    return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
+
+
+def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
+    """The text of each number."""
+    numbers = given if isinstance(given, Sequence) else [given]
+    parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
+    if not parts:
+        raise UserError(f"{option(name)} is {given!r}; give at least one number")
+    return parts
+
+
+def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
+    """Numbers above zero; name: the argument's."""
+    numbers = []
+    for word in _parts(given, name):
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            raise UserError(
+                f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
+            ) from None
+        if not 0 < numbers[-1] < math.inf:
+            raise UserError(f"{option(name)} holds {word}; each must be above zero")
+        if name == "sigma" and not 1e-150 < numbers[-1] < 1e150:
+            raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
+    return numbers
+
+
+def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
+    """Whole numbers from zero on; name: the argument's."""
+    found = _parts(given, name)
+    if not all(word.isascii() and word.isdigit() for word in found):
+        raise UserError(f"{option(name)} is {given!r}; it must be whole numbers with commas between, such as 8,16,32")
+    return [int(word) for word in found]
+
+
+def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
+    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
+    text = str(given)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
+    if found is None or len(text) > 30:
+        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number such as 4k, 4kB or 4096")
+    amount = float(found[1]) * thousand ** {"": 0, "k": 1, "m": 2}[found[2].lower()]
+    if amount < 1:
+        raise UserError(f"{option(name)} is {text!r}; it must be at least 1")
+    if amount >= 2**40:
+        raise UserError(f"{option(name)} is {text!r}, which no microcontroller has; is the unit right?")
+    return int(amount)
+
+
+def measured(given: float | str, name: str) -> float:
+    """A number, or text such as 48M, 32.768k or 0.1."""
+    text = given if isinstance(given, str) else f"{given:f}"
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
+    value = (
+        float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2].replace("K", "k")] if found and len(text) < 30 else 0.0
+    )
+    if value <= 0:
+        example = {"clock": "48M", "rate": "10", "current": "120"}[name]
+        raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
+    if name == "clock" and value < 1000:
+        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; of megahertz write {text}M")
+    return value

@@ -1,0 +1,235 @@
+"""One declaration of an argument.  From it follow the shell's option, Python's argument with its documentation, the check of its value,
+and the sentence about a former name.
+
+A *request* is a frozen dataclass: its fields are what a command is asked for.  Each is annotated with an ``Opt``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Container
+from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from pykernel.errors import UserError, option
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class Opt:
+    """What is said of a field: its meaning, in a sentence, and the name of its value.
+
+    short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
+    it.  rare: ``--help`` only names the option.  needed: the shell wants it.  was: its names in earlier versions, or in other commands.
+    more: what Python takes besides.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
+    """
+
+    text: str
+    value: str | None = None
+    _: KW_ONLY
+    short: str | None = None
+    without: str | None = None
+    rare: bool = False
+    needed: bool = False
+    was: tuple[str, ...] = ()
+    more: str = ""
+    reads: Literal["spec", "columns", "plain"] | None = None
+    kind: Any = None
+
+
+class Arg(Opt):
+    """A positional argument of the shell."""
+
+
+class Py(Opt):
+    """An argument that only Python has."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A field of a request."""
+
+    name: str
+    hint: Any
+    """The type, with its limits."""
+    opt: Opt
+    default: Any
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The types of a value that is given."""
+        plain = get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
+        parts = (plain,) if get_origin(plain) is Literal else get_args(plain) or (plain,)
+        return tuple(kind for kind in parts if kind is not NoneType)
+
+    @property
+    def kind(self) -> Any:
+        """The shell's type."""
+        if self.opt.kind is not None:
+            return self.opt.kind
+        if set(self.kinds) == {str, Path}:
+            return Path
+        return self.kinds[0] if self.kinds in ((bool,), (int,), (float,), (Path,)) else str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In the shell, of an option."""
+        if isinstance(self.opt, Arg):
+            return ()
+        name = "--" + self.name.strip("_").replace("_", "-")
+        if self.kinds == (bool,) and self.default is None:
+            name += f"/--no-{name[2:]}"
+        return (name, *filter(None, [self.opt.short]))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return tuple(name for each in self.names for name in each.split("/"))
+
+    def checked(self, value: Any) -> Any:
+        """The value, in the field's type.  Raises UserError for one that it cannot be."""
+        if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
+            return Path(value)
+        if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
+            return value
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter(self.hint).validate_python(value)
+        except ValidationError as error:
+            raise UserError(f"{option(self.name.strip('_'))} is {value!r}; it must be {self._wanted(error)}") from None
+
+    def _wanted(self, error: Any) -> str:
+        """What a value must be."""
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+        limits = {
+            name: getattr(each, name)
+            for each in get_args(self.hint)[1:]
+            for name in ("ge", "le", "gt")
+            if hasattr(each, name)
+        }
+        if limits and all(isinstance(each["type"], str) and "than" in each["type"] for each in error.errors()):
+            least, most = limits.get("ge"), limits.get("le")
+            above = f"above {limits.get('gt')}" if least is None else f"{least:,} or more"
+            return above if most is None else f"from {least:,} to {most:,}"
+        words = [str(word) for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        words += [kinds[kind] for kind in self.kinds if kind in kinds and (kind is not str or not words)]
+        return " or ".join(
+            dict.fromkeys(
+                [*words, *(["several"] if any(get_origin(kind) not in (None, Literal) for kind in self.kinds) else [])]
+            )
+        )
+
+
+@functools.cache
+def declared(kind: Any) -> tuple[Declared, ...]:
+    """The fields of a request that are declared."""
+    hints, found = get_type_hints(kind, include_extras=True), []
+    for each in fields(kind):
+        plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
+        opt = next((what for what in said if isinstance(what, Opt)), None)
+        limits = tuple(what for what in said if not isinstance(what, Opt))
+        if opt is not None:
+            hint = Annotated[(plain, *limits)] if limits else plain
+            found.append(Declared(each.name, hint, opt, each.default))
+    return tuple(found)
+
+
+def checked(request: Kind) -> Kind:
+    """The request, with its values checked.  Raises UserError."""
+    kind: Any = type(request)
+    values = {each.name: each.checked(getattr(request, each.name)) for each in declared(kind)}
+    return replace(request, **values)  # type: ignore[type-var]
+
+
+def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
+    """A request, and what runs it, as a Python function.  Type checkers and editors know its arguments, and its result."""
+
+    def call(*args: P.args, **given: P.kwargs) -> R:
+        return run(checked(kind(*args, **given)))
+
+    call.__name__ = call.__qualname__ = kind.__name__.lower()
+    call.__module__, call.__doc__ = run.__module__, documented(kind)
+    call.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    return call
+
+
+def documented(kind: Any) -> str:
+    """A request's docstring as a function's: without what is of the shell, and with the arguments."""
+    told = []
+    for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
+        if block.startswith(("    ", "Columns:", "Exit codes:")):
+            break
+        told.append(block)
+    rows = []
+    for each in declared(kind):
+        types = " or ".join(dict.fromkeys(named(kind) for kind in each.kinds))
+        optional = "" if each.default is MISSING else ", optional"
+        without = f"  By default: {each.opt.without}." if each.opt.without else ""
+        sentence = f"{each.opt.text}{without}{f'  {each.opt.more}' if each.opt.more else ''}"
+        rows += [f"{each.name} : {types}{optional}", textwrap.indent(textwrap.fill(sentence, 120), "    ")]
+    parameters = "\n".join(["Parameters\n----------", *rows])
+    raises = "Raises\n------\nUserError\n    One sentence says what is wrong with an argument or the data.  No file is written then."
+    return "\n\n".join([*told, parameters, raises])
+
+
+def named(kind: Any) -> str:
+    """A type, for people."""
+    if get_origin(kind) is Literal:
+        return ", ".join(map(repr, get_args(kind)))
+    return (
+        "list"
+        if get_origin(kind) is not None
+        else {Any: "object", Path: "path"}.get(kind, getattr(kind, "__name__", str(kind)))
+    )
+
+
+def stated(request: Any) -> dict[str, Any]:
+    """For a report: what was given, without what has its default.  Models have their names."""
+    kind: Any = type(request)
+    plain, found = (str, int, float, Path), dict[str, Any]()
+    for each in declared(kind):
+        value = getattr(request, each.name)
+        if each.name in ("watch", "plot") or value is None or value is each.default:
+            continue
+        if isinstance(value, (*plain, list, tuple)):
+            if isinstance(value, (list, tuple)) and not all(isinstance(one, plain) for one in value):
+                value = "arrays"
+            if value != each.default:
+                found[each.name] = value
+        elif isinstance(value, dict):
+            found[each.name] = ", ".join(f"{key}={one}" for key, one in value.items())
+        else:
+            found[each.name] = getattr(value, "name", None) or type(value).__name__
+    return found
+
+
+def schema(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a request, as far as JSON can say its values."""
+    from pydantic import TypeAdapter
+
+    shown = {
+        each.name: (TypeAdapter(each.hint).json_schema() if each.hint is not Any else {})
+        | {"description": each.opt.text}
+        for each in declared(kind)
+        if not isinstance(each.opt, Py)
+    }
+    return {
+        "type": "object",
+        "properties": shown,
+        "required": [each.name for each in declared(kind) if each.default is MISSING],
+    }
+
+
+def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
+    """What an option of another command, or of an earlier version, is in this one; everywhere: the options of all commands."""
+    if said := getattr(kind, "gone", {}).get(word):
+        return said
+    name = next((each.options[0] for each in declared(kind) if word in each.opt.was), None)
+    return name and (f"here it is {name}" if word in everywhere else f"it is {name} now")

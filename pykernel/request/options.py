@@ -1,0 +1,126 @@
+"""The arguments that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from annotated_types import Ge
+
+from pykernel.request.kinds import File, Files, Jobs, Numbers, Words
+from pykernel.request.option import Arg, Opt, Py
+
+# ------------------------------------------------------------------------------------------------------------ arguments
+
+Table = Annotated[
+    Files,
+    Arg("A table, or -; a folder or several: one device each.", "DATA…", kind=list[str]),
+]
+OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", kind=str)]
+
+# -------------------------------------------------------------------------------------------------------------- options
+
+Plot = Annotated[File | None, Opt("A report, FILE.html, or a picture, FILE.png.", "FILE", was=("--figure",))]
+FolderPlot = Annotated[
+    File | None,
+    Opt(
+        "A report, FILE.html, or a picture, FILE.png.",
+        "FILE",
+        without="FOLDER/report.html",
+        rare=True,
+        was=("--figure",),
+    ),
+]
+OUT = ("--out",)
+SpecOut = Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
+StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
+Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
+MostVectors = Annotated[int, Opt("Most vectors that are stored.", "N", short="-n", was=("--n", "--vectors"))]
+Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
+Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE")]
+Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", without="the spec's file", rare=True)]
+Standardise = Annotated[
+    bool | None,
+    Opt("Scale each input to mean 0 and deviation 1, on the device too.", without="if their scales differ", rare=True),
+]
+With = Annotated[
+    str | dict[str, Any] | None,
+    Opt("Options of the method, epsilon, swaps (docs/bases.md).", "KEY=V,KEY=V", without="none", rare=True),
+]
+AllJobs = Annotated[
+    Jobs,
+    Opt(
+        "Processes, or a Dask scheduler.",
+        "N|ADDRESS",
+        without="as many as pay",
+        rare=True,
+        was=("--scheduler", "--workers"),
+    ),
+]
+Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late.", "K")]
+Only = Annotated[
+    Words,
+    Opt(
+        "Try only these rules or techniques: a,b or a/b.",
+        "RULE|TECHNIQUE",
+        kind=list[str],
+        was=("--rule", "--technique"),
+    ),
+]
+Results = Annotated[
+    File | None,
+    Opt(
+        "Where finished parts are kept; the same call goes on.",
+        "FILE",
+        without="of plan in FOLDER, else nowhere",
+        rare=True,
+        was=("--checkpoint",),
+    ),
+]
+Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
+Classes = Annotated[Words, Opt("Classes; of two, the second is positive.", "A,B", without="sorted")]
+Kernel = Annotated[
+    str, Opt("gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).", "KERNEL")
+]
+Ridge = Annotated[Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", without="by the data")]
+Method = Annotated[
+    str | None,
+    Opt("How: efvs, sgma, … (docs/bases.md).", "METHOD", without="auto", was=("--basis",)),
+]
+Sigma = Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", without="by the data")]
+Gamma = Annotated[Numbers, Opt("Width of the other kernels, or several.", "G,G", without="by the data", rare=True)]
+Coef0 = Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", rare=True)]
+Degree = Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", rare=True)]
+Seed = Annotated[int, Ge(0), Opt("Seed of all draws.", "S", rare=True)]
+Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this project.", "FOLDER")]
+Force = Annotated[bool, Opt("Overwrite files that are there.")]
+Watched = Annotated[Any, Py("Who is told how far the work is.")]
+
+# ------------------------------------------------------------------------------------------------- how the same is said
+
+THE_TABLE = {"--data": "the table is given without an option's name"}
+OF_SPEC = {
+    "--classes": "the spec has them, in [label] classes",
+    "--columns": "the spec has them, in [input] columns",
+    "--inputs": "the spec has them, in [input] columns",
+    "--label": "the spec has it, in [label] column",
+    "--name": "the spec has it, in the key name",
+    "--precision": "the spec has it, in the key precision",
+}
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What commands have in the shell alone.  Each tells in ``shell`` which."""
+
+    trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.")] = False
+    engine: Annotated[
+        str | None,
+        Opt(
+            "Engine for the model on this PC: llvm, numba or python.",
+            "ENGINE",
+            without="llvm; in check numba, too",
+            rare=True,
+        ),
+    ] = None
+    json: Annotated[bool, Opt("Print only one JSON object.")] = False

@@ -1,0 +1,805 @@
+"""What each command is asked for: its options in the shell, its arguments in Python, and the checks of their values.
+
+What works takes a request, and stands in a module of its own, which may be slow to import; ``function`` makes Python's function of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Interval
+
+from pykernel.request.kinds import File, Files
+from pykernel.request.option import Arg, Opt, Py
+from pykernel.request.options import (
+    OF_SPEC,
+    OUT,
+    THE_TABLE,
+    AllJobs,
+    Classes,
+    Coef0,
+    Degree,
+    Delay,
+    Folder,
+    FolderPlot,
+    Force,
+    Gamma,
+    Inputs,
+    Kernel,
+    Method,
+    MostVectors,
+    Name,
+    OneTable,
+    Only,
+    Plot,
+    Precision,
+    Record,
+    Results,
+    Ridge,
+    Seed,
+    Sigma,
+    SpecOut,
+    Standardise,
+    StateOut,
+    Table,
+    Targets,
+    With,
+)
+from pykernel.telling import QUIET
+from pykernel.workflows import models
+from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, TheSpec, Watched
+
+MANY_ROWS = 1000
+"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
+DEFAULT_RIDGE = 0.1
+N_MAX = ("--n", "--vectors")
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Show every step, on a year of bike rentals.
+
+    A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
+    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
+    memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C too. This
+    takes less than a minute.
+
+        pykernel demo -o my-demo --n-max 16
+
+    Columns: error is the mean absolute error over the second half of the year, in rentals per hour. State is the memory
+    that the predictor needs on the device.
+
+    Exit codes: 0 done, 1 the C computes other bytes, 2 bad input.
+    """
+
+    _: KW_ONLY
+    output: Folder = Path("pykernel-demo")
+    n_max: MostVectors = 32
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("engine", "json")
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Try a model on recorded data, as the device would learn from it.
+
+    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
+    model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
+
+        pykernel simulate spec.toml data.csv --delay 24 --plot report.html
+        pykernel simulate spec.toml folder/
+
+    Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
+    over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
+    linear models. Beside a model that does not learn, these learn the first half only. Lines of advice say why a model is bad,
+    and what change helps on these rows.
+    For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
+    and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
+    tells it, the most blamed input with its share and the kind of alarm.
+
+    Exit codes: 0 done, 2 bad input.
+    """
+
+    model: Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="columns", kind=Path, more=models.TAKES)]
+    data: Annotated[
+        Data,
+        Arg(
+            "A table, or -; a folder or several: one device each.",
+            "DATA…",
+            kind=list[str],
+            more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN where there is no label; of classes their positions, or "
+            "their names in the spec; x alone, or None for y, for a model without labels.",
+        ),
+    ]
+    _: KW_ONLY
+    delay: Delay = 0
+    refresh_every: Annotated[int, Opt("Call the model's refresh after each N rows.", "N", without="never")] = 0
+    train_every: Annotated[int, Opt("Call the model's train after every N labels.", "N", without="never")] = 0
+    output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
+    plot: Plot = None
+    save: Annotated[
+        File | None, Opt("Write what was learned, for generate --start.", "STATE", more="Of many devices a folder.")
+    ] = None
+    start: Start = None
+    jobs: AllJobs = None
+    results: Results = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "engine", "json")
+    gone: ClassVar = OF_SPEC | THE_TABLE
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Generate a model's C project: plain C99, without allocation.
+
+        pykernel generate spec.toml -o out/
+        pykernel generate spec.toml --start recorded.csv -o out/
+        pykernel generate spec.toml --start state.bin -o out/
+
+    A spec says what the model sees and how it learns. Everything else has a default:
+
+        name = "flow"
+
+        [input]
+        columns = ["temperature", "humidity"]
+
+        [kernel]
+        sigma = 1.5
+
+        [reduction]
+        n_max = 32
+
+    Columns: state is the memory for what the model learned. Work is the memory for intermediate results. Both are in one
+    struct that you own. Constants are in flash.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then).
+    """
+
+    model: GivenModel
+    output: Annotated[File, Opt("Where the project goes.", "FOLDER", short="-o", needed=True, was=OUT)]
+    _: KW_ONLY
+    name: Annotated[str | None, Py("Prefix of every symbol and file; by default the spec's name.")] = None
+    memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
+    start: Start = None
+    force: Annotated[bool, Opt("Overwrite files that were changed by hand.")] = False
+    with_check: Annotated[bool, Opt("Also the firmware with which pykernel check --board tests a board.")] = False
+    for_: Annotated[str | None, Opt("Also files for micropython: a user C module.", "NAME")] = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "json")
+    gone: ClassVar = OF_SPEC | {"--micropython": "here it is --for micropython"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Check that the C computes what the host computes, to the byte.
+
+    Each compiler on this machine compiles the C, with and without optimisation. C and simulation learn the same random
+    samples, difficult ones too; then their memories are compared. LLVM simulates; Numba is a second witness.
+
+        pykernel check spec.toml
+        pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
+        pykernel check spec.toml --board /dev/ttyACM0 --record out/
+
+    A board needs the firmware of pykernel generate --with-check (docs/boards.md).
+
+    Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
+    flash is the whole program, RAM is the model, stack is the largest use. The second table counts instructions of one
+    call; worst is the most that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
+    simple predictors would keep.
+
+    A spec's [target] sets limits: RAM, flash, instructions, cycles. For all but RAM the model runs on that CPU, too.
+
+    Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
+    """
+
+    model: GivenModel
+    _: KW_ONLY
+    target: Targets = None
+    toolchain: Annotated[
+        str | None, Opt("Compiles for the target.", "zig|gcc", without="the first found", rare=True)
+    ] = None
+    emulator: Annotated[str | None, Opt("Runs the target.", "unicorn|qemu", without="the first found", rare=True)] = (
+        None
+    )
+    level: Annotated[
+        Literal["-O0", "-O1", "-O2", "-O3", "-Os"], Opt("Optimisation for the target.", "-O2|-Os|…", rare=True)
+    ] = "-O2"
+    board: Annotated[str | None, Opt("Run on the board at this port.", "URL")] = None
+    baud: Annotated[int, Ge(1), Opt("Speed of the board's line.", "N", rare=True)] = 115_200
+    clock: Annotated[float | str | None, Opt("The processor's clock, such as 48M.", "HZ", rare=True)] = None
+    rate: Annotated[float | str | None, Opt("Samples a second: the share of the processor.", "HZ", rare=True)] = None
+    current: Annotated[float | str | None, Opt("Microamperes per MHz: the charge a day.", "UA", rare=True)] = None
+    data: Annotated[
+        Files | None,
+        Opt("Rows to learn; a folder: each file anew.", "DATA", without="random ones", kind=str, was=("--check",)),
+    ] = None
+    log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
+        None
+    )
+    samples: Annotated[int | None, Ge(1), Opt("Random samples to learn.", "N", without="12000; elsewhere 1000")] = None
+    seed: Seed = 0
+    record: Record = None
+    plot: Annotated[File | None, Opt("Write a report, FILE.html.", "FILE", was=("--figure",))] = None
+    memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
+    stream: Annotated[
+        Stream | None,
+        Py(
+            "Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone."
+        ),
+    ] = None
+    levels: Annotated[Sequence[str] | None, Py("Optimisations, of this machine's compilers.")] = None
+    compilers: Annotated[Sequence[str] | None, Py("This machine's compilers; by default all that are found.")] = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "engine", "json")
+    gone: ClassVar = OF_SPEC
+
+
+@dataclass(frozen=True)
+class Prove:
+    """Prove that no call of the C leaves an array or overflows.
+
+    Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. The ranges
+    that the memory declares hold again after the call: so they hold after any number of calls.
+
+        pykernel prove spec.toml
+        pykernel prove spec.toml --call update --timeout 60
+
+    It needs Frama-C, Why3 and Z3: apt install frama-c-base why3 z3.
+
+    Columns: alarms are places where the analysis could not exclude an error; ranges says how many declared ranges are
+    proved to hold after the call; reached says how many statements of its functions the analysis reached. What the proof
+    says, and what it does not: docs/proof.md.
+
+    Exit codes: 0 proved, 1 not proved, 2 bad input, or no Frama-C.
+    """
+
+    model: GivenModel
+    _: KW_ONLY
+    from_: Annotated[
+        str | Sequence[str],
+        Opt(
+            "The memory from which calls begin; may be repeated.",
+            "state|snapshot|wild|finite",
+            without="state and snapshot",
+            kind=list[str],
+            was=("--level",),
+        ),
+    ] = ("state", "snapshot")
+    call: Annotated[
+        str | Sequence[str] | None, Opt("Only this call, such as update; may be repeated.", "NAME", kind=list[str])
+    ] = None
+    timeout: Annotated[float, Gt(0), Opt("Seconds for the analysis of one call.", "S")] = 600.0
+    output: Annotated[File | None, Opt("Keep annotated C, drivers and logs here.", "FOLDER", short="-o", was=OUT)] = (
+        None
+    )
+    record: Record = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "json")
+    gone: ClassVar = OF_SPEC
+
+
+@dataclass(frozen=True)
+class Page:
+    """Make a page in which the generated C learns recorded data.
+
+    The page is one file and needs no network. In the browser, the C runs as WebAssembly: it predicts each row, then
+    learns it. The page shows forecast and truth, the error beside simple forecasts, a monitor's level and alarms, the stored vectors, and the
+    hash of the state beside this PC's. Beside these stand figures of the report of simulate, on a logarithmic axis, and bytes by part; with
+    --target the instructions of a call, and the bound. Readers can drop a CSV file of their own on it.
+
+        pykernel page spec.toml data.csv -o page.html --target cortex-m4f
+
+    Exit codes: 0 done, 1 an emulated CPU computes other bytes, 2 bad input. Nothing is written but with 0.
+    """
+
+    model: GivenModel
+    data: OneTable
+    _: KW_ONLY
+    output: Annotated[File, Opt("The page to write.", "HTML", short="-o", needed=True, was=OUT)]
+    target: Targets = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "json")
+    gone: ClassVar = OF_SPEC | THE_TABLE
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Repeat what a device logged, and name the first difference.
+
+    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
+    one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
+
+        x0,x1,label,state_hash
+
+    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
+    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
+    of the model. With --end, the command also names the fields that differ.
+
+        pykernel state replay spec.toml log.csv --end end.bin
+        pykernel state replay spec.toml logs/
+
+    Of a folder, or several logs, each is one device's: a table says which computed what they should.
+
+    Exit codes: 0 equal, 1 not equal, 2 bad input.
+    """
+
+    model: GivenModel
+    data: Annotated[Files, Arg("A table, or -; a folder or several: one device each.", "LOG…", kind=list[str])]
+    _: KW_ONLY
+    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
+    start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
+    jobs: AllJobs = None
+    results: Results = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "engine", "json")
+    gone: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}
+    was: ClassVar = ("replay",)
+
+
+@dataclass(frozen=True)
+class Migrate:
+    """Make a saved state one of a changed spec.
+
+    A learning rate, a limit, a horizon and other numbers that only say how learning goes on may differ: a device loads
+    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller one,
+    vectors are removed as the technique of OLD removes them. Another rule, kernel, scaling or input is refused.
+
+        pykernel state migrate old.toml state.bin new.toml -o new-state.bin
+
+    Columns: there are none. The command prints the keys that changed, and how many vectors there are.
+
+    Exit codes: 0 done, 2 bad input, or a state that cannot be converted (nothing is written then).
+    """
+
+    old: Annotated[TheSpec, Arg("The spec that the state was learned with.", "OLD", reads="spec", kind=Path)]
+    state: Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "STATE")]
+    new: Annotated[TheSpec, Arg("The spec of the new firmware.", "NEW", reads="spec", kind=Path)]
+    _: KW_ONLY
+    output: StateOut
+    force: Force = False
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("migrate",)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Make one state of what several devices have learned.
+
+    The devices run the same spec, each with samples of its own. The merged state has the same budget, goes on learning, and is
+    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices: who has a state can read them.
+
+        pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
+
+    SPEC after --into may have another n_max. docs/merging.md tells what is merged how. How good the merged state is, `simulate
+    --start merged.bin` tells on rows that no device has learned.
+
+    Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.
+
+    Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
+    """
+
+    spec: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
+    states: Annotated[
+        Sequence[File | bytes],
+        Arg(
+            "Snapshots, one of each device; or a folder of .bin files.",
+            "STATE",
+            kind=list[Path],
+            more="Or their bytes.",
+        ),
+    ]
+    _: KW_ONLY
+    into: Annotated[
+        TheSpec | None, Opt("The spec of the merged state.", "SPEC", reads="spec", kind=Path, without="the same")
+    ] = None
+    output: StateOut = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("merge",)
+    gone: ClassVar = OF_SPEC | {
+        "--data": "pykernel simulate, begun from the merged state, tells how good it is on a recording"
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Find the best model for a table of data, within a device's limits.
+
+    This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
+    monitor.
+
+        pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
+        pykernel plan recordings/ --label y
+
+    Errors are of the last 30 % of the rows, or of devices left out; for a monitor, faults are put into these. Frozen:
+    the model learned the others only. Learning: it goes on, if labels come. Without --labels both are planned.
+
+    Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
+    interrupted before a model was tried.
+    """
+
+    data: Table
+    _: KW_ONLY
+    label: Annotated[str | None, Opt("The column to predict.", "Y", without="none: a monitor with alarms")] = None
+    inputs: Inputs = None
+    spec: Annotated[
+        Model | None,
+        Opt("Spec that names columns.", "SPEC", reads="plain", kind=Path, was=("--signal",), more="In Python, a Spec."),
+    ] = None
+    labels: Annotated[
+        Literal["always", "never"] | None, Opt("always or never: do true labels follow?", "WHEN", without="both")
+    ] = None
+    ram: Annotated[str | int | None, Opt("Limit, such as 4k.", "BYTES", without="the target's; 16k")] = None
+    flash: Annotated[str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's; 64k")] = (
+        None
+    )
+    instructions: Annotated[str | int | None, Opt("Limit for one call, in the worst case.", "N", without="any")] = None
+    cycles: Annotated[
+        str | int | None, Opt("The same in cycles, for a CPU whose cycles are known.", "N", without="any", rare=True)
+    ] = None
+    target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
+    no_limits: Annotated[bool, Opt("Models of any size.", rare=True)] = False
+    time: Annotated[float, Interval(ge=1, le=10_000_000), Opt("Time for trials.", "SECONDS")] = 120.0
+    trials: Annotated[
+        int | None, Interval(ge=1, le=1_000_000), Opt("Make so many trials, however long they take.", "N")
+    ] = None
+    seed: Seed = 0
+    name: Name = None
+    output: Folder = Path("pykernel-plan")
+    plot: FolderPlot = None
+    delay: Delay = 0
+    only: Only = None
+    jobs: AllJobs = None
+    results: Results = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("engine", "json")
+    gone: ClassVar = {
+        **THE_TABLE,
+        **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
+        **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, of classes by their error rate"),
+        "--classes": OF_SPEC["--classes"],
+        "--rounds": "plan tries models for a time: give --time, or --trials",
+    }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Train a kernel machine on a table, and write it as a spec for the device.
+
+    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n-max, --flash)
+    are trained, too, and taken if better. The model will be in flash. A label of words is a class.
+
+        pykernel fit flowers.csv --label kind --output iris.toml --plot report.html
+
+    Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
+    is the square root of PRESS.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
+    """
+
+    data: Table
+    _: KW_ONLY
+    output: SpecOut = None
+    label: Annotated[str | None, Opt("The label's column.", "Y", without="the last")] = None
+    inputs: Inputs = None
+    signal: Annotated[
+        Model | None,
+        Opt(
+            "Spec whose [signal] makes the inputs of raw rows.",
+            "SPEC",
+            without="none",
+            rare=True,
+            kind=Path,
+            was=("--spec",),
+        ),
+    ] = None
+    classes: Classes = None
+    model: Annotated[
+        str | None, Opt("kfd, ls-svm, krr, svm, lp or trained.", "MODEL", without="kfd; ls-svm for numbers")
+    ] = None
+    kernel: Kernel = "gaussian"
+    sigma: Sigma = None
+    gamma: Gamma = None
+    coef0: Coef0 = 1.0
+    degree: Degree = 3
+    ridge: Ridge = None
+    coding: Annotated[
+        str | None,
+        Opt(
+            "How classes are coded: by how frequent they are, or +1 and -1.",
+            "counts|signs",
+            without="counts of kfd, signs of the others",
+            rare=True,
+        ),
+    ] = None
+    n_max: Annotated[
+        int | None, Opt("Most vectors.", "N", short="-n", without="as a minute allows; 16 of trained", was=N_MAX)
+    ] = None
+    method: Method = None
+    with_: With = None
+    flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
+    cv: Annotated[
+        str | int, Opt("Leave-one-out by retraining, by paper 004, or S folds.", "deleted|kept|S", rare=True)
+    ] = "deleted"
+    by: Annotated[
+        str | None,
+        Opt(
+            "What the chosen width and ridge minimise.",
+            "error|press",
+            without="error of classes",
+            rare=True,
+            was=("--score",),
+        ),
+    ] = None
+    loss: Annotated[
+        Literal["squared", "absolute"] | None,
+        Opt("What trained vectors minimise for numbers.", "squared|absolute", without="squared", rare=True),
+    ] = None
+    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART")] = 0.0
+    standardise: Standardise = None
+    seed: Seed = 0
+    jobs: AllJobs = None
+    precision: Precision = "float32"
+    name: Name = None
+    plot: Plot = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("json",)
+    gone: ClassVar = THE_TABLE
+    unnamed: ClassVar = "model"
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Choose a basis from up to millions of rows, for a spec.
+
+    A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
+    coordinates.
+
+        pykernel basis flow.csv --label flow --n-max 40 --output flow.toml
+
+    Columns: left out is the part of tr K that the basis misses. At best is the part that the best possible one misses.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
+    """
+
+    data: Annotated[File, Arg(".npy, .parquet, .arrow or .csv file, or a folder.", "DATA", kind=str)]
+    _: KW_ONLY
+    n_max: MostVectors = 100
+    output: Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", was=OUT)] = None
+    save: Annotated[File | None, Opt("The basis to write, for Basis.load in Python.", "NPZ")] = None
+    method: Method = None
+    inputs: Inputs = None
+    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="none")] = None
+    classes: Classes = None
+    model: Annotated[
+        str | None,
+        Opt(
+            "Ridge regression on the label, without a bias or with it.",
+            "krr|ls-svm",
+            without="ls-svm; krr with --learn",
+            rare=True,
+        ),
+    ] = None
+    learn: Annotated[bool, Opt("The device continues to learn the weights.")] = False
+    kfd: Annotated[bool, Opt("The device trains a kernel Fisher discriminant.")] = False
+    features: Annotated[
+        int | None,
+        Opt("Compute R features of a subspace (BKFE) instead of the coordinates.", "R", without="none", rare=True),
+    ] = None
+    shrinkage: Annotated[float, Opt("For --features: taken from each singular value.", "L", rare=True)] = 0.1
+    kernel: Kernel = "gaussian"
+    sigma: Sigma = None
+    gamma: Gamma = None
+    coef0: Coef0 = 1.0
+    degree: Degree = 3
+    normalise: Annotated[bool, Opt("Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", rare=True)] = False
+    ridge: Ridge = None
+    candidates: Annotated[int, Ge(0), Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", rare=True)] = 59
+    points: Annotated[int, Ge(0), Opt("efvs: rows that judge a candidate; 0: all.", "V", rare=True)] = 59
+    with_: With = None
+    tau: Annotated[float, Opt("Stop when at most this part is left out; 0: never.", "T", rare=True)] = 0.0
+    confidence: Annotated[
+        float | None,
+        Opt("Stop for --tau when it is true with this probability.", "P", without="when the estimate is", rare=True),
+    ] = None
+    standardise: Standardise = None
+    shards: Annotated[int, Ge(1), Opt("Choose in S parts, then from their choices.", "S")] = 1
+    jobs: AllJobs = None
+    seed: Seed = 0
+    precision: Precision = "float32"
+    name: Name = None
+    plot: Plot = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("json",)
+    gone: ClassVar = THE_TABLE | {"--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most"}
+    unnamed: ClassVar = "basis"
+
+    @property
+    def makes_spec(self) -> bool:
+        """Whether a spec is made: yes, unless only the basis is saved."""
+        return self.output is not None or self.save is None
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """Write a table as .npy, or as a .csv table of numbers alone.
+
+    Of .npy any row can be read directly: convert a large CSV file, or a Parquet file with large row groups, before pykernel
+    basis. The table may be larger than memory. The file is read once. Rows of a CSV file with a missing cell are left out
+    and counted. Other files with missing cells are refused.
+
+        pykernel table year.csv --output year.npy
+        pykernel table year.csv --label flow --output ready.csv
+
+    In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
+    phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out. A later table gets
+    the same columns with --like ready.csv, whatever words and constants it has.
+
+    Columns: the command prints their names and, of .npy, their positions in the new file.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
+    """
+
+    data: Annotated[
+        File,
+        Arg("A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input.", "DATA", kind=str),
+    ]
+    _: KW_ONLY
+    output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
+    inputs: Inputs = None
+    label: Annotated[str | None, Opt("For .csv: a column that stays as it is, as the last.", "Y")] = None
+    like: Annotated[File | None, Opt("For .csv: a table that this command wrote; the same columns.", "FIRST")] = None
+    precision: Annotated[Literal["float32", "float64"], Opt("Of .npy: float32 or float64.", "TYPE")] = "float32"
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("json",)
+    gone: ClassVar = THE_TABLE
+    was: ClassVar = ("convert",)
+
+
+@dataclass(frozen=True)
+class Import:
+    """Import a model that scikit-learn trained.
+
+    Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
+    them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
+    --data or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files. No code in a file is executed, and
+    pickles are refused.
+
+        pykernel import gate.skops -o gate.toml --data held.csv
+        pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
+
+    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
+    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --data, difference is the largest
+    of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most 1,000 rows or
+    steps are compared.
+
+    Exit codes: 0 done, 1 the comparison failed, 2 bad input.
+    """
+
+    model: Annotated[Path, Arg("A .skops or .onnx file, or a spec.", "MODEL")]
+    _: KW_ONLY
+    output: Annotated[Path, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
+    name: Name = None
+    precision: Precision = "float32"
+    max_abs: Annotated[
+        float | None,
+        Opt("Largest magnitude of an input; int16: from the center.", "X", without="by the vectors", was=("--limit",)),
+    ] = None
+    inputs: Annotated[
+        str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
+    ] = None
+    classes: Annotated[str | None, Opt("Names of the classes, in order.", "A,B", without="as text")] = None
+    distance: Annotated[str, Opt("Gaussian kernel: how it is computed.", "auto|differences|products", rare=True)] = (
+        "auto"
+    )
+    vectors: Annotated[
+        int | None,
+        Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
+    ] = None
+    start: Annotated[Path | None, Opt("Of a spec: the state of a device.", "FILE", was=("--state",))] = None
+    data: Annotated[str | None, Opt("CSV file: compare there; train --vectors on it.", "DATA", was=("--check",))] = None
+    trust: Annotated[Sequence[str], Opt("Let a .skops file load this type, too.", "TYPE", kind=list[str])] = ()
+    trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("json",)
+
+
+@dataclass(frozen=True)
+class Info:
+    """List the CPUs that a model can be checked on; or print what editors need.
+
+        pykernel info
+        pykernel info schema > spec.schema.json
+
+    The table also says which of them this machine can build for and emulate. The schema is that of specs, with which an editor completes
+    and checks them: names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) take it from a spec's
+    first line:
+
+        #:schema ./spec.schema.json
+
+    pykernel info commands prints the arguments of all commands in the same form.
+
+    Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
+    toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig, unicorn and wasmtime, run
+    pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the others.
+
+    Exit codes: 0 done.
+    """
+
+    about: Annotated[Literal["targets", "schema", "commands"], Arg("targets, schema or commands.", "WHAT")] = "targets"
+
+    shell: ClassVar = ("json",)
+    was: ClassVar = ("targets", "schema")
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show the values in a saved state, or where two states differ.
+
+        pykernel state show spec.toml state.bin
+        pykernel state show spec.toml monday.bin friday.bin
+
+    A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
+    printed, by the fields of the C struct.
+
+    Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
+    that NAME_hash returns. Of two states: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
+    each was saved (the sequence number) does not count.
+
+    Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
+    """
+
+    model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
+    files: Annotated[Sequence[File], Arg("A snapshot, from NAME_save or NAME_store; or two.", "FILE…", kind=list[Path])]
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("snapshot",)
+
+
+COMMANDS: dict[str, Any] = {
+    "demo": Demo,
+    "plan": Plan,
+    "fit": Fit,
+    "basis": Basis,
+    "simulate": Simulate,
+    "generate": Generate,
+    "check": Check,
+    "prove": Prove,
+    "page": Page,
+    "import": Import,
+    "state show": Show,
+    "state migrate": Migrate,
+    "state merge": Merge,
+    "state replay": Replay,
+    "table": TableOf,
+    "info": Info,
+}
+GONE = {
+    "compare": "it is python -m benchmarks.compare now, in the repository",
+    "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --no-limits",
+    **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
+}
+"""A command of earlier versions -> where it is."""
