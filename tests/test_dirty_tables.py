@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
-from pykernel.rows.text import _positions
+from pykernel.rows.text import Part, _positions
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import QUIET, data_told
 from pykernel.tuning.combinations import input_limit
@@ -83,10 +83,10 @@ def test_a_number_in_another_notation_is_never_taken_for_a_missing_value(cell, r
 )
 @pytest.mark.parametrize("size", [2, 100])
 def test_sentinels_are_named_and_numbers_that_may_be_honest_are_not(values, told, size):
-    seen, cells = Columns(), [(repr(float(value)),) for value in values]
+    seen, cells = Columns(), [repr(float(value)) for value in values]
     seen.begin("t.csv", ["a"])
     for some in itertools.batched(cells, size) if hasattr(itertools, "batched") else [cells]:
-        table = seen.read(list(some), list(range(len(some))))
+        table = seen.read(Part({"a": list(some)}, range(len(some)), 0))
         assert np.isfinite(table).all()  # told, and not changed
     assert {each["value"]: each["cells"] for each in seen.report()["sentinels"]} == told
 

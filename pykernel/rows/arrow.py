@@ -7,7 +7,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +21,7 @@ from pyarrow import types
 from pykernel.errors import UserError
 from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Rows, Stored, checked_positions, finite, parts, positions_of
+from pykernel.rows.text import Kind, Part
 
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
@@ -259,14 +260,14 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None, cache: int) -> Rows:
     return ParquetRows(x.files, chosen, "the dataset", cache, x.filesystem)
 
 
-class CellsOf:
-    """A file of Parquet or Arrow as a table of text, of which no more is decoded than is asked for.
+class ArrowTable:
+    """A file of Parquet or Arrow as a table with a header, of which no more is decoded than is asked for.
 
     Unlike ``Rows`` it may be compressed, and hold words, times and nulls.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self.name = name
+        self.name = self.where = name
         with _as_user_errors(name):
             self.size = file.seek(0, os.SEEK_END)
             file.seek(0)
@@ -279,22 +280,22 @@ class CellsOf:
                 self._file = pyarrow.ipc.open_file(file)
                 self.header = list(self._file.schema.names)
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[list[tuple[str, ...]], int]]:
-        """At most ``rows`` rows of these columns, and about how many bytes are read."""
+    def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+        """These columns, wherever they are."""
+        done = 0
         with _as_user_errors(self.name):
-            for batch, part in self._batches(columns, rows):
+            for batch, share in self._batches(list(kinds), rows):
                 for start in range(0, batch.num_rows, rows):
                     some = batch.slice(start, rows)
-                    yield (
-                        list(zip(*(_texts(some.column(name)) for name in columns), strict=True)),
-                        round(part * self.size),
-                    )
+                    found = {each: _cells(some.column(each), kind == "numbers") for each, kind in kinds.items()}
+                    yield Part(found, range(done + 1, done + 1 + some.num_rows), round(share * self.size))
+                    done += some.num_rows
 
-    def _batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
+    def _batches(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches, and the part that is read."""
         if self._parquet:
             done, every = 0, max(1, self._file.metadata.num_rows)
-            for batch in self._file.iter_batches(rows, columns=list(columns), use_threads=False):
+            for batch in self._file.iter_batches(rows, columns=columns, use_threads=False):
                 done += batch.num_rows
                 yield batch, done / every
         else:
@@ -302,10 +303,17 @@ class CellsOf:
                 yield self._file.get_batch(number), (number + 1) / self._file.num_record_batches
 
 
-def _texts(column: Any) -> list[str]:
-    """The cells of a column: "" for null, 0 and 1 for booleans, and else text that reads back to the same value."""
-    values = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
-    return ["" if value is None else str(value) for value in values.to_pylist()]
+def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
+    """A column of numbers in float64, NaN where it is null; or, if a number is NaN, or without ``numbers``, as text that reads back
+    to the same value: "" for null, 0 and 1 for booleans.
+    """
+    if numbers and _is_number(column.type):
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        if np.isnan(values).sum() == column.null_count:
+            return values
+    found = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
+    return ["" if value is None else str(value).strip() for value in found.to_pylist()]
 
 
 def _need_file(path: Path) -> None:

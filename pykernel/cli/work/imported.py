@@ -14,6 +14,7 @@ import numpy as np
 from pykernel.cli import output
 from pykernel.errors import UserError
 from pykernel.gen.project import build
+from pykernel.host.samples import read_samples
 from pykernel.importers.importing import (
     compare,
     compare_smaller,
@@ -26,7 +27,6 @@ from pykernel.importers.importing import (
 )
 from pykernel.parallel import working
 from pykernel.rows.columns import Columns
-from pykernel.rows.text import read_cells
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET
@@ -146,12 +146,10 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add --inputs with their columns")
     with opened(data, QUIET) as (name, file, _):
-        cells, seen = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows))), Columns()
-        seen.begin(name, columns)
-        x = seen.read(cells.rows, cells.lines)
+        batch = next(read_samples(file, name, columns, (), rows, seen=(seen := Columns())))
         seen.end()
     read |= seen.report()
-    return x
+    return batch.x
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
