@@ -181,7 +181,7 @@ class ParquetRows(_Parts):
             for batch in opened.iter_batches(BATCH_ROWS, [group], self.columns, use_threads=False):
                 piece = np.empty((batch.num_rows, self.dim), self.kind)
                 for j, column in enumerate(self.columns):
-                    piece[:, j] = _numbers(batch.column(column), self.kind)
+                    piece[:, j] = _numbers(batch.column(column))
                 self.decoded += batch.num_rows
                 yield piece
 
@@ -233,7 +233,7 @@ class ArrowRows(_Parts):
         views = self._views[part]
         if views is None:
             columns = self._batches[part].columns
-            views = [_numbers(column, self.kind) for column in columns]
+            views = list(map(_numbers, columns))
             if not any(_is_copied(column) for column in columns):
                 self._views[part] = views
         return views
@@ -309,7 +309,7 @@ def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
     """
     if numbers and _is_number(column.type):
         with np.errstate(invalid="ignore"):  # a NaN that signals
-            values: np.ndarray = column.to_numpy(zero_copy_only=False).astype(np.float64)
+            values = _numbers(column).astype(np.float64)
         if np.isnan(values).sum() == column.null_count:
             return values
     found = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
@@ -415,14 +415,12 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
     return narrow
 
 
+def _numbers(column: Any) -> np.ndarray:
+    """A column's values; NaN, or None among booleans, where they are null."""
+    found: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return found
+
+
 def _is_copied(column: Any) -> bool:
     """Whether a column must be copied to become a NumPy array."""
     return bool(column.null_count or types.is_boolean(column.type))
-
-
-def _numbers(column: Any, kind: np.dtype) -> np.ndarray:
-    """A column's values; NaN where they are null."""
-    if _is_copied(column):
-        column = column.cast(pyarrow.from_numpy_dtype(kind), safe=False)
-    found: np.ndarray = column.to_numpy(zero_copy_only=False)
-    return found

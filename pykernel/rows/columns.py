@@ -72,11 +72,12 @@ class Column:
 
         most: if the column has more words, the numbers behind them are not read.
         """
+        text = isinstance(cells, list)
         try:
-            values = np.array(cells if isinstance(cells, np.ndarray) else list(map(float, cells)))
+            values = np.array([float(cell) if cell else math.nan for cell in cells]) if text else cells
         except ValueError:
             values = None
-        if values is None or (isinstance(cells, list) and np.isnan(values).any()):
+        if values is None or (text and np.isnan(values).sum() != cells.count("")):
             values = np.full(len(cells), math.nan)
             for i, (cell, line) in enumerate(zip(cells, lines, strict=True)):
                 values[i] = self._value(cell, line)

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
@@ -96,73 +96,73 @@ class _TextTable:
         if found:
             first = next(filter(str.strip, self.lines), "")
         self.separator = found[1] if found else _separator(first)
-        whole = itertools.chain([first], self.lines)
-        reader = csv.reader(whole, delimiter=self.separator, skipinitialspace=True, strict=True)
-        self.records = _records(reader, self.lines)
+        self.records = _records(self._reader(itertools.chain([first], self.lines)), self.lines)
         header = next(self.records, None)
         if header is None:
             raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
         self.header, self.where = [cell.strip() for cell in header], f"{name}, line {self.lines.number}"
 
+    def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        return csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
+
     def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
         """The columns at these places."""
         decimals = None if self.separator == "," else _Decimals(self.name, kinds)
-        while ahead := self.lines.ahead(rows):
-            first, columns = self.lines.number + 1, self._plain(ahead, kinds, places, decimals)
-            if columns is None:
-                records = [(record, self.lines.number) for record in itertools.islice(self._whole(), rows)]
-                cells = [tuple(record[at] for at in places.values()) for record, _ in records]
-                numbers: Sequence[int] = [number for _, number in records]
-                texts = zip(*(cells if decimals is None else decimals.as_points(cells, numbers)), strict=True)
-                columns = {each: list(map(str.strip, text)) for each, text in zip(kinds, texts, strict=False)}
-            else:
+        while raw := self.lines.ahead(rows):
+            first, lines = self.lines.number + 1, _decoded(raw)
+            loaded = self._loaded(lines, kinds, places, decimals)
+            records = [] if loaded else self._at_once(lines)
+            if loaded or records:
                 self.lines.skip()
-                numbers = range(first, self.lines.number + 1)
+                numbers: Sequence[int] = range(first, self.lines.number + 1)
+            else:
+                some = list(itertools.islice(self._one_by_one(), rows))
+                records, numbers = [record for record, _ in some], [line for _, line in some]
+            if loaded is None:
+                texts = {each: [record[at].strip() for record in records] for each, at in places.items()}
+                loaded = texts if decimals is None else decimals.as_points(texts, numbers)
             if numbers:
-                yield Part(columns, numbers, self.lines.position)
+                yield Part(loaded, numbers, self.lines.position)
 
-    def _whole(self) -> Iterator[list[str]]:
-        """The next records.  Raises UserError for one with too few or too many cells."""
+    def _loaded(
+        self, lines: list[str], kinds: Mapping[str, Kind], places: Mapping[str, int], decimals: _Decimals | None
+    ) -> dict[str, Any] | None:
+        """The columns of lines where all is well and nothing is in quotes, if only numbers are wanted; None of others.
+
+        What NumPy takes for a number is one for Python, too, with the same bits.
+        """
+        whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
+        if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
+            return None
+        try:
+            at = list(places.values())
+            table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=at, ndmin=2)
+        except ValueError:
+            return None
+        well = len(table) == len(lines) and not np.isnan(table).any()
+        return (
+            dict(zip(kinds, table.T, strict=True))
+            if well and (decimals is None or decimals.are_points(whole))
+            else None
+        )
+
+    def _at_once(self, lines: list[str]) -> list[list[str]]:
+        """The records of lines that are one record each, with a cell for each column; none of others."""
+        try:
+            records = list(self._reader(lines))
+        except csv.Error:
+            return []
+        return records if len(records) == len(lines) and {*map(len, records)} == {len(self.header)} else []
+
+    def _one_by_one(self) -> Iterator[tuple[list[str], int]]:
+        """The next records, and the lines where they end.  Raises UserError for one with too few or too many cells."""
         for record in self.records:
             if len(record) != len(self.header):
                 raise UserError(
                     f"{self.name}, line {self.lines.number}: has {len(record)} cells, but the header names {len(self.header)} "
                     f"columns; give each row a cell for each column, and quote cells that hold {SEPARATORS[self.separator]}"
                 )
-            yield record
-
-    def _plain(
-        self, lines: Sequence[bytes], kinds: Mapping[str, Kind], places: Mapping[str, int], decimals: _Decimals | None
-    ) -> dict[str, Cells] | None:
-        """The columns of lines that need no reader of CSV, because nothing is quoted, missing or wrong; None of all others.
-
-        What NumPy takes for a number is one for Python, too, with the same bits.
-        """
-        whole, mark = b"".join(lines), self.separator.encode()
-        if (
-            b'"' in whole
-            or b"\0" in whole
-            or whole.count(b"\r") != whole.count(b"\r\n")
-            or max(map(len, lines)) > csv.field_size_limit()
-            or set(map(bytes.count, lines, itertools.repeat(mark))) != {len(self.header) - 1}
-        ):
-            return None
-        wanted, columns = [each for each, kind in kinds.items() if kind == "numbers"], dict[str, Cells]()
-        try:
-            text = whole.decode()
-            if wanted:
-                at = [places[each] for each in wanted]
-                table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=at, ndmin=2)
-                columns = dict(zip(wanted, table.T, strict=True))
-        except ValueError:  # also of bytes that are not UTF-8
-            return None
-        alike = all(len(each) == len(lines) and not np.isnan(each).any() for each in columns.values())
-        if not alike or not (decimals is None or decimals.are_points(text)):
-            return None
-        rows = (
-            [line.split(self.separator) for line in text.split("\n")[: len(lines)]] if len(wanted) < len(kinds) else []
-        )
-        return columns | {each: [row[places[each]].strip() for row in rows] for each in kinds if each not in columns}
+            yield record, self.lines.number
 
 
 def _is_binary(file: BinaryIO, name: str) -> bool:
@@ -209,13 +209,14 @@ class _Decimals:
         """Whether numbers have decimal points, as before, or none at all."""
         return "," not in text and (self.mark == "." or "." not in text)
 
-    def as_points(self, cells: list[tuple[str, ...]], lines: list[int]) -> list[tuple[str, ...]]:
-        if self.are_points("".join(map("".join, cells))):
-            return cells
-        return [
-            tuple(map(self._cell, row, self.kinds, itertools.repeat(line)))
-            for row, line in zip(cells, lines, strict=True)
+    def as_points(self, columns: dict[str, list[str]], lines: Sequence[int]) -> dict[str, list[str]]:
+        if self.are_points("".join(map("".join, columns.values()))):
+            return columns
+        rows = [
+            list(map(self._cell, row, columns, itertools.repeat(line)))
+            for *row, line in zip(*columns.values(), lines, strict=True)
         ]
+        return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
 
     def _cell(self, cell: str, column: str, line: int) -> str:
         found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
@@ -229,6 +230,16 @@ class _Decimals:
                 f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
             )
         return cell.replace(",", ".")
+
+
+def _decoded(lines: Sequence[bytes]) -> list[str]:
+    """The lines as text, without their ends; none if one of them is no text, too long, or broken by a carriage return."""
+    whole = b"".join(lines)
+    odd = b"\0" in whole or whole.count(b"\r") != whole.count(b"\r\n") or max(map(len, lines)) > csv.field_size_limit()
+    try:
+        return [] if odd else whole.decode().split("\n")[: len(lines)]
+    except UnicodeDecodeError:
+        return []
 
 
 class _Lines:
