@@ -22,8 +22,6 @@ from pykernel.rows.columns import Columns
 from tests.support import ROOT
 
 pa = pytest.importorskip("pyarrow")
-import pyarrow.dataset  # noqa: E402
-import pyarrow.ipc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 L, D = 1003, 5
@@ -69,7 +67,6 @@ def sources(tmp_path_factory):
         ".npy, column-major": folder / "fortran.npy",
         "Parquet": folder / "x.parquet",
         "Parquet folder": parts,
-        "Dataset": pyarrow.dataset.dataset(parts, format="parquet"),
         "Arrow": folder / "x.arrow",
         "Table": pa.concat_tables([table(X[:10]), table(X[10:])]),
         "RecordBatch": table(X).combine_chunks().to_batches()[0],
@@ -78,7 +75,7 @@ def sources(tmp_path_factory):
 
 KINDS = [
     "array", "list", "strided", "memmap", "memmap, a part", "memmap, private", ".npy", ".npy, big-endian",
-    ".npy, column-major", "Parquet", "Parquet folder", "Dataset", "Arrow", "Table", "RecordBatch",
+    ".npy, column-major", "Parquet", "Parquet folder", "Arrow", "Table", "RecordBatch",
 ]  # fmt: skip
 
 
@@ -263,9 +260,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "b.parquet: has no column 'x4', which other files" in refused(tmp_path / "folder")
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     assert "names the column 'a' 2 times" in refused(twice)
-    dataset = pyarrow.dataset.dataset(tmp_path / "words.parquet")
-    assert "with a filter" in refused(dataset.filter(pyarrow.dataset.field("x0") > 0))
-    assert "cannot be read by rows" in refused(pyarrow.dataset.dataset(tmp_path / "x.csv", format="csv"))
+    assert "a pyarrow DoubleScalar cannot be read by rows" in refused(pa.scalar(1.0))
     assert "of rows that are read already" in refused(as_rows(X), [1])
 
 

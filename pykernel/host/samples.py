@@ -160,24 +160,19 @@ def times_of(path: str | Path, rows: int) -> np.ndarray | None:
 
     None if there is no such column, if a cell holds no date, if times fall, or if there are other than so many rows.
     """
-    seconds: list[float] = []
     try:
         with contextlib.ExitStack() as stack:
             name, file, _ = open_data(str(path), stack)
             named = lambda header: {each: "words" for each in header if each and header.count(each) == 1}  # noqa: E731
             first = next(read_parts(file, name, named, "", 1)).columns
-            dated = next((column for column, (cell,) in first.items() if _seconds(cell) is not None), None)
-            if dated is None:
-                return None
+            dated = next(column for column, (cell,) in first.items() if _seconds(cell) is not None)
             _, file, _ = open_data(str(path), stack)
-            for part in read_parts(file, name, lambda _: {dated: "words"}, ""):
-                found = list(map(_seconds, part.columns[dated]))
-                if None in found:
-                    return None
-                seconds.extend(found)  # type: ignore[arg-type]
+            cells = (
+                cell for part in read_parts(file, name, lambda _: {dated: "words"}, "") for cell in part.columns[dated]
+            )
+            times = np.array(list(map(_seconds, cells)), np.float64)  # NaN where a cell is no date
     except (UserError, OSError, StopIteration):
         return None
-    times = np.array(seconds)
     return times if len(times) == rows and bool((np.diff(times) >= 0).all()) and times[-1] > times[0] else None
 
 

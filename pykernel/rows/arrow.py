@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow
-import pyarrow.dataset
 import pyarrow.ipc
 import pyarrow.parquet
 from pyarrow import types
@@ -113,15 +112,14 @@ class ParquetRows(_Parts):
         columns: Sequence[str | int] | None = None,
         name: str = "the data",
         cache: int = CACHE_BYTES,
-        filesystem: Any = None,
     ) -> None:
-        self.files, self.cache, self.filesystem = list(files), cache, filesystem
+        self.files, self.cache = list(files), cache
         names: list[str] = []
         lengths: list[int] = []
         self._groups: list[tuple[int, int]] = []  # file, row group
         narrow = True
         for number, file in enumerate(self.files):
-            with _opened(file, filesystem) as opened:
+            with _opened(file) as opened:
                 if number == 0:
                     names = _named(opened.schema_arrow, columns, file)
                 narrow &= _need_numbers(opened.schema_arrow, names, file)
@@ -136,7 +134,7 @@ class ParquetRows(_Parts):
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ParquetRows, (self.files, self.columns, self.name, self.cache, self.filesystem)
+        return ParquetRows, (self.files, self.columns, self.name, self.cache)
 
     def take(self, indices: Any) -> np.ndarray:
         with self._lock:
@@ -176,7 +174,7 @@ class ParquetRows(_Parts):
     def _decode(self, part: int) -> Iterator[np.ndarray]:
         """A row group's rows, BATCH_ROWS at a time, (k, D) of ``kind``."""
         number, group = self._groups[part]
-        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+        with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
             # each column's pages are read as they are needed, not all at once
             for batch in opened.iter_batches(BATCH_ROWS, [group], self.columns, use_threads=False):
                 piece = np.empty((batch.num_rows, self.dim), self.kind)
@@ -187,7 +185,7 @@ class ParquetRows(_Parts):
 
     def _cell(self, part: int, row: int, j: int) -> Any:
         number, group = self._groups[part]
-        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+        with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
             return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
 
     def _tell(self, row: int, j: int) -> str:
@@ -242,22 +240,13 @@ class ArrowRows(_Parts):
         return self._batches[part].column(j)[row].as_py()
 
 
-def arrow_rows(x: Any, columns: Sequence[str | int] | None, cache: int) -> Rows:
-    """Rows of a pyarrow Table, RecordBatch or Dataset of Parquet files."""
-    if isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
-        return ArrowRows(x, columns, "the table")
-    if not isinstance(x, pyarrow.dataset.FileSystemDataset) or x.format.default_extname != "parquet":
+def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
+    """Rows of a pyarrow Table or RecordBatch."""
+    if not isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
         raise UserError(
-            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or a Dataset of Parquet files"
+            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or the path of a Parquet file or its folder"
         )
-    if getattr(x, "_scan_options", None):
-        raise UserError(
-            "a pyarrow Dataset with a filter cannot be read by rows; write what it gives to Parquet, or leave the filter out"
-        )
-    if not x.files:
-        raise UserError("the pyarrow Dataset has no files; give one that has some")
-    chosen = list(x.schema.names) if columns is None else columns
-    return ParquetRows(x.files, chosen, "the dataset", cache, x.filesystem)
+    return ArrowRows(x, columns, "the table")
 
 
 class ArrowTable:
@@ -334,12 +323,11 @@ def _as_user_errors(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(path: str, filesystem: Any = None) -> Iterator[Any]:
+def _opened(path: str) -> Iterator[Any]:
     """A Parquet file."""
-    if filesystem is None:
-        _need_file(Path(path))
+    _need_file(Path(path))
     with _as_user_errors(path):
-        file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, filesystem=filesystem)
+        file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16)
     with file:
         yield file
 

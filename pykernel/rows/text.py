@@ -53,7 +53,7 @@ class Part:
     Parts of a column of numbers may be text: those in which a cell is empty or no number, or stands in quotes.
     """
 
-    columns: dict[str, Cells]
+    columns: Mapping[str, Cells]
     lines: Sequence[int]
     position: int
 
@@ -87,10 +87,14 @@ def _source(file: BinaryIO, name: str, example: str) -> Any:
 
 
 class _TextTable:
-    """A table of text, read up to its header.  where: the header's line, for sentences."""
+    """A table of text, read up to its header.  where: the header's line, for sentences.
+
+    If the separator is not the comma, numbers have decimal commas or decimal points, but not both; mark: which, as soon as a number
+    had one.
+    """
 
     def __init__(self, file: BinaryIO, name: str, example: str) -> None:
-        self.name, self.lines = name, _Lines(file, name)
+        self.name, self.lines, self.mark = name, _Lines(file, name), ""
         first = next(filter(str.strip, self.lines), "")
         found = SEP_LINE.fullmatch(first)
         if found:
@@ -107,10 +111,9 @@ class _TextTable:
 
     def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
         """The columns at these places."""
-        decimals = None if self.separator == "," else _Decimals(self.name, kinds)
         while raw := self.lines.ahead(rows):
             first, lines = self.lines.number + 1, _decoded(raw)
-            loaded = self._loaded(lines, kinds, places, decimals)
+            loaded = self._loaded(lines, kinds, places)
             records = [] if loaded else self._at_once(lines)
             if loaded or records:
                 self.lines.skip()
@@ -120,13 +123,11 @@ class _TextTable:
                 records, numbers = [record for record, _ in some], [line for _, line in some]
             if loaded is None:
                 texts = {each: [record[at].strip() for record in records] for each, at in places.items()}
-                loaded = texts if decimals is None else decimals.as_points(texts, numbers)
+                loaded = self._as_points(texts, kinds, numbers)
             if numbers:
                 yield Part(loaded, numbers, self.lines.position)
 
-    def _loaded(
-        self, lines: list[str], kinds: Mapping[str, Kind], places: Mapping[str, int], decimals: _Decimals | None
-    ) -> dict[str, Any] | None:
+    def _loaded(self, lines: list[str], kinds: Mapping[str, Kind], places: Mapping[str, int]) -> dict[str, Any] | None:
         """The columns of lines where all is well and nothing is in quotes, if only numbers are wanted; None of others.
 
         What NumPy takes for a number is one for Python, too, with the same bits.
@@ -139,12 +140,8 @@ class _TextTable:
             table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=at, ndmin=2)
         except ValueError:
             return None
-        well = len(table) == len(lines) and not np.isnan(table).any()
-        return (
-            dict(zip(kinds, table.T, strict=True))
-            if well and (decimals is None or decimals.are_points(whole))
-            else None
-        )
+        well = len(table) == len(lines) and not np.isnan(table).any() and self._are_points(whole)
+        return dict(zip(kinds, table.T, strict=True)) if well else None
 
     def _at_once(self, lines: list[str]) -> list[list[str]]:
         """The records of lines that are one record each, with a cell for each column; none of others."""
@@ -163,6 +160,36 @@ class _TextTable:
                     f"columns; give each row a cell for each column, and quote cells that hold {SEPARATORS[self.separator]}"
                 )
             yield record, self.lines.number
+
+    def _are_points(self, text: str) -> bool:
+        """Whether numbers have decimal points, as before, or none at all."""
+        return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
+
+    def _as_points(
+        self, columns: dict[str, list[str]], kinds: Mapping[str, Kind], lines: Sequence[int]
+    ) -> Mapping[str, Cells]:
+        """Text with decimal points in the place of decimal commas."""
+        if self._are_points("".join(map("".join, columns.values()))):
+            return columns
+        rows = [
+            list(map(self._point, row, kinds.items(), itertools.repeat(line)))
+            for *row, line in zip(*columns.values(), lines, strict=True)
+        ]
+        return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+
+    def _point(self, cell: str, wanted: tuple[str, Kind], line: int) -> str:
+        column, kind = wanted
+        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
+        if found is None or kind == "words":
+            return cell
+        self.mark = self.mark or found[1]
+        if found[1] != self.mark:
+            called = {".": "point", ",": "comma"}[self.mark]
+            raise UserError(
+                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
+                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
+            )
+        return cell.replace(",", ".")
 
 
 def _is_binary(file: BinaryIO, name: str) -> bool:
@@ -196,40 +223,6 @@ def _separator(header: str) -> str:
     """
     plain = re.sub(r'"[^"]*"', "", header)
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
-
-
-class _Decimals:
-    """Numbers of a file whose separator is not the comma: they have decimal commas or decimal points, but not both."""
-
-    def __init__(self, name: str, kinds: Mapping[str, Kind]) -> None:
-        self.name, self.kinds = name, kinds
-        self.mark = ""  # the file's decimal mark, as soon as a number had one
-
-    def are_points(self, text: str) -> bool:
-        """Whether numbers have decimal points, as before, or none at all."""
-        return "," not in text and (self.mark == "." or "." not in text)
-
-    def as_points(self, columns: dict[str, list[str]], lines: Sequence[int]) -> dict[str, list[str]]:
-        if self.are_points("".join(map("".join, columns.values()))):
-            return columns
-        rows = [
-            list(map(self._cell, row, columns, itertools.repeat(line)))
-            for *row, line in zip(*columns.values(), lines, strict=True)
-        ]
-        return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
-
-    def _cell(self, cell: str, column: str, line: int) -> str:
-        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
-        if found is None or self.kinds[column] == "words":
-            return cell
-        self.mark = self.mark or found[1]
-        if found[1] != self.mark:
-            called = {".": "point", ",": "comma"}[self.mark]
-            raise UserError(
-                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
-                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
-            )
-        return cell.replace(",", ".")
 
 
 def _decoded(lines: Sequence[bytes]) -> list[str]:

@@ -122,17 +122,18 @@ def _read_csv(
 ) -> Samples:
     with contextlib.ExitStack() as stack:
         source, file, _ = open_data(data, stack)
-        if label is not None:
+        if label is None:
+            table = infer(file, source, inputs, None, show)
+        else:
             table = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
-            rows = ArrayRows(table.x, name=source)
-            return Samples(source, rows, table.inputs, table.column, table.classes, table.y, table.assumed, table.data)
-        table = infer(file, source, inputs, None, show)
     whole = np.isfinite(table.x).all(axis=1)
     if not whole.all():
         table.data["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
-    return Samples(source, ArrayRows(table.x[whole], name=source), table.inputs, None, None, None, [], table.data)
+    y, assumed = (None, []) if label is None else (table.y, table.assumed)
+    rows = ArrayRows(table.x[whole], name=source)
+    return Samples(source, rows, table.inputs, table.column, table.classes, y, assumed, table.data)
 
 
 def _position(text: str, width: int, data: str, given: str) -> int:

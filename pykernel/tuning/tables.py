@@ -20,7 +20,7 @@ from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, share_codes
 from pykernel.rows.recordings import Recordings, each_part
-from pykernel.rows.text import Cells, Kind, Part, read_parts
+from pykernel.rows.text import Kind, Part, read_parts
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
@@ -406,7 +406,11 @@ class WholeTable:
 
     def cells(self, column: str) -> list[str]:
         """A column as text; where it was read as numbers, in the shortest form."""
-        return [cell for _, part in self.parts for cell in texts_of(part.columns[column])]
+        cells = itertools.chain.from_iterable(part.columns[column] for _, part in self.parts)
+        return [
+            cell if isinstance(cell, str) else "" if math.isnan(cell) else str(cell).removesuffix(".0")
+            for cell in cells
+        ]
 
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
@@ -463,12 +467,6 @@ class WholeTable:
         return {"column": name, "why": why, "such_as": such_as[:40], "words": [word[:40] for word in words]}
 
 
-def texts_of(cells: Cells) -> list[str]:
-    if isinstance(cells, list):
-        return cells
-    return ["" if math.isnan(value) else repr(value).removesuffix(".0") for value in cells.tolist()]
-
-
 def is_word(cell: str) -> bool:
     """Whether a cell is neither empty nor a word for a missing value."""
     return bool(cell) and cell.lower() not in MISSING
@@ -485,22 +483,9 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
     return sorted(words) if 2 * len(words) <= sum(map(is_word, cells)) else None
 
 
-def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None, starts: Sequence[int] = ()) -> list[str]:
-    """Columns that are likely inputs: columns of different numbers, except the label and times.
-
-    starts: the first rows of further devices, where times may begin anew.
-    """
-    different = [name for name, values in numeric.items() if name != label and np.ptp(finite_values(values)) > 0]
-    return without_times(numeric, different, starts)
-
-
-def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str], starts: Sequence[int] = ()) -> list[str]:
-    """The columns that do not count time or rows; all columns, if each of them does."""
-    return [name for name in names if not _counts_time(name, numeric[name], starts)] or list(names)
-
-
-def _counts_time(name: str, values: np.ndarray, starts: Sequence[int] = ()) -> bool:
-    parts = [finite_values(part) for part in np.split(values, list(starts))]
+def _counts_time(name: str, values: np.ndarray, starts: Sequence[int]) -> bool:
+    """starts: the first rows of further devices, where times may begin anew."""
+    parts = [finite_values(part) for part in np.split(values, starts)]
     return (
         TIMES.fullmatch(name) is not None
         and all(bool((np.diff(part) >= 0).all()) for part in parts)
@@ -509,13 +494,17 @@ def _counts_time(name: str, values: np.ndarray, starts: Sequence[int] = ()) -> b
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
-    """The inputs' columns: those that were given, or all that are likely.  Raises UserError."""
+    """The inputs' columns: those that were given, or all of different numbers except the label, and except times, unless there are
+    only times.  Raises UserError.
+    """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
     for each in inputs:
         if each not in read.numeric:
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
-    chosen = list(inputs) or likely_inputs(read.numeric, label, read.starts)
+    found, starts = read.numeric, read.starts
+    different = [each for each in found if each != label and np.ptp(finite_values(found[each])) > 0]
+    chosen = list(inputs) or [each for each in different if not _counts_time(each, found[each], starts)] or different
     if not chosen:
         for column in read.columns.values():
             column.refuse_notation()
