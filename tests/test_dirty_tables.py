@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.columns import MISSING, Column, Columns
-from pykernel.rows.text import _positions
+from pykernel.rows.recordings import recordings_of
+from pykernel.rows.text import Part, _positions
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import QUIET, data_told
 from pykernel.tuning.combinations import input_limit
@@ -83,10 +84,10 @@ def test_a_number_in_another_notation_is_never_taken_for_a_missing_value(cell, r
 )
 @pytest.mark.parametrize("size", [2, 100])
 def test_sentinels_are_named_and_numbers_that_may_be_honest_are_not(values, told, size):
-    seen, cells = Columns(), [(repr(float(value)),) for value in values]
+    seen, cells = Columns(), [repr(float(value)) for value in values]
     seen.begin("t.csv", ["a"])
     for some in itertools.batched(cells, size) if hasattr(itertools, "batched") else [cells]:
-        table = seen.read(list(some), list(range(len(some))))
+        table = seen.read(Part({"a": list(some)}, range(len(some)), 0))
         assert np.isfinite(table).all()  # told, and not changed
     assert {each["value"]: each["cells"] for each in seen.report()["sentinels"]} == told
 
@@ -102,20 +103,30 @@ def test_sentinels_in_an_array_are_named_too(tmp_path):
     assert (samples.rows.take(np.arange(500)) == x).all()
 
 
-def all_readings(text):
-    """What each command reads of a table: (x, y) with NaN where a value is missing, and what it tells; or its sentence."""
+def streamed(text):
+    """What is read of a table in parts: (x, y) with NaN where a value is missing, and what is told."""
+    seen = Columns()
+    batches = list(samples_of(SPEC, io.BytesIO(text), "t.csv", 3, seen))
+    x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    assert all(each["then"] == "read" for each in seen.report()["sentinels"])
+    # who has the whole table in memory, takes sentinels for missing values
+    return (
+        np.column_stack([seen.columns[name].emptied(x[:, j]) for j, name in enumerate("ab")]),
+        seen.columns["y"].emptied(y),
+        seen.report(),
+    )
 
-    def streamed():
-        seen = Columns()
-        batches = list(samples_of(SPEC, io.BytesIO(text), "t.csv", 3, seen))
-        x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
-        assert all(each["then"] == "read" for each in seen.report()["sentinels"])
-        # who has the whole table in memory, takes sentinels for missing values
-        return (
-            np.column_stack([seen.columns[name].emptied(x[:, j]) for j, name in enumerate("ab")]),
-            seen.columns["y"].emptied(y),
-            seen.report(),
-        )
+
+def all_readings(text):
+    """What each command reads of a table, as ``streamed``; or its sentence."""
+
+    def in_parts():
+        return streamed(text)
+
+    def line_by_line():
+        with pytest.MonkeyPatch.context() as patch:  # no line is read otherwise
+            patch.setattr("pykernel.rows.text._decoded", lambda lines: [])
+            return streamed(text)
 
     def planned():
         table = infer(io.BytesIO(text), "t.csv", ["a", "b"], "y")
@@ -131,7 +142,7 @@ def all_readings(text):
         return table.rows.x, table.y, table.data
 
     found = []
-    for command in (streamed, planned, trained, chosen):
+    for command in (in_parts, line_by_line, planned, trained, chosen):
         try:
             found.append(command())
         except UserError as error:
@@ -183,6 +194,9 @@ def test_a_dirty_table_is_read_alike_by_every_command_or_refused_with_one_senten
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.getbasetemp())
         found = all_readings("\n".join([head, *lines, ""]).encode("utf-8", "surrogatepass"))
+    quick, careful, *_ = found
+    np.testing.assert_equal(quick, careful)
+    found = found[1:]
     refused = [each for each in found if isinstance(each, str)]
     if refused:
         assert len(refused) == len(found), refused
@@ -434,6 +448,18 @@ def test_many_columns_that_are_left_out_are_counted():
     (line,) = (line for line in data_told(table.data) if "left out" in line)
     assert "left out, words: w0 (such as 'word0'), w1 (" in line and "and 14 others" in " ".join(data_told(table.data))
     assert len(table.data["left_out"]) == 20
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_many_devices_hold_numbers_where_one_table_of_their_rows_does(words, tmp_path):
+    rows = np.random.default_rng(words).normal(size=(30, 25, 3)).round(3).astype(str)
+    rows[:, :words, 0] = "error"  # 4 or 8 % of all cells
+    for i, device in enumerate(rows):
+        (tmp_path / f"{i:02}.csv").write_text("\n".join(["a,b,y", *map(",".join, device)]))
+    one = infer(io.BytesIO("\n".join(["a,b,y", *map(",".join, rows.reshape(-1, 3))]).encode()), "t.csv", (), "y")
+    many = infer(recordings_of(tmp_path), "devices", (), "y")
+    assert many.inputs == one.inputs == ["a", "b"][words - 1 :]
+    np.testing.assert_array_equal(many.x, one.x)
 
 
 def test_words_for_missing_are_no_numbers_and_in_lower_case():

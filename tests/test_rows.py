@@ -1,10 +1,12 @@
 """Rows that need not fit into memory: each source gives the same numbers, in the memory that it says, and no NaN."""
 
+import io
 import os
 import pickle
 import subprocess
 import sys
 import threading
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
+from pykernel.host.samples import read_samples
 from pykernel.rows import Rows, ScaledRows, SomeRows, as_rows, save_rows
 from pykernel.rows.arrow import ParquetRows
+from pykernel.rows.columns import Columns
 from tests.support import ROOT
 
 pa = pytest.importorskip("pyarrow")
-import pyarrow.dataset  # noqa: E402
-import pyarrow.ipc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 L, D = 1003, 5
@@ -65,7 +67,6 @@ def sources(tmp_path_factory):
         ".npy, column-major": folder / "fortran.npy",
         "Parquet": folder / "x.parquet",
         "Parquet folder": parts,
-        "Dataset": pyarrow.dataset.dataset(parts, format="parquet"),
         "Arrow": folder / "x.arrow",
         "Table": pa.concat_tables([table(X[:10]), table(X[10:])]),
         "RecordBatch": table(X).combine_chunks().to_batches()[0],
@@ -74,7 +75,7 @@ def sources(tmp_path_factory):
 
 KINDS = [
     "array", "list", "strided", "memmap", "memmap, a part", "memmap, private", ".npy", ".npy, big-endian",
-    ".npy, column-major", "Parquet", "Parquet folder", "Dataset", "Arrow", "Table", "RecordBatch",
+    ".npy, column-major", "Parquet", "Parquet folder", "Arrow", "Table", "RecordBatch",
 ]  # fmt: skip
 
 
@@ -259,9 +260,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "b.parquet: has no column 'x4', which other files" in refused(tmp_path / "folder")
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     assert "names the column 'a' 2 times" in refused(twice)
-    dataset = pyarrow.dataset.dataset(tmp_path / "words.parquet")
-    assert "with a filter" in refused(dataset.filter(pyarrow.dataset.field("x0") > 0))
-    assert "cannot be read by rows" in refused(pyarrow.dataset.dataset(tmp_path / "x.csv", format="csv"))
+    assert "a pyarrow DoubleScalar cannot be read by rows" in refused(pa.scalar(1.0))
     assert "of rows that are read already" in refused(as_rows(X), [1])
 
 
@@ -325,6 +324,46 @@ def test_threads_may_share_rows(sources):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("rows", [4096, 7])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_columns_of_every_type_are_the_numbers_of_their_text(mapped, rows):
+    """As a table of text that holds what Python prints of their values: the same numbers, bit for bit, and the same report."""
+    rng, many = np.random.default_rng(0), 300
+    holes = np.arange(many) % 7 == 0
+    wide = rng.integers(-(2**63), 2**63 - 1, many)
+    columns = {
+        "float64": pa.array(np.frombuffer(rng.bytes(8 * many))),
+        "float32": pa.array(np.frombuffer(rng.bytes(4 * many), np.float32)),
+        "float16": pa.array(np.frombuffer(rng.bytes(2 * many), np.float16), mask=holes),
+        "int64": pa.array(wide, mask=holes),
+        "uint64": pa.array(wide.astype(np.uint64)),
+        "int8": pa.array(wide.astype(np.int8), mask=holes),
+        "bool": pa.array(wide % 2 == 0, mask=holes),
+        "decimal": pa.array([Decimal(int(each)).scaleb(-7) for each in wide // 100], pa.decimal128(20, 7)),
+        "words": pa.array([f" {each / 3!r} " if each % 9 else "n/a" for each in wide.tolist()]),
+        "codes": pa.array((wide % 5).astype(str)).dictionary_encode(),
+    }
+    file = io.BytesIO()
+    if mapped:
+        with pa.ipc.new_file(file, pa.table(columns).schema) as writer:
+            writer.write_table(pa.table(columns))
+    else:
+        pq.write_table(pa.table(columns), file, row_group_size=100)
+    printed = [["" if each is None else str(int(each) if isinstance(each, bool) else each) for each in column.to_pylist()]
+               for column in columns.values()]  # fmt: skip
+    text = "\n".join([",".join(columns), *map(",".join, zip(*printed, strict=True))]).encode()
+    found = []
+    for head, opened in enumerate((io.BufferedReader(io.BytesIO(file.getvalue())), io.BytesIO(text))):
+        seen = Columns()
+        x = np.concatenate([batch.x for batch in read_samples(opened, "t", list(columns), (), rows, seen=seen)])
+        told = seen.report()
+        for each in told["no_numbers"]:
+            each["line"] -= head
+        found.append((x, told))
+    np.testing.assert_equal(*found)
+    assert {"float16", "words"} <= {each["column"] for each in found[0][1]["no_numbers"]}
 
 
 MEMORY = """

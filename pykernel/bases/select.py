@@ -84,7 +84,7 @@ def select_basis(
 
     Parameters
     ----------
-    x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow dataset, or Rows
+    x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow Table, or Rows
     kernel : MercerKernel or "precomputed"
         "precomputed": x is the Gram matrix, (l, l). The basis then has positions as its vectors; ``features`` of new
         samples takes their kernel values with all l, (rows, l).

@@ -17,7 +17,7 @@ from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.rows.text import BATCH, Cells, read_cells, shown_cell
+from pykernel.rows.text import BATCH, Kind, Part, read_parts, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
@@ -83,7 +83,7 @@ class Rows:
     """Consecutive rows of a log.  has: name of a column -> (rows,), false where the cell is empty."""
 
     first: int  # number of the first row, from 0
-    lines: list[int]
+    lines: Sequence[int]
     x: np.ndarray  # (rows, D)
     label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) of a model without labels
     state_hash: np.ndarray  # (rows,), as are the next three
@@ -134,9 +134,9 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
     """
     columns = _Columns(spec, name)
     first = 0
-    for cells in read_cells(file, name, columns.choose, ",".join([*columns.generic, STATE_HASH]), rows):
-        yield columns.parse(cells, first)
-        first += len(cells.rows)
+    for part in read_parts(file, name, columns.choose, ",".join([*columns.generic, STATE_HASH]), rows):
+        yield columns.parse(part, first)
+        first += len(part.lines)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class _Columns:
             if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
                 raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
 
-    def choose(self, header: list[str]) -> list[str]:
+    def choose(self, header: list[str]) -> dict[str, Kind]:
         dim = self.spec.width
         if self.inputs[0] not in header and "x0" in header:
             self.inputs = self.generic[:dim]
@@ -184,7 +184,7 @@ class _Columns:
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
-        return self.chosen
+        return dict.fromkeys(self.chosen, "text")  # how many digits a number has matters
 
     def _kinds(self) -> dict[str, _Cells]:
         """What the cells of each column are, whether the log has the column or not."""
@@ -205,14 +205,14 @@ class _Columns:
             }
         )
 
-    def parse(self, cells: Cells, first: int) -> Rows:
-        count, shape, kinds = len(cells.rows), self.labels_of.shape, self._kinds()
-        texts = dict.fromkeys(kinds, ("",) * count) | dict(zip(self.chosen, zip(*cells.rows, strict=True), strict=True))
-        read = {column: self._read(column, kind, texts[column], cells.lines) for column, kind in kinds.items()}
+    def parse(self, part: Part, first: int) -> Rows:
+        count, shape, kinds = len(part.lines), self.labels_of.shape, self._kinds()
+        texts: dict[str, Any] = dict.fromkeys(kinds, [""] * count) | part.columns
+        read = {column: self._read(column, kind, texts[column], part.lines) for column, kind in kinds.items()}
         answers = [column for column in self.answers if column in self.chosen]
         given, labelled = (
-            np.array([read[column][1] for column in part], bool).reshape(-1, count)
-            for part in (self.inputs, self.labels)
+            np.array([read[column][1] for column in columns], bool).reshape(-1, count)
+            for columns in (self.inputs, self.labels)
         )
         if self.spec.completes:  # in a row of which some inputs were recorded, the others were missing
             some = given.any(axis=0)
@@ -225,7 +225,7 @@ class _Columns:
             learned, told = read[LEARNED]
             has["label"] = has["sample"] & (learned | ~told)
         calls = [call or () for call in read[CALL][0]]
-        self._refuse_gaps(cells.lines, given, labelled, has, calls)
+        self._refuse_gaps(part.lines, given, labelled, has, calls)
         real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
         # a number beyond the precision becomes infinite, and is refused as on the device
         with np.errstate(over="ignore"):
@@ -238,15 +238,15 @@ class _Columns:
         numbers = [text for column in written for text in texts[column] if text]
         exact = any(_digits(text) >= digits for text in numbers) or all(map(str.isdigit, numbers))  # counts are exact
         state_hash, status = read[STATE_HASH][0], read[STATUS][0]
-        return Rows(first, cells.lines, x, y, state_hash, status, found, calls, has, exact, cells.position)
+        return Rows(first, part.lines, x, y, state_hash, status, found, calls, has, exact, part.position)
 
     def _read(
         self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray]:
         """The values of a column, and which of its cells are not empty."""
-        values, has = np.zeros(len(texts), kind.dtype), np.array([bool(text.strip()) for text in texts])
+        values, has = np.zeros(len(texts), kind.dtype), np.array(list(map(bool, texts)))
         for i in np.flatnonzero(has).tolist():
-            text = texts[i].strip()
+            text = texts[i]
             try:
                 values[i] = kind.convert(text)
             except (ValueError, OverflowError):
@@ -274,7 +274,7 @@ class _Columns:
 
     def _refuse_gaps(
         self,
-        lines: list[int],
+        lines: Sequence[int],
         given: np.ndarray,
         labelled: np.ndarray,
         has: dict[str, np.ndarray],

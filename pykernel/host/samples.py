@@ -15,7 +15,7 @@ import numpy as np
 from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
-from pykernel.rows.text import BATCH, NoColumn, read_cells, shown_cell
+from pykernel.rows.text import BATCH, Kind, NoColumn, Part, read_parts, shown_cell
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import Spec, make_spec
 
@@ -48,7 +48,7 @@ def read_samples(
     classes: Sequence[str] | None = None,
     seen: Columns | None = None,
 ) -> Iterator[Batch]:
-    """Batches of at most ``rows`` samples from a table of text with a header line, as ``read_cells`` reads one.
+    """Batches of at most ``rows`` samples from a table with a header, as ``read_parts`` reads one.
 
     Columns are found by name.  Other columns and blank lines are skipped.  A missing number is NaN
     (``pykernel.rows.columns``).  labels: one column, or several, or none.  classes: the possible cells of the label; each
@@ -58,18 +58,19 @@ def read_samples(
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
-    words = wanted if classes is not None else []
+    numbers = columns if classes is None else columns[:dim]
+    kinds: dict[str, Kind] = dict.fromkeys(columns, "words") | dict.fromkeys(numbers, "numbers")
     seen = Columns() if seen is None else seen
-    seen.begin(name, columns[: len(columns) - len(words)], wanted, classes is not None)
-    for cells in read_cells(file, name, lambda header: columns, ",".join(columns), rows, words):
-        if classes is not None:
-            y = _classes([row[dim] for row in cells.rows], cells.lines, name, wanted[0], classes, seen)
-            x = seen.read([row[:dim] for row in cells.rows], cells.lines)
-        else:
-            table = seen.read(cells.rows, cells.lines)
-            y = table[:, dim].copy() if isinstance(labels, str) else np.ascontiguousarray(table[:, dim:])
-            x = np.ascontiguousarray(table[:, :dim])
-        yield Batch(x, y, cells.position)
+    seen.begin(name, numbers, wanted, classes is not None)
+    for part in read_parts(file, name, lambda header: kinds, ",".join(columns), rows):
+        named = None if classes is None else _classes(part, name, wanted[0], classes, seen)
+        table = seen.read(part)
+        y = (
+            np.ascontiguousarray(table[:, dim] if isinstance(labels, str) else table[:, dim:])
+            if named is None
+            else named
+        )
+        yield Batch(np.ascontiguousarray(table[:, :dim]), y, part.position)
     seen.end()
 
 
@@ -130,19 +131,17 @@ def stand_ins(spec: Spec) -> list[str]:
     return found
 
 
-def _classes(
-    cells: list[str], lines: list[int], name: str, column: str, classes: Sequence[str], seen: Columns
-) -> np.ndarray:
+def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: Columns) -> np.ndarray:
     """The cells as positions of classes, (rows,) int32; -1 where they are missing."""
     known = {"": -1} | {each: i for i, each in enumerate(classes)}
-    stripped = list(map(str.strip, cells))
-    found = [known.get(cell) for cell in stripped]
+    cells, lines = part.columns[column], part.lines
+    found = [known.get(cell) for cell in cells]
     assert seen.classes is not None
     seen.classes.cells += len(cells)
     for at, position in enumerate(found):
         if position is not None:
             continue
-        cell, found[at] = stripped[at], -1
+        cell, found[at] = cells[at], -1
         seen.classes.count_other(cell, lines[at])
         if cell.lower() in NO_CLASS:
             continue
@@ -161,31 +160,19 @@ def times_of(path: str | Path, rows: int) -> np.ndarray | None:
 
     None if there is no such column, if a cell holds no date, if times fall, or if there are other than so many rows.
     """
-    seconds: list[float] = []
     try:
         with contextlib.ExitStack() as stack:
             name, file, _ = open_data(str(path), stack)
-            columns: list[str] = []
-
-            def choose(header: list[str]) -> Sequence[str]:
-                columns.extend(each for each in header if each.strip() and header.count(each) == 1)
-                return columns
-
-            first = next(iter(read_cells(file, name, choose, "", 1, columns))).rows[0]
-            dated = next(
-                (column for column, cell in zip(columns, first, strict=True) if _seconds(cell) is not None), None
-            )
-            if dated is None:
-                return None
+            named = lambda header: {each: "words" for each in header if each and header.count(each) == 1}  # noqa: E731
+            first = next(read_parts(file, name, named, "", 1)).columns
+            dated = next(column for column, (cell,) in first.items() if _seconds(cell) is not None)
             _, file, _ = open_data(str(path), stack)
-            for cells in read_cells(file, name, lambda _: [dated], "", BATCH, [dated]):
-                found = [_seconds(cell) for (cell,) in cells.rows]
-                if None in found:
-                    return None
-                seconds.extend(found)  # type: ignore[arg-type]
+            cells = (
+                cell for part in read_parts(file, name, lambda _: {dated: "words"}, "") for cell in part.columns[dated]
+            )
+            times = np.array(list(map(_seconds, cells)), np.float64)  # NaN where a cell is no date
     except (UserError, OSError, StopIteration):
         return None
-    times = np.array(seconds)
     return times if len(times) == rows and bool((np.diff(times) >= 0).all()) and times[-1] > times[0] else None
 
 
@@ -193,7 +180,7 @@ def _seconds(cell: str) -> float | None:
     if not DATED.match(cell):
         return None
     try:
-        found = datetime.fromisoformat(cell.strip())
+        found = datetime.fromisoformat(cell)
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

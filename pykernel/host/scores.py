@@ -54,8 +54,9 @@ class Windows:
         """Add the next rows, (rows, columns)."""
         which = (self.rows + np.arange(len(steps))) // self.spacing
         self.rows += len(steps)
-        starts = np.flatnonzero(np.diff(np.concatenate([np.arange(len(self.table)), which]), prepend=-1))
-        self.table = self._reduced(np.concatenate([self.table, steps]), starts)
+        full, latest = np.split(self.table, [max(len(self.table) - 1, 0)])
+        starts = np.flatnonzero(np.diff(np.concatenate([len(full) + np.arange(len(latest)), which]), prepend=-1))
+        self.table = np.concatenate([full, self._reduced(np.concatenate([latest, steps]), starts)])
         while len(self.table) > self.most:
             self.spacing *= 2
             self.table = self._reduced(self.table, np.arange(0, len(self.table), 2))

@@ -44,11 +44,11 @@ PARQUET = (".parquet", ".pq")
 TABLES = (*PARQUET, ".arrow", ".feather", ".ipc")
 """Endings of the names of files whose columns have names."""
 Source = Any
-"""What ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table or Dataset, or Rows."""
+"""What ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table, or Rows."""
 
 
 def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = CACHE_BYTES) -> Rows:
-    """Rows of an array (l, D), a file, a folder of files, a pyarrow Table or Dataset; or Rows as they are.
+    """Rows of an array (l, D), a file, a folder of files, a pyarrow Table; or Rows as they are.
 
     columns: which columns, in which order; by position, those of Parquet and Arrow also by name.  All if not given.
     Numbers are converted to float64 when they are read; booleans are 0 and 1.
@@ -74,7 +74,7 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
         if file is not None:
             return file
     if type(x).__module__.split(".")[0] == "pyarrow":
-        return arrow_module("the data").arrow_rows(x, columns, cache)
+        return arrow_module("the data").arrow_rows(x, columns)
     if not isinstance(x, np.ndarray) and isinstance(x, Rows):
         if columns is not None:
             raise UserError("columns cannot be chosen of rows that are read already; choose them where they are opened")

@@ -7,13 +7,12 @@ import os
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow
-import pyarrow.dataset
 import pyarrow.ipc
 import pyarrow.parquet
 from pyarrow import types
@@ -21,6 +20,7 @@ from pyarrow import types
 from pykernel.errors import UserError
 from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Rows, Stored, checked_positions, finite, parts, positions_of
+from pykernel.rows.text import Kind, Part
 
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
@@ -112,15 +112,14 @@ class ParquetRows(_Parts):
         columns: Sequence[str | int] | None = None,
         name: str = "the data",
         cache: int = CACHE_BYTES,
-        filesystem: Any = None,
     ) -> None:
-        self.files, self.cache, self.filesystem = list(files), cache, filesystem
+        self.files, self.cache = list(files), cache
         names: list[str] = []
         lengths: list[int] = []
         self._groups: list[tuple[int, int]] = []  # file, row group
         narrow = True
         for number, file in enumerate(self.files):
-            with _opened(file, filesystem) as opened:
+            with _opened(file) as opened:
                 if number == 0:
                     names = _named(opened.schema_arrow, columns, file)
                 narrow &= _need_numbers(opened.schema_arrow, names, file)
@@ -135,7 +134,7 @@ class ParquetRows(_Parts):
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ParquetRows, (self.files, self.columns, self.name, self.cache, self.filesystem)
+        return ParquetRows, (self.files, self.columns, self.name, self.cache)
 
     def take(self, indices: Any) -> np.ndarray:
         with self._lock:
@@ -175,18 +174,18 @@ class ParquetRows(_Parts):
     def _decode(self, part: int) -> Iterator[np.ndarray]:
         """A row group's rows, BATCH_ROWS at a time, (k, D) of ``kind``."""
         number, group = self._groups[part]
-        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+        with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
             # each column's pages are read as they are needed, not all at once
             for batch in opened.iter_batches(BATCH_ROWS, [group], self.columns, use_threads=False):
                 piece = np.empty((batch.num_rows, self.dim), self.kind)
                 for j, column in enumerate(self.columns):
-                    piece[:, j] = _numbers(batch.column(column), self.kind)
+                    piece[:, j] = _numbers(batch.column(column))
                 self.decoded += batch.num_rows
                 yield piece
 
     def _cell(self, part: int, row: int, j: int) -> Any:
         number, group = self._groups[part]
-        with _opened(self.files[number], self.filesystem) as opened, _as_user_errors(self.files[number]):
+        with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
             return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
 
     def _tell(self, row: int, j: int) -> str:
@@ -232,7 +231,7 @@ class ArrowRows(_Parts):
         views = self._views[part]
         if views is None:
             columns = self._batches[part].columns
-            views = [_numbers(column, self.kind) for column in columns]
+            views = list(map(_numbers, columns))
             if not any(_is_copied(column) for column in columns):
                 self._views[part] = views
         return views
@@ -241,32 +240,23 @@ class ArrowRows(_Parts):
         return self._batches[part].column(j)[row].as_py()
 
 
-def arrow_rows(x: Any, columns: Sequence[str | int] | None, cache: int) -> Rows:
-    """Rows of a pyarrow Table, RecordBatch or Dataset of Parquet files."""
-    if isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
-        return ArrowRows(x, columns, "the table")
-    if not isinstance(x, pyarrow.dataset.FileSystemDataset) or x.format.default_extname != "parquet":
+def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
+    """Rows of a pyarrow Table or RecordBatch."""
+    if not isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
         raise UserError(
-            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or a Dataset of Parquet files"
+            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or the path of a Parquet file or its folder"
         )
-    if getattr(x, "_scan_options", None):
-        raise UserError(
-            "a pyarrow Dataset with a filter cannot be read by rows; write what it gives to Parquet, or leave the filter out"
-        )
-    if not x.files:
-        raise UserError("the pyarrow Dataset has no files; give one that has some")
-    chosen = list(x.schema.names) if columns is None else columns
-    return ParquetRows(x.files, chosen, "the dataset", cache, x.filesystem)
+    return ArrowRows(x, columns, "the table")
 
 
-class CellsOf:
-    """A file of Parquet or Arrow as a table of text, of which no more is decoded than is asked for.
+class ArrowTable:
+    """A file of Parquet or Arrow as a table with a header, of which no more is decoded than is asked for.
 
     Unlike ``Rows`` it may be compressed, and hold words, times and nulls.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self.name = name
+        self.name = self.where = name
         with _as_user_errors(name):
             self.size = file.seek(0, os.SEEK_END)
             file.seek(0)
@@ -279,22 +269,22 @@ class CellsOf:
                 self._file = pyarrow.ipc.open_file(file)
                 self.header = list(self._file.schema.names)
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[list[tuple[str, ...]], int]]:
-        """At most ``rows`` rows of these columns, and about how many bytes are read."""
+    def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+        """These columns, wherever they are."""
+        done = 0
         with _as_user_errors(self.name):
-            for batch, part in self._batches(columns, rows):
+            for batch, share in self._batches(list(kinds), rows):
                 for start in range(0, batch.num_rows, rows):
                     some = batch.slice(start, rows)
-                    yield (
-                        list(zip(*(_texts(some.column(name)) for name in columns), strict=True)),
-                        round(part * self.size),
-                    )
+                    found = {each: _cells(some.column(each), kind == "numbers") for each, kind in kinds.items()}
+                    yield Part(found, range(done + 1, done + 1 + some.num_rows), round(share * self.size))
+                    done += some.num_rows
 
-    def _batches(self, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
+    def _batches(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
         """Record batches, and the part that is read."""
         if self._parquet:
             done, every = 0, max(1, self._file.metadata.num_rows)
-            for batch in self._file.iter_batches(rows, columns=list(columns), use_threads=False):
+            for batch in self._file.iter_batches(rows, columns=columns, use_threads=False):
                 done += batch.num_rows
                 yield batch, done / every
         else:
@@ -302,10 +292,17 @@ class CellsOf:
                 yield self._file.get_batch(number), (number + 1) / self._file.num_record_batches
 
 
-def _texts(column: Any) -> list[str]:
-    """The cells of a column: "" for null, 0 and 1 for booleans, and else text that reads back to the same value."""
-    values = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
-    return ["" if value is None else str(value) for value in values.to_pylist()]
+def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
+    """A column of numbers in float64, NaN where it is null; or, if a number is NaN, or without ``numbers``, as text that reads back
+    to the same value: "" for null, 0 and 1 for booleans.
+    """
+    if numbers and _is_number(column.type):
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            values = _numbers(column).astype(np.float64)
+        if np.isnan(values).sum() == column.null_count:
+            return values
+    found = column.cast(pyarrow.uint8()) if types.is_boolean(column.type) else column
+    return ["" if value is None else str(value).strip() for value in found.to_pylist()]
 
 
 def _need_file(path: Path) -> None:
@@ -326,12 +323,11 @@ def _as_user_errors(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(path: str, filesystem: Any = None) -> Iterator[Any]:
+def _opened(path: str) -> Iterator[Any]:
     """A Parquet file."""
-    if filesystem is None:
-        _need_file(Path(path))
+    _need_file(Path(path))
     with _as_user_errors(path):
-        file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16, filesystem=filesystem)
+        file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16)
     with file:
         yield file
 
@@ -407,14 +403,12 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
     return narrow
 
 
+def _numbers(column: Any) -> np.ndarray:
+    """A column's values; NaN, or None among booleans, where they are null."""
+    found: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return found
+
+
 def _is_copied(column: Any) -> bool:
     """Whether a column must be copied to become a NumPy array."""
     return bool(column.null_count or types.is_boolean(column.type))
-
-
-def _numbers(column: Any, kind: np.dtype) -> np.ndarray:
-    """A column's values; NaN where they are null."""
-    if _is_copied(column):
-        column = column.cast(pyarrow.from_numpy_dtype(kind), safe=False)
-    found: np.ndarray = column.to_numpy(zero_copy_only=False)
-    return found

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.rows.text import is_number, shown_cell
+from pykernel.rows.text import Cells, Part, is_number, shown_cell
 
 NUMBERS = 0.95
 """The least part of numbers among the cells that are not missing, for a column that holds numbers."""
@@ -67,17 +67,17 @@ class Column:
     def holds_numbers(self) -> bool:
         return self.numbers > 0 and self.words <= (1 - NUMBERS) * (self.numbers + self.words)
 
-    def read(self, cells: Sequence[str], lines: Sequence[int]) -> np.ndarray:
+    def read(self, cells: Cells, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
         """The next cells as numbers, NaN where they are missing.
 
-        An input that nobody named is given up where words are too many, even if all other cells were numbers.
+        most: if the column has more words, the numbers behind them are not read.
         """
+        text = isinstance(cells, list)
         try:
-            values = np.array(list(map(float, cells)))
+            values = np.array([float(cell) if cell else math.nan for cell in cells]) if text else cells
         except ValueError:
             values = None
-        if values is None or np.isnan(values).any():
-            most = math.inf if self.named or self.label else (1 - NUMBERS) * len(cells)
+        if values is None or (text and np.isnan(values).sum() != cells.count("")):
             values = np.full(len(cells), math.nan)
             for i, (cell, line) in enumerate(zip(cells, lines, strict=True)):
                 values[i] = self._value(cell, line)
@@ -206,24 +206,10 @@ class Columns:
         self.columns = {name: Column(table, name, label=name in labels) for name in names}
         self.classes = Column(table, labels[0], label=True) if classes else None
 
-    def read(self, cells: Sequence[Sequence[str]], lines: Sequence[int]) -> np.ndarray:
+    def read(self, part: Part) -> np.ndarray:
         """The next rows as numbers, (rows, columns), NaN where they are missing.  Raises UserError."""
-        self.rows += len(cells)
-        columns = [self.columns[name] for name in self._order]
-        try:
-            table = np.array(cells, np.float64)
-        except ValueError:
-            return np.column_stack([column.read([row[j] for row in cells], lines) for j, column in enumerate(columns)])
-        if not columns:
-            return table
-        lows, highs = table.min(axis=0).tolist(), table.max(axis=0).tolist()
-        for j, (column, low, high) in enumerate(zip(columns, lows, highs, strict=True)):
-            if math.isfinite(low) and math.isfinite(high):
-                column.cells += len(cells)
-                column.take(table[:, j], low, high)
-            else:
-                column.read([row[j] for row in cells], lines)
-        return table
+        self.rows += len(part.lines)
+        return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 
     def end(self) -> None:
         """All rows were read.  Raises UserError if a column holds words."""

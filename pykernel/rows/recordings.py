@@ -10,7 +10,7 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS
-from pykernel.rows.text import Cells, column_names, read_cells, shown_cell
+from pykernel.rows.text import Choose, Part, column_names, read_parts, shown_cell
 
 ENDINGS = (*TEXTS, *TABLES)
 """Endings of the names of files that a folder's recordings have; other files in a folder are none."""
@@ -67,17 +67,17 @@ def recordings_of(data: Any) -> Recordings | None:
     return Recordings(source, tuple(map(Device, _names(root, paths), paths)), columns)
 
 
-def each_cells(many: Recordings, choose: Callable[[list[str]], Sequence[str]]) -> Iterator[tuple[int, Cells]]:
-    """Batches of the devices' cells, as ``read_cells`` reads each file, with the number of the device.
+def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
+    """Parts of the devices' tables, as ``read_parts`` reads each file, with its path.
 
     The position counts bytes of all files.
     """
     done = 0
-    for number, device in enumerate(many.devices):
+    for device in many.devices:
         with contextlib.ExitStack() as stack:
             name, file, _ = open_data(device.path, stack)
-            for cells in read_cells(file, name, choose, ""):
-                yield number, replace(cells, position=done + cells.position)
+            for part in read_parts(file, name, choose, ""):
+                yield device.path, replace(part, position=done + part.position)
         done += os.path.getsize(device.path)
 
 

@@ -1,15 +1,17 @@
-"""Tables of text: their cells, read in batches of rows, so that a table may be larger than memory."""
+"""Tables with a header, of text, Parquet or Arrow: their columns, in parts of rows, so that a table may be larger than memory."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
 
 from pykernel.errors import MissingExtra, UserError, nearest
 
@@ -36,86 +38,158 @@ SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
 DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
 """A number with a decimal mark."""
 
+Kind = Literal["numbers", "text", "words"]
+"""What is wanted of a column: numbers, their text, or words, in which a comma is no decimal mark."""
+Choose = Callable[[list[str]], Mapping[str, Kind]]
+"""From the names of all columns, which are wanted."""
+Cells = np.ndarray | list[str]
+"""Cells of a column, one below the other: numbers in float64, NaN where a cell is empty; or text, without spaces around it."""
+
 
 @dataclass(frozen=True)
-class Cells:
-    """Consecutive rows of a file: the chosen cells of each, the lines where they end, and the bytes read so far."""
+class Part:
+    """Consecutive rows of a table: the wanted columns, the lines where the rows end, and the bytes read so far.
 
-    rows: list[tuple[str, ...]]
-    lines: list[int]
+    Parts of a column of numbers may be text: those in which a cell is empty or no number, or stands in quotes.
+    """
+
+    columns: Mapping[str, Cells]
+    lines: Sequence[int]
     position: int
 
 
-def read_cells(
-    file: BinaryIO,
-    name: str,
-    choose: Callable[[list[str]], Sequence[str]],
-    example: str,
-    rows: int = BATCH,
-    words: Collection[str] = (),
-) -> Iterator[Cells]:
-    """Batches of at most ``rows`` rows, as text, with the columns that ``choose`` selects from the header.
+def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
+    """Parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
 
-    Every table with a header is read by this function, also Parquet and Arrow, by what the file begins with: their numbers become
-    text that reads back to the same bits, nulls become empty cells, and rows, counted from 1, stand for lines.  Of text the separator
+    Every table with a header is read by this function, also Parquet and Arrow, by what the file begins with: their numbers are not
+    printed, all else becomes text, nulls become empty cells, and rows, counted from 1, stand for lines.  Of text the separator
     is the character among comma, semicolon and tab that the header line has most often.  If it is not the comma, numbers may have
-    decimal commas, which become points, except in the columns ``words``.  Spaces around cells, quotes and a byte order mark are ignored.
+    decimal commas, which become points.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line, to be shown in the message if the file has none.
     """
-    if _is_binary(file, name):
-        yield from _of_arrow(file, name, choose, rows)
-        return
-    lines, records, names, separator = _begun(file, name, example)
-    wanted = choose(names)
-    positions = _positions(names, f"{name}, line {lines.number}", wanted)
-    # itemgetter of one column is not a tuple
-    pick = itemgetter(*positions) if len(positions) > 1 else itemgetter(slice(positions[0], positions[0] + 1))
-    decimals = None if separator == "," else _Decimals(name, wanted, words)
-    cells: list[tuple[str, ...]] = []
-    numbers: list[int] = []
-    empty = True
-
-    def batch() -> Cells:
-        return Cells(cells if decimals is None else decimals.as_points(cells, numbers), numbers, lines.position)
-
-    for record in records:
-        if len(record) != len(names):
-            raise UserError(
-                f"{name}, line {lines.number}: has {len(record)} cells, but the header names {len(names)} columns; "
-                f"give each row a cell for each column, and quote cells that hold {SEPARATORS[separator]}"
-            )
-        cells.append(tuple(pick(record)))
-        numbers.append(lines.number)
-        if len(cells) == rows:
-            yield batch()
-            cells, numbers, empty = [], [], False
-    if cells:
-        yield batch()
-    elif empty:
+    source, rows_of_parts = _source(file, name, example), 0
+    kinds = choose(source.header)
+    places = dict(zip(kinds, _positions(source.header, source.where, list(kinds)), strict=True))
+    for part in source.parts(kinds, places, rows):
+        yield part
+        rows_of_parts += len(part.lines)
+    if not rows_of_parts:
         raise UserError(f"{name}: {NO_ROWS}")
 
 
 def column_names(file: BinaryIO, name: str) -> list[str]:
-    """The columns of a table with a header, as ``read_cells`` finds them."""
-    return (
-        arrow_module(name).CellsOf(file, name).header if _is_binary(file, name) else _begun(file, name, "a,b,label")[2]
-    )
+    """The columns of a table with a header, as ``read_parts`` finds them."""
+    return list(_source(file, name, "a,b,label").header)
 
 
-def _begun(file: BinaryIO, name: str, example: str) -> tuple[_Lines, Iterator[list[str]], list[str], str]:
-    """A table of text up to its header: its lines, the records behind the header, the columns' names, and the separator."""
-    lines = _Lines(file, name)
-    first = next(filter(str.strip, lines), "")
-    found = SEP_LINE.fullmatch(first)
-    if found:
-        first = next(filter(str.strip, lines), "")
-    separator = found[1] if found else _separator(first)
-    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
-    records = _records(reader, lines)
-    header = next(records, None)
-    if header is None:
-        raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
-    return lines, records, [cell.strip() for cell in header], separator
+def _source(file: BinaryIO, name: str, example: str) -> Any:
+    return arrow_module(name).ArrowTable(file, name) if _is_binary(file, name) else _TextTable(file, name, example)
+
+
+class _TextTable:
+    """A table of text, read up to its header.  where: the header's line, for sentences.
+
+    If the separator is not the comma, numbers have decimal commas or decimal points, but not both; mark: which, as soon as a number
+    had one.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, example: str) -> None:
+        self.name, self.lines, self.mark = name, _Lines(file, name), ""
+        first = next(filter(str.strip, self.lines), "")
+        found = SEP_LINE.fullmatch(first)
+        if found:
+            first = next(filter(str.strip, self.lines), "")
+        self.separator = found[1] if found else _separator(first)
+        self.records = _records(self._reader(itertools.chain([first], self.lines)), self.lines)
+        header = next(self.records, None)
+        if header is None:
+            raise UserError(f"{name}: is empty; its first line must name the columns, such as {example[:80]}")
+        self.header, self.where = [cell.strip() for cell in header], f"{name}, line {self.lines.number}"
+
+    def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        return csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
+
+    def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+        """The columns at these places."""
+        while raw := self.lines.ahead(rows):
+            first, lines = self.lines.number + 1, _decoded(raw)
+            loaded = self._loaded(lines, kinds, places)
+            records = [] if loaded else self._at_once(lines)
+            if loaded or records:
+                self.lines.skip()
+                numbers: Sequence[int] = range(first, self.lines.number + 1)
+            else:
+                some = list(itertools.islice(self._one_by_one(), rows))
+                records, numbers = [record for record, _ in some], [line for _, line in some]
+            if loaded is None:
+                texts = {each: [record[at].strip() for record in records] for each, at in places.items()}
+                loaded = self._as_points(texts, kinds, numbers)
+            if numbers:
+                yield Part(loaded, numbers, self.lines.position)
+
+    def _loaded(self, lines: list[str], kinds: Mapping[str, Kind], places: Mapping[str, int]) -> dict[str, Any] | None:
+        """The columns of lines where all is well and nothing is in quotes, if only numbers are wanted; None of others.
+
+        What NumPy takes for a number is one for Python, too, with the same bits.
+        """
+        whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
+        if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
+            return None
+        try:
+            at = list(places.values())
+            table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=at, ndmin=2)
+        except ValueError:
+            return None
+        well = len(table) == len(lines) and not np.isnan(table).any() and self._are_points(whole)
+        return dict(zip(kinds, table.T, strict=True)) if well else None
+
+    def _at_once(self, lines: list[str]) -> list[list[str]]:
+        """The records of lines that are one record each, with a cell for each column; none of others."""
+        try:
+            records = list(self._reader(lines))
+        except csv.Error:
+            return []
+        return records if len(records) == len(lines) and {*map(len, records)} == {len(self.header)} else []
+
+    def _one_by_one(self) -> Iterator[tuple[list[str], int]]:
+        """The next records, and the lines where they end.  Raises UserError for one with too few or too many cells."""
+        for record in self.records:
+            if len(record) != len(self.header):
+                raise UserError(
+                    f"{self.name}, line {self.lines.number}: has {len(record)} cells, but the header names {len(self.header)} "
+                    f"columns; give each row a cell for each column, and quote cells that hold {SEPARATORS[self.separator]}"
+                )
+            yield record, self.lines.number
+
+    def _are_points(self, text: str) -> bool:
+        """Whether numbers have decimal points, as before, or none at all."""
+        return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
+
+    def _as_points(
+        self, columns: dict[str, list[str]], kinds: Mapping[str, Kind], lines: Sequence[int]
+    ) -> Mapping[str, Cells]:
+        """Text with decimal points in the place of decimal commas."""
+        if self._are_points("".join(map("".join, columns.values()))):
+            return columns
+        rows = [
+            list(map(self._point, row, kinds.items(), itertools.repeat(line)))
+            for *row, line in zip(*columns.values(), lines, strict=True)
+        ]
+        return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+
+    def _point(self, cell: str, wanted: tuple[str, Kind], line: int) -> str:
+        column, kind = wanted
+        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
+        if found is None or kind == "words":
+            return cell
+        self.mark = self.mark or found[1]
+        if found[1] != self.mark:
+            called = {".": "point", ",": "comma"}[self.mark]
+            raise UserError(
+                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
+                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
+            )
+        return cell.replace(",", ".")
 
 
 def _is_binary(file: BinaryIO, name: str) -> bool:
@@ -142,17 +216,6 @@ def arrow_module(name: str) -> Any:
     return arrow
 
 
-def _of_arrow(file: BinaryIO, name: str, choose: Callable[[list[str]], Sequence[str]], rows: int) -> Iterator[Cells]:
-    source, done = arrow_module(name).CellsOf(file, name), 0
-    wanted = choose(source.header)
-    _positions(source.header, name, wanted)
-    for cells, position in source.batches(wanted, rows):
-        yield Cells(cells, list(range(done + 1, done + 1 + len(cells))), position)
-        done += len(cells)
-    if not done:
-        raise UserError(f"{name}: {NO_ROWS}")
-
-
 def _separator(header: str) -> str:
     """The separator that the header line has most often outside of quotes.
 
@@ -162,53 +225,45 @@ def _separator(header: str) -> str:
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
 
 
-class _Decimals:
-    """Numbers of a file whose separator is not the comma: they have decimal commas or decimal points, but not both."""
-
-    def __init__(self, name: str, columns: Sequence[str], words: Collection[str]) -> None:
-        self.name, self.columns, self.words = name, columns, words
-        self.mark = ""  # the file's decimal mark, as soon as a number had one
-
-    def as_points(self, cells: list[tuple[str, ...]], lines: list[int]) -> list[tuple[str, ...]]:
-        text = "".join(map("".join, cells))
-        if "," not in text and (self.mark == "." or "." not in text):
-            return cells
-        return [
-            tuple(map(self._cell, row, self.columns, itertools.repeat(line)))
-            for row, line in zip(cells, lines, strict=True)
-        ]
-
-    def _cell(self, cell: str, column: str, line: int) -> str:
-        found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
-        if found is None or column in self.words:
-            return cell
-        self.mark = self.mark or found[1]
-        if found[1] != self.mark:
-            called = {".": "point", ",": "comma"}[self.mark]
-            raise UserError(
-                f"{self.name}, line {line}: column {shown_cell(column)} is {shown_cell(cell)}, but numbers before it have a "
-                f"decimal {called}; write all numbers with the same decimal mark, and without a separator of thousands"
-            )
-        return cell.replace(",", ".")
+def _decoded(lines: Sequence[bytes]) -> list[str]:
+    """The lines as text, without their ends; none if one of them is no text, too long, or broken by a carriage return."""
+    whole = b"".join(lines)
+    odd = b"\0" in whole or whole.count(b"\r") != whole.count(b"\r\n") or max(map(len, lines)) > csv.field_size_limit()
+    try:
+        return [] if odd else whole.decode().split("\n")[: len(lines)]
+    except UnicodeDecodeError:
+        return []
 
 
 class _Lines:
-    """Decoded lines of a binary file, one at a time."""
+    """Decoded lines of a binary file, one at a time, or some ahead."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name = file, name
         self.number = self.position = 0
+        self._ahead, self._left = deque[bytes](), self._read()
+
+    def _read(self) -> Iterator[bytes]:
+        try:
+            yield from iter(functools.partial(self.file.readline, LINE_LIMIT + 1), b"")
+        except OSError as error:
+            raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
+
+    def ahead(self, count: int) -> list[bytes]:
+        """The next lines as they are in the file; ``skip`` takes them."""
+        self._ahead.extend(itertools.islice(self._left, count - len(self._ahead)))
+        return list(self._ahead)
+
+    def skip(self) -> None:
+        self.number += len(self._ahead)
+        self.position += sum(map(len, self._ahead))
+        self._ahead.clear()
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        try:
-            line = self.file.readline(LINE_LIMIT + 1)
-        except OSError as error:
-            raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
-        if not line:
-            raise StopIteration
+        line = self._ahead.popleft() if self._ahead else next(self._left)
         self.number += 1
         self.position += len(line)
         where = f"{self.name}, line {self.number}:"

@@ -17,7 +17,7 @@ from pykernel.rows import TABLES, TEXTS, ArrayRows, Rows, ScaledRows, as_rows, t
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import refuse
-from pykernel.tuning.tables import chosen_inputs, few_values, read_columns, read_table
+from pykernel.tuning.tables import few_values, infer, read_table
 
 BLOCK = 2**16
 
@@ -122,20 +122,18 @@ def _read_csv(
 ) -> Samples:
     with contextlib.ExitStack() as stack:
         source, file, _ = open_data(data, stack)
-        if label is not None:
+        if label is None:
+            table = infer(file, source, inputs, None, show)
+        else:
             table = read_table(file, source, inputs, label, classes, "kfd" if kfd else "ls-svm", None)
-            rows = ArrayRows(table.x, name=source)
-            return Samples(source, rows, table.inputs, table.column, table.classes, table.y, table.assumed, table.data)
-        read = read_columns(file, source, show, inputs, labelled=False)
-    chosen = chosen_inputs(read, inputs, None)
-    x = np.column_stack([read.numeric[each] for each in chosen])
-    whole = np.isfinite(x).all(axis=1)
-    found = read.report(chosen, None, not inputs)
+    whole = np.isfinite(table.x).all(axis=1)
     if not whole.all():
-        found["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
+        table.data["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
-    return Samples(source, ArrayRows(x[whole], name=source), chosen, None, None, None, [], found)
+    y, assumed = (None, []) if label is None else (table.y, table.assumed)
+    rows = ArrayRows(table.x[whole], name=source)
+    return Samples(source, rows, table.inputs, table.column, table.classes, y, assumed, table.data)
 
 
 def _position(text: str, width: int, data: str, given: str) -> int:

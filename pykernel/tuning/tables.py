@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,9 +18,9 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
-from pykernel.rows.columns import MISSING, NO_CLASS, Column, Columns, share_codes
-from pykernel.rows.recordings import Recordings, each_cells
-from pykernel.rows.text import read_cells
+from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, share_codes
+from pykernel.rows.recordings import Recordings, each_part
+from pykernel.rows.text import Kind, Part, read_parts
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
@@ -157,7 +158,7 @@ def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
     return {}
 
 
-def _labels(read: TextTable, label: str, classes: Sequence[str] = ()) -> list[str]:
+def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[str]:
     """The label's cells.  Raises UserError, also if all are empty."""
     cells = read.label_cells(label, classes)
     if not any(cells):
@@ -253,7 +254,7 @@ def infer(
     return table
 
 
-def _infer_label(table: LabelledTable, label: str, read: TextTable) -> None:
+def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
     """The label's numbers or classes, and a sentence about them."""
     cells = _labels(read, label)
     if label in read.numeric:
@@ -307,17 +308,19 @@ def read_columns(
     label: str | None = None,
     labelled: bool = True,
     codes: Iterable[float] = (),
-) -> TextTable:
+    kind: Kind = "numbers",
+) -> WholeTable:
     """The table in memory: all columns, or, if they are given, the inputs and the label.
 
-    labelled: whether there is a label.  codes: numbers that stand for missing values.  Raises UserError, also if an input or the label is not there.
+    labelled: whether there is a label.  codes: numbers that stand for missing values.  kind: as what columns are read; the label is read
+    as text.  Raises UserError, also if an input or the label is not there.
     """
     header: list[str] = []
-    chosen: list[str] = []
+    kinds: dict[str, Kind] = {}
 
-    def choose(names: list[str]) -> list[str]:
+    def choose(names: list[str]) -> dict[str, Kind]:
         if header:  # a further device
-            return chosen
+            return kinds
         header.extend(filter(None, names))
         refuse(
             (
@@ -330,30 +333,26 @@ def read_columns(
             ),
         )
         others = () if inputs and (label or not labelled) else header
-        chosen.extend(dict.fromkeys([*inputs, *([label] if label else []), *others]))
-        return chosen
+        kinds.update(dict.fromkeys([*inputs, *([label] if label else []), *others], kind))
+        if labelled:
+            kinds[label or header[-1]] = "text"
+        return kinds
 
-    rows: list[tuple[str, ...]] = []
-    lines: list[int] = []
-    ends: list[int] = []
-    if isinstance(file, Recordings):
-        numbered, tables = each_cells(file, choose), [device.path for device in file.devices]
-    else:
-        numbered, tables = zip(itertools.repeat(0), read_cells(file, name, choose, "a,b,label")), [name]
-    for number, cells in numbered:
-        ends += [len(rows)] * (number - len(ends))
-        rows += cells.rows
-        lines += cells.lines
+    many = isinstance(file, Recordings)
+    parts = []
+    for table, part in (
+        each_part(file, choose) if many else zip(itertools.repeat(name), read_parts(file, name, choose, "a,b,label"))
+    ):
+        parts.append((table, part))
         if show is not None:
-            show(cells.position, f"reading {name}")
-    columns = dict(zip(chosen, map(list, zip(*rows, strict=True)), strict=True))
-    parts = dict(zip(tables, itertools.pairwise([0, *ends, len(rows)]), strict=True))
-    label = header[-1] if labelled and label is None else label
-    return TextTable(name, header, columns, lines, parts, inputs, label, codes)
+            show(part.position, f"reading {name}")
+    return WholeTable(
+        name, header, list(kinds), parts, inputs, header[-1] if labelled and label is None else label, codes
+    )
 
 
-class TextTable:
-    """A table of text in memory: the cells of each column, and the numbers of those columns that hold numbers.  Sentinels
+class WholeTable:
+    """A table in memory: the numbers of those columns that hold numbers, and the cells of the others.  Sentinels
     are missing values, but for a label whose few whole numbers may be classes.
 
     Raises UserError for a number in a notation that is not read, and for an input that holds words.
@@ -363,26 +362,28 @@ class TextTable:
         self,
         name: str,
         header: list[str],
-        cells: dict[str, list[str]],
-        lines: list[int],
-        parts: Mapping[str, tuple[int, int]] | None = None,
+        columns: Sequence[str],
+        parts: Sequence[tuple[str, Part]],
         inputs: Sequence[str] = (),
         label: str | None = None,
         codes: Iterable[float] = (),
     ) -> None:
-        """parts: the file of each device, and its first row and that behind its last.  codes: numbers that stand for missing values."""
-        self.name, self.header, self.cells, self.lines = name, header, cells, lines
-        self.columns = {each: Column(name, each, each in inputs, each == label) for each in cells}
+        """parts: with the name of each one's file.  codes: numbers that stand for missing values."""
+        self.name, self.header, self.parts = name, header, parts
+        self.columns = {each: Column(name, each, each in inputs, each == label) for each in columns}
         self.numeric: dict[str, np.ndarray] = {}
         """Numbers of a column, NaN where they are missing."""
         self._classes: Column | None = None
-        self.parts = {name: (0, len(lines))} if parts is None else parts
+        self.rows = Counter[str]()
+        for table, part in parts:
+            self.rows[table] += len(part.lines)
+        most = (1 - NUMBERS) * self.rows.total()
         read: dict[str, np.ndarray] = {}
         for each, column in self.columns.items():
             pieces = []
-            for table, (start, end) in self.parts.items():
-                column.table = table
-                pieces.append(column.read(cells[each][start:end], lines[start:end]))
+            for column.table, part in parts:
+                enough = math.inf if column.named or column.label else most
+                pieces.append(column.read(part.columns[each], part.lines, enough))
             read[each] = np.concatenate(pieces)
         share_codes(self.columns.values(), codes)
         for each, column in self.columns.items():
@@ -396,20 +397,27 @@ class TextTable:
     @property
     def starts(self) -> list[int]:
         """The first rows of all devices but the first."""
-        return [start for start, _ in self.parts.values()][1:]
+        return list(itertools.accumulate(self.rows.values()))[:-1]
 
     @property
     def device(self) -> np.ndarray | None:
         """The number of each row's device, (rows,); None of one table."""
-        counts = [end - start for start, end in self.parts.values()]
-        return np.repeat(np.arange(len(counts)), counts) if list(self.parts) != [self.name] else None
+        return np.repeat(np.arange(len(self.rows)), [*self.rows.values()]) if list(self.rows) != [self.name] else None
+
+    def cells(self, column: str) -> list[str]:
+        """A column as text; where it was read as numbers, in the shortest form."""
+        cells = itertools.chain.from_iterable(part.columns[column] for _, part in self.parts)
+        return [
+            cell if isinstance(cell, str) else "" if math.isnan(cell) else str(cell).removesuffix(".0")
+            for cell in cells
+        ]
 
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
         """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
 
         Raises UserError for a label of many numbers and some words.
         """
-        cells = [cell.strip() for cell in self.cells[label]]
+        cells = self.cells(label)
         if label in self.numeric:
             return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
         if not classes and self.columns[label].numbers > self.columns[label].words and len(set(cells)) > FEW_VALUES:
@@ -418,18 +426,19 @@ class TextTable:
         gone = NO_CLASS - {each.lower() for each in classes}
         counted = self._classes = Column(self.name, label, label=True)
         counted.cells = len(cells)
-        for at, cell in enumerate(cells):
+        lines = itertools.chain.from_iterable(part.lines for _, part in self.parts)
+        for at, (cell, line) in enumerate(zip(cells, lines, strict=True)):
             if cell.lower() in gone:
-                counted.count_other(cell, self.lines[at])
+                counted.count_other(cell, line)
                 cells[at] = ""
         return cells
 
     def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:
         """What was read, as plain values.  chosen: whether the inputs were chosen here."""
         used, of_model = Columns(), {*inputs, label}
-        used.table, used.rows, used.classes = self.name, len(self.lines), self._classes
+        used.table, used.rows, used.classes = self.name, self.rows.total(), self._classes
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
-        left = [each for each in self.cells if each not in of_model] if chosen else []
+        left = [each for each in self.columns if each not in of_model] if chosen else []
         return used.report(
             chosen=chosen, inputs=list(inputs), label=label, left_out=[self.left_out(each) for each in left]
         )
@@ -438,8 +447,8 @@ class TextTable:
         """Why a column is no input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if values is None:
-            found = few_words(self.cells[name])
-            such_as = next((cell.strip() for cell in self.cells[name] if is_word(cell)), "")
+            cells = self.cells(name)
+            found, such_as = few_words(cells), next(filter(is_word, cells), "")
             noted = self.columns[name].noted
             if not such_as:
                 why = "empty"
@@ -460,7 +469,7 @@ class TextTable:
 
 def is_word(cell: str) -> bool:
     """Whether a cell is neither empty nor a word for a missing value."""
-    return bool(cell.strip()) and cell.strip().lower() not in MISSING
+    return bool(cell) and cell.lower() not in MISSING
 
 
 def few_words(cells: Sequence[str]) -> list[str] | None:
@@ -468,28 +477,15 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
     words = set[str]()
     for cell in cells:
         if cell not in words and is_word(cell):
-            words.add(cell.strip())
+            words.add(cell)
             if len(words) > FEW_VALUES:
                 return None
     return sorted(words) if 2 * len(words) <= sum(map(is_word, cells)) else None
 
 
-def likely_inputs(numeric: Mapping[str, np.ndarray], label: str | None, starts: Sequence[int] = ()) -> list[str]:
-    """Columns that are likely inputs: columns of different numbers, except the label and times.
-
-    starts: the first rows of further devices, where times may begin anew.
-    """
-    different = [name for name, values in numeric.items() if name != label and np.ptp(finite_values(values)) > 0]
-    return without_times(numeric, different, starts)
-
-
-def without_times(numeric: Mapping[str, np.ndarray], names: Sequence[str], starts: Sequence[int] = ()) -> list[str]:
-    """The columns that do not count time or rows; all columns, if each of them does."""
-    return [name for name in names if not _counts_time(name, numeric[name], starts)] or list(names)
-
-
-def _counts_time(name: str, values: np.ndarray, starts: Sequence[int] = ()) -> bool:
-    parts = [finite_values(part) for part in np.split(values, list(starts))]
+def _counts_time(name: str, values: np.ndarray, starts: Sequence[int]) -> bool:
+    """starts: the first rows of further devices, where times may begin anew."""
+    parts = [finite_values(part) for part in np.split(values, starts)]
     return (
         TIMES.fullmatch(name) is not None
         and all(bool((np.diff(part) >= 0).all()) for part in parts)
@@ -497,14 +493,18 @@ def _counts_time(name: str, values: np.ndarray, starts: Sequence[int] = ()) -> b
     )
 
 
-def chosen_inputs(read: TextTable, inputs: Sequence[str], label: str | None) -> list[str]:
-    """The inputs' columns: those that were given, or all that are likely.  Raises UserError."""
+def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
+    """The inputs' columns: those that were given, or all of different numbers except the label, and except times, unless there are
+    only times.  Raises UserError.
+    """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
     for each in inputs:
         if each not in read.numeric:
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
-    chosen = list(inputs) or likely_inputs(read.numeric, label, read.starts)
+    found, starts = read.numeric, read.starts
+    different = [each for each in found if each != label and np.ptp(finite_values(found[each])) > 0]
+    chosen = list(inputs) or [each for each in different if not _counts_time(each, found[each], starts)] or different
     if not chosen:
         for column in read.columns.values():
             column.refuse_notation()

@@ -13,6 +13,7 @@ import numpy as np
 from pykernel.errors import UserError, option
 from pykernel.files import need_not_data
 from pykernel.gen.project import build
+from pykernel.host.samples import read_samples
 from pykernel.importers.importing import (
     compare,
     compare_smaller,
@@ -25,7 +26,6 @@ from pykernel.importers.importing import (
 )
 from pykernel.parallel import working
 from pykernel.rows.columns import Columns
-from pykernel.rows.text import read_cells
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET
@@ -136,12 +136,10 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add {option('inputs')} with their columns")
     with opened(data, QUIET) as (name, file, _):
-        cells, seen = next(iter(read_cells(file, name, lambda header: columns, ",".join(columns), rows))), Columns()
-        seen.begin(name, columns)
-        x = seen.read(cells.rows, cells.lines)
+        batch = next(read_samples(file, name, columns, (), rows, seen=(seen := Columns())))
         seen.end()
     read |= seen.report()
-    return x
+    return batch.x
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:

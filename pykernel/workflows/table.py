@@ -19,14 +19,14 @@ from pykernel.files import all_or_none, bytes_of, need_free, whole_file
 from pykernel.request.kinds import words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
-from pykernel.rows.text import Cells, read_cells
+from pykernel.rows.text import Kind, Part, read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.tables import (
     Code,
     Notes,
     Origin,
-    TextTable,
+    WholeTable,
     few_words,
     is_word,
     notes,
@@ -87,43 +87,43 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
     header: list[str] = []
 
-    def choose(found: list[str]) -> list[str]:
+    def choose(found: list[str]) -> dict[str, Kind]:
         header.extend(wanted or filter(None, found))
-        return header
+        return dict.fromkeys(header, "numbers")
 
-    places: list[int] = []
+    names: list[str] = []
     seen, without = Columns(), 0
     with opened(data, watch) as (source, file, show), whole_file(out) as target:
-        for cells in read_cells(file, source, choose, "a,b"):
-            if not places:
-                places = [j for j in range(len(header)) if wanted or _holds_numbers(source, header[j], cells, j)]
-                if not places:
+        for part in read_parts(file, source, choose, "a,b"):
+            if not names:
+                names = [each for each in header if wanted or _holds_numbers(source, each, part)]
+                if not names:
                     raise UserError(f"{source}: has no column with numbers; give a file that has some")
-                seen.begin(source, [header[j] for j in places])
-                target.write(_header(kind, 0, len(places)))
-            numbers = seen.read([tuple(row[j] for j in places) for row in cells.rows], cells.lines)
+                seen.begin(source, names)
+                target.write(_header(kind, 0, len(names)))
+            numbers = seen.read(part)
             whole = ~np.isnan(numbers).any(axis=1)
             with np.errstate(over="ignore"):
                 narrow = numbers[whole].astype(kind)
-            finite(narrow, np.array(cells.lines)[whole], f"{source}, as {kind}, line of")
+            finite(narrow, np.array(part.lines)[whole], f"{source}, as {kind}, line of")
             target.write(narrow.tobytes())
             without += len(numbers) - len(narrow)
-            show(cells.position, f"reading {source}")
+            show(part.position, f"reading {source}")
         seen.end()
         rows = seen.rows - without
         if not rows:
             raise UserError(f"{source}: has no row with all cells; fill them, or choose {option('inputs')}")
         target.seek(0)
-        target.write(_header(kind, rows, len(places)))
+        target.write(_header(kind, rows, len(names)))
     left = [{"column": each, "why": "other", "such_as": "", "words": []} for each in header if each not in seen.columns]
     read = seen.report(left_out=left, missing={"rows": without, "then": "left out"} if without else None)
     watch.data(read)
     return read, rows
 
 
-def _holds_numbers(source: str, name: str, cells: Cells, j: int) -> bool:
+def _holds_numbers(source: str, name: str, part: Part) -> bool:
     column = Column(source, name, named=False)
-    column.read([row[j] for row in cells.rows], cells.lines)
+    column.read(part.columns[name], part.lines)
     return column.holds_numbers
 
 
@@ -150,15 +150,14 @@ def prepare_table(
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
         known = [] if first is None else [code.value for code in first.sentinels]
-        read = read_columns(file, source, show, (), label, labelled=label is not None, codes=known)
-    if first is not None and first.label in read.cells:  # a later recording may have no label
+        read = read_columns(file, source, show, (), label, label is not None, known, "text")
+    if first is not None and first.label in read.columns:  # a later recording may have no label
         label = first.label
     for each in wanted:
-        if each not in read.cells:
-            remedy = did_you_mean(each, read.cells, f"there are: {', '.join(read.cells)}")
-            raise UserError(f"{option('inputs')} {each} is not known in {source}; {remedy}")
+    names: list[str] = []
+    seen, without = Columns(), 0
     if first is None:
-        names = [each for each in wanted or read.cells if each != label]
+        names = [each for each in wanted or read.columns if each != label]
         made = _origins(read, names)
         if not made:
             raise UserError(f"{source}: has no column from which a model could learn; give a file that has some")
@@ -166,7 +165,7 @@ def prepare_table(
         made = first.made
         names = list(dict.fromkeys(origin.column for origin in made.values()))
         for each in names:
-            if each not in read.cells:
+            if each not in read.columns:
                 raise UserError(
                     f"{source}: has no column {each!r}, of which {like} was made; give a table of the same columns"
                 )
@@ -216,17 +215,17 @@ def _emptied(
     return [*first.sentinels, *(code for code in codes if (code.column, code.value) not in known)]
 
 
-def _tell_unknown(read: TextTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
+def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
     """Warn of words that the first table does not have: all of their columns are 0, which no model has learned."""
     known: dict[str, set[str]] = {}
     for origin in made.values():
         if origin.word is not None:
             known.setdefault(origin.column, set()).add(origin.word)
-    for column, old in known.items():
-        new = [cell.strip() for cell in read.cells[column] if is_word(cell) and cell.strip() not in old]
+    names: list[str] = []
+    seen, without = Columns(), 0
         if new:
             watch.warn(
-                f"{len(new):,} of {len(read.cells[column]):,} cells of {column} are words that {like} does not have, such as "
+                f"{len(new):,} of {len(cells):,} cells of {column} are words that {like} does not have, such as "
                 f"{shown_value(new[0])}: all columns of {column} are 0 there, which a model has never seen"
             )
 
@@ -237,7 +236,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
-def _origins(read: TextTable, names: Sequence[str]) -> dict[str, Origin]:
+def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
     """The columns that are made of a table's columns, and their origins."""
     made: dict[str, Origin] = {}
     for name in names:
@@ -246,7 +245,7 @@ def _origins(read: TextTable, names: Sequence[str]) -> dict[str, Origin]:
     return made
 
 
-def _origins_of(read: TextTable, name: str) -> Iterator[tuple[str, Origin]]:
+def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
     """What is made of a column: names and origins; nothing if there is nothing to learn from."""
     values = read.numeric.get(name)
     if values is not None:
@@ -254,12 +253,12 @@ def _origins_of(read: TextTable, name: str) -> Iterator[tuple[str, Origin]]:
             yield name, Origin(column=name)
         return
     why = read.left_out(name)
-    for word in (few_words(read.cells[name]) or ()) if why["words"] else ():
+    for word in (few_words(read.cells(name)) or ()) if why["words"] else ():
         yield f"{name}_{re.sub('[^0-9A-Za-z]+', '_', word)}", Origin(column=name, word=word)
     if why["why"] != "time":
         return
-    moments = [_moment(cell) for cell in read.cells[name]]
-    if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, read.cells[name])):
+    moments = [_moment(cell) for cell in read.cells(name)]
+    if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, read.cells(name))):
         return
     latest = max((each for each in moments if each is not None), default=0.0)
     for period in PERIODS if latest >= 1 else ("day",):
@@ -269,9 +268,9 @@ def _origins_of(read: TextTable, name: str) -> Iterator[tuple[str, Origin]]:
                 yield f"{name}_{period}_{wave}", origin
 
 
-def _cells(read: TextTable, origin: Origin) -> list[str]:
+def _cells(read: WholeTable, origin: Origin) -> list[str]:
     """A new column, as text."""
-    cells = [cell.strip() for cell in read.cells[origin.column]]
+    cells = read.cells(origin.column)
     if origin.word is not None:
         return [str(int(cell == origin.word)) if is_word(cell) else "" for cell in cells]
     if origin.wave is not None:
@@ -299,7 +298,7 @@ MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *
 
 def _moment(cell: str) -> float | None:
     """Days since a Monday, of a date or a time; None if it is in no known format."""
-    text = cell.strip().removesuffix("Z")
+    text = cell.removesuffix("Z")
     for kind in MOMENTS:
         try:
             at = datetime.strptime(text, kind) if kind else datetime.fromisoformat(text)
