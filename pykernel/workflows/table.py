@@ -154,8 +154,9 @@ def prepare_table(
     if first is not None and first.label in read.columns:  # a later recording may have no label
         label = first.label
     for each in wanted:
-    names: list[str] = []
-    seen, without = Columns(), 0
+        if each not in read.columns:
+            remedy = did_you_mean(each, read.columns, f"there are: {', '.join(read.columns)}")
+            raise UserError(f"{option('inputs')} {each} is not known in {source}; {remedy}")
     if first is None:
         names = [each for each in wanted or read.columns if each != label]
         made = _origins(read, names)
@@ -221,8 +222,9 @@ def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | Non
     for origin in made.values():
         if origin.word is not None:
             known.setdefault(origin.column, set()).add(origin.word)
-    names: list[str] = []
-    seen, without = Columns(), 0
+    for column, old in known.items():
+        cells = read.cells(column)
+        new = [cell for cell in cells if is_word(cell) and cell not in old]
         if new:
             watch.warn(
                 f"{len(new):,} of {len(cells):,} cells of {column} are words that {like} does not have, such as "
