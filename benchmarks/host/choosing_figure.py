@@ -6,16 +6,22 @@ Some minutes on two cores.  With --results, finished runs are kept there, and an
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from benchmarks.figures import pareto_figure
 from benchmarks.tables import DATA, ROOT
 from pykernel.cli.work.demo import write_inputs
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.telling import MEASURES, judged_on
+from pykernel.workflows.plan import front_of
+from pykernel.workflows.sweep import fronts_of
 
 COMMANDS = {
     "sweep": ["sweep", "spec.toml", "features.csv"],
@@ -27,7 +33,6 @@ COMMANDS = {
 
 LEFT_OUT = "[the best model of each rule and technique; what cannot be used, and why]\n\n"
 LONG = re.MULTILINE | re.DOTALL
-PICTURES = {"sweep": "choosing.png", "plan": "plan.png"}
 
 
 def main() -> None:
@@ -46,22 +51,26 @@ def main() -> None:
             if arguments.only not in (None, name):
                 continue
             command = [sys.executable, "-m", "pykernel", *words, "--jobs", arguments.jobs]
-            run = subprocess.run(
-                command,
-                cwd=folder,
-                env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
-                check=True,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            wide = os.environ | {"COLUMNS": "100"}  # no cell of a table is broken into lines
+            run = subprocess.run(command, cwd=folder, env=wide, check=True, stdout=subprocess.PIPE, text=True)
             # what sweep.csv has, too, is long
             insert(
                 name, re.sub(r"^the best model of each rule.*?(?=^instructions of)", LEFT_OUT, run.stdout, flags=LONG)
             )
             # once more, for the picture: all runs are there
-            subprocess.run(
-                [*command, "--plot", str(DATA / PICTURES[name])], cwd=folder, check=True, stdout=subprocess.DEVNULL
-            )
+            again = subprocess.run([*command, "--json"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+            draw(name, json.loads(again.stdout))
+
+
+def draw(name: str, report: dict[str, Any]) -> None:
+    """The fronts of what a command reports."""
+    measure = MEASURES[report["measure"]]
+    if name == "plan":
+        ylabel = f"{measure} on {judged_on(report)}"
+        pareto_figure(DATA / "plan.png", "plan: error against bytes", ylabel, [front_of(report)])
+    else:
+        title = f"{report['name']}: error against cost"
+        pareto_figure(DATA / "choosing.png", title, f"{measure}, second half", fronts_of(report))
 
 
 def with_last_label(path: Path) -> None:

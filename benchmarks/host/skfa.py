@@ -27,12 +27,12 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 
+from benchmarks.figures import COLOURS, heading, png
 from benchmarks.host.subspace_guide import SHRINKAGE, Features, data
 from benchmarks.tables import DOCS, Rows, load, markdown, publish, save
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.plots import COLOURS, heading, png
 from pykernel.training.subspace import HostSubspace
 
 PAGE = DOCS / "subspaces.md"

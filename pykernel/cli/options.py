@@ -99,11 +99,11 @@ def plain_spec(spec_file: Path) -> Spec:
 
 
 JSON = option("--json", text="Print only one JSON object.", kind=bool, default=False)
-PLOT = option("--plot", value="FILE", text="A report, FILE.html, or a picture, FILE.png.", kind=Path)
+PLOT = option("--plot", value="FILE", text="A report, FILE.html.", kind=Path)
 FOLDER_PLOT = option(
     "--plot",
     value="FILE",
-    text="A report, FILE.html, or a picture, FILE.png.",
+    text="A report, FILE.html.",
     kind=Path,
     without="FOLDER/report.html",
     rare=True,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.plots import Panel, time_text
 from pykernel.report import figures
+from pykernel.report.figures import Panel, time_text
 from pykernel.report.markup import Html, bar, element, facts, sentence, table
 from pykernel.report.page import Report, Section
 from pykernel.telling import (

@@ -12,7 +12,7 @@ from pykernel.files import all_or_none, need_different, need_free
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import QUIET, Watch, refuse, simple_errors
 from pykernel.workflows.asked import TRAINED, BasisAsked, asked
-from pykernel.workflows.given import Numbers, is_report, need_picture, stated, write_file
+from pykernel.workflows.given import Numbers, need_report, stated, write_file
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -108,7 +108,7 @@ def basis(
     n_max : int
         Most vectors.
     output, save, plot : path, optional
-        Files for the spec, the basis (``Basis.load`` reads it) and a report (.html) or a picture (.png).  With ``save`` alone no spec is made.
+        Files for the spec, the basis (``Basis.load`` reads it) and a report, FILE.html.  With ``save`` alone no spec is made.
     method, with_ : str, dict
         How vectors are chosen, and options of that method.
     inputs : list of str, optional
@@ -174,7 +174,7 @@ def _need_possible(given: BasisAsked) -> None:
         need_free(path, given.data, given.force)
     need_free(given.checkpoint, given.data, True)  # a checkpoint may exist: the work goes on from there
     need_different([given.output, given.save, given.plot, given.checkpoint])
-    need_picture(given.plot)
+    need_report(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
     label, learn, kfd, output = option("label"), option("learn"), option("kfd"), option("output")
@@ -240,9 +240,8 @@ def _need_trained(given: BasisAsked) -> None:
 
 
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
-    """The spec, the basis, and the report or the plot; all of them, or none.  Returns the report for people."""
+    """The spec, the basis and the report; all of them, or none.  Returns the report for people."""
     from pykernel.gen.project import inside
-    from pykernel.plots import basis_figure
     from pykernel.report import sections
 
     given = job.options
@@ -254,11 +253,8 @@ def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, ar
             write_file(given.output, spec.to_toml())
         if given.save is not None:
             basis.save(given.save)
-        if is_report(given.plot):
-            page.write(given.plot)  # type: ignore[arg-type]
-        elif given.plot is not None:
-            title = f"{job.samples.name}: {basis.method}"
-            basis_figure(given.plot, title, basis.trace, basis.exact, report["limit"])
+        if given.plot is not None:
+            page.write(given.plot)
     if given.checkpoint is not None and given.shards > 1:
         given.checkpoint.unlink(missing_ok=True)
     return page

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pykernel.errors import UserError, option
 from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.telling import QUIET, Watch, refuse
-from pykernel.workflows.given import need_picture, stated
+from pykernel.workflows.given import need_report, stated
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def check(
     arguments = stated(locals(), check)
     spec, learned = spec_and_memory(model)
     page = None if plot is None else Path(plot)
-    need_picture(page, png=False)
+    need_report(page)
     if page is not None and isinstance(data, str | Path):
         need_not_data(page, str(data))
     known = learned if memory is None else memory

@@ -20,7 +20,7 @@ from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate, refuse, simple_errors
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
 from pykernel.workflows.asked import FitAsked, asked
-from pykernel.workflows.given import Numbers, is_report, need_known, need_picture, opened, stated, words, write_file
+from pykernel.workflows.given import Numbers, need_known, need_report, opened, stated, words, write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.simulate import with_origin
 
@@ -141,7 +141,7 @@ def fit(
     name : str, optional
         The prefix in C; by default as ``output`` is called, or "model".
     plot : path, optional
-        A report, FILE.html, or a picture of the errors over widths and ridges, FILE.png.
+        A report, FILE.html.
     force : bool
         Whether files are overwritten.
     watch : Watch
@@ -169,10 +169,8 @@ def fit(
         else:
             from pykernel.workflows.chosen import fit as train
 
-    # every model has a report; a picture only those whose widths and ridges are a grid
-    drawing = replace(given, plot=None) if is_report(given.plot) else given
     try:
-        found = train(drawing, table)
+        found = train(given, table)
     except KeyboardInterrupt:
         raise Interrupted from None
     found = replace(found, spec=with_origin(found.spec, given.data, found.report["data"], table.x))
@@ -186,8 +184,8 @@ def _need_possible(given: FitAsked) -> None:
     for path in (given.output, given.plot):
         need_free(path, given.data, given.force)
     if given.plot and given.output and given.plot.absolute() == given.output.absolute():
-        raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
-    need_picture(given.plot)
+        raise UserError(f"{given.plot}: is named for both the spec and the report; give two names")
+    need_report(given.plot)
     content: dict[str, Any] = {"name": given.called, "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
@@ -249,7 +247,7 @@ def _page(table: LabelledTable) -> Section:
 
 
 def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Report:
-    """The spec, and the report or the plot: all of them, or none.  Returns the report for people."""
+    """The spec and the report, or none of them.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
     drawn = None if found.selection is None else found.selection.surface_told()
@@ -257,8 +255,6 @@ def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str,
     with all_or_none():
         if given.output is not None:
             write_file(given.output, found.spec.to_toml())
-        if is_report(given.plot):
-            page.write(given.plot)  # type: ignore[arg-type]
-        elif given.plot and found.selection is not None:
-            found.selection.figure(given.plot)
+        if given.plot is not None:
+            page.write(given.plot)
     return page

@@ -29,7 +29,7 @@ from pykernel.tuning.sweep import Data
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
-from pykernel.workflows.given import need_known, need_picture, opened, words
+from pykernel.workflows.given import need_known, need_report, opened, words
 
 if TYPE_CHECKING:
     from pykernel.report.page import Section
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Asked:
     """The arguments that a sweep and a plan share.
 
-    results: the file of finished runs.  plot: the report, or a picture.  stated: all arguments that were given.
+    results: the file of finished runs.  plot: the report.  stated: all arguments that were given.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Asked:
         self.plot, self.stated = self.output / "report.html" if plot is None else Path(plot), dict(stated or {})
         if self.many is not None:
             self.stated["data"] = self.data
-        need_picture(self.plot)
+        need_report(self.plot)
         need_not_data(self.plot, self.data)
 
 

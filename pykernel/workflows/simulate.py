@@ -39,10 +39,10 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import FORMULA_LIMIT
-from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refused_told
+from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refused_told
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
-from pykernel.workflows.given import is_report, need_picture, stated, write_file
+from pykernel.workflows.given import need_report, stated, write_file
 from pykernel.workflows.models import Fitted, need_ram, spec_and_memory
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def simulate(
     refresh_every, train_every : int
         After so many rows the model is refreshed, after so many labels it is trained; 0 for never.
     output, plot : path, optional
-        A CSV file of each row's answer; and a report, FILE.html, or a picture of the errors over time, FILE.png.
+        A CSV file of each row's answer; and a report, FILE.html.
     save : path, optional
         A file for the state after the last row, as the device saves it: for ``generate``, or for the device.  Of many devices a
         folder, with a file for each.
@@ -182,7 +182,7 @@ def simulate(
     for path in files.values():
         if path is not None and isinstance(data, str | Path):
             need_not_data(path, str(data))
-    need_picture(files["plot"])
+    need_report(files["plot"])
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
@@ -195,7 +195,7 @@ def simulate(
     if start is not None:
         stage = _go_on(spec, simulation, started(spec, start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
-    page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
+    page = files["plot"]
     with all_or_none():
         gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
         try:
@@ -295,12 +295,6 @@ def _each(
     """Each of many devices on its own, and what they have in common."""
     need_none(output=files["output"])
     plot, save = files["plot"], files["save"]
-    refuse(
-        (
-            plot is not None and not is_report(plot),
-            f"{option('plot')} {plot}: many devices have no picture; give FILE.html, a report",
-        )
-    )
     require_columns(spec)
     _begin(spec, *often)  # raises UserError before the work
     begins = None if start is None else snapshot.saved(spec, started(spec, start, watch))
@@ -717,11 +711,11 @@ def _run(
     stage: SignalStage | None = None,
     seen: Seen | None = None,
 ) -> tuple[int, RawRows | None, bytes]:
-    """Run all rows, write the files (answers, plot, state), all of them or none, and tell what was read.
+    """Run all rows, write the files (answers, state), all of them or none, and tell what was read.
 
     Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
-    answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
+    answers, save = (files.get(name) for name in ("output", "save"))
     if save and spec.signal is not None and stage is None:
         stage = SignalStage(spec)
     columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
@@ -754,8 +748,6 @@ def _run(
             simulation.finish(steps_of(spec, recording.batches(spec, stack)[0]))
         else:
             simulation.finish()
-        if picture and not is_report(picture):
-            _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
         state = b""
         if save:
             write_file(save, state := snapshot.saved(spec, _whole(spec, simulation, stage)))
@@ -784,39 +776,3 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
         return run.summary(run.errors, run.rows // 2)["error_rate" if run.classes else "rmse"]["model"]
 
     return error
-
-
-def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.ndarray | None) -> None:
-    from pykernel.plots import Band, course_figure, error_figure
-
-    name = simulation.spec.name
-    if isinstance(simulation, Monitoring):
-        asked = simulation.spec.program.asks
-        course = simulation.course
-        listed = simulation.alarms.listed if simulation.alarms is not None else ()
-        blamed = [
-            (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
-        ]
-        course_figure(
-            path,
-            f"{name}: {asked} over time",
-            course.curves(first=simulation.warm),
-            course.names,
-            asked,
-            unit,
-            blamed,
-            times,
-        )
-        return
-    rows, errors = simulation.errors.curve(_windows(simulation))
-    curves = dict(zip(simulation.errors.names, errors.T, strict=True))
-    ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
-    if simulation.classes:
-        ylabel = f"part of {unit}s with a wrong class"
-    band = None
-    if simulation.coverage is not None and len(latest := simulation.coverage.latest):
-        answers, truth, lower, upper = latest.T
-        places = np.arange(simulation.rows - len(latest), simulation.rows)
-        told = f"label - prediction ({simulation.labels[0]})"[:80]
-        band = Band(places, truth - answers, lower - answers, upper - answers, told)
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)

@@ -15,8 +15,8 @@ from pykernel.errors import UserError, option
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.samples import require_columns
-from pykernel.plots import Panel, pareto_figure
 from pykernel.report import sections
+from pykernel.report.figures import Panel
 from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
@@ -24,7 +24,7 @@ from pykernel.tuning.stage import dump
 from pykernel.tuning.sweep import Data, Sweep, instructions, plan_groups, trivial
 from pykernel.tuning.sweep import sweep as run_sweep
 from pykernel.workflows import search
-from pykernel.workflows.given import is_report, stated, whole_numbers, write_file
+from pykernel.workflows.given import stated, whole_numbers, write_file
 from pykernel.workflows.models import Fitted, spec_and_memory
 
 
@@ -115,7 +115,7 @@ def sweep(
     output : path
         The folder for specs, table and report.
     plot : path, optional
-        A report, FILE.html, or a picture, FILE.png; by default ``report.html`` in ``output``.
+        A report, FILE.html; by default ``report.html`` in ``output``.
     watch : Watch
         Who is told how far the work is.
 
@@ -169,24 +169,19 @@ def sweep(
             "specs": {name: str(path) for name, path in specs.items()},
             "output": str(asked.output),
             "csv": str(asked.output / "sweep.csv"),
-            "plot": str(asked.plot) if found.rows or is_report(asked.plot) else None,
+            "plot": str(asked.plot),
             "reused": workers.reused,
             "results": str(workers.results.path),
         }
         made = {name: make_spec(found.rows[i]["spec"]) for name, i in found.picks.items()}
-        panels = _panels(found)
         read = search.table_read(recorded, dump(base))
         best = inside(made["best"]) if "best" in made else {}
-        page = sections.swept(report, asked.stated, read, panels, best)
+        page = sections.swept(report, asked.stated, read, fronts_of(report), best)
         with all_or_none(asked.output):
             for name, spec in made.items():
                 write_file(specs[name], spec.to_toml())
             write_file(asked.output / "sweep.csv", _csv(found))
-            if is_report(asked.plot):
-                page.write(asked.plot)
-            elif found.rows:
-                ylabel = f"{MEASURES[found.by]}, second half"
-                pareto_figure(asked.plot, f"{base.name}: error against cost", ylabel, panels)
+            page.write(asked.plot)
     return Swept(report, found, found.trivial, made, page)
 
 
@@ -197,21 +192,21 @@ def _of_devices(base: Spec, data: Data) -> dict[str, Any]:
     return {"device_split": counts, "simple_left_out": trivial(base, data, judges=True)}
 
 
-def _panels(found: Sweep) -> list[Panel]:
+def fronts_of(report: Mapping[str, Any]) -> list[Panel]:
     """The error over bytes and, where they were measured, over instructions."""
-    if not found.rows:
+    rows, picks, by = report["table"], report["picks"], report["measure"]
+    if not rows:
         return []
-    picks = found.picks
-    bytes_ = [(row["ram_bytes"], row[found.by], row["rule"], model_name(row), row["front"]) for row in found.rows]
+    bytes_ = [(row["ram_bytes"], row[by], row["rule"], model_name(row), row["front"]) for row in rows]
     panels = [Panel("bytes of RAM", bytes_, {name: picks[name] for name in ("best", "cheapest") if name in picks})]
-    measured = [i for i, row in enumerate(found.rows) if instructions(row) is not None]
+    measured = [i for i, row in enumerate(rows) if instructions(row) is not None]
     if measured:
         points = [
-            (instructions(row), row[found.by], row["rule"], model_name(row), row["instruction_front"])
-            for row in (found.rows[i] for i in measured)
+            (instructions(row), row[by], row["rule"], model_name(row), row["instruction_front"])
+            for row in (rows[i] for i in measured)
         ]
         chosen = {name: measured.index(picks[name]) for name in ("best", "fastest") if picks.get(name) in measured}
-        panels.append(Panel(f"instructions of an update, {found.target} (mean)", points, chosen))  # type: ignore[arg-type]
+        panels.append(Panel(f"instructions of an update, {report['target']} (mean)", points, chosen))  # type: ignore[arg-type]
     return panels
 
 

@@ -34,8 +34,8 @@ from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.host.samples import times_of
 from pykernel.host.scores import Envelope, Ranges
-from pykernel.plots import SIMPLE, Panel, time_ticks
 from pykernel.report import figures
+from pykernel.report.figures import SIMPLE, Panel, time_ticks
 from pykernel.report.page import SCRIPT, Report
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import number, rate, verdict
@@ -172,7 +172,7 @@ def test_the_hash_of_a_simulation_is_that_of_the_c(tmp_path):
     assert done.rows[0]["state_hash"] in there.texts and done.figures["config_hash"] in there.texts
     for size in (done.figures["state_bytes"], done.figures["work_bytes"]):
         assert f"{size:,} B" in there.texts and f"{size:,} B" in page.texts
-    with pytest.raises(UserError, match=r"give FILE\.html, a report; there is no picture"):
+    with pytest.raises(UserError, match=r"a report, with its figures, is an HTML file; give .*check\.html"):
         check(spec, plot=tmp_path / "check.png")
 
 
@@ -181,7 +181,7 @@ def test_plan_sweep_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     rows = table(Path("d.csv"), 240)
     planned = plan(rows, label="y", rule="nlms", trials=2, jobs=1, output="p")
     page = whole(Path("p/report.html"))
-    assert planned.report["plot"] == str(Path("p/report.html")) and not Path("p/plan.png").exists()
+    assert planned.report["plot"] == str(Path("p/report.html"))
     assert number(planned.report["winner"]["learning"]["error"]) in page.texts
     for name, simple in planned.report["simple"].items():
         assert name in page.texts and number(simple["error"]) in page.texts
@@ -191,7 +191,7 @@ def test_plan_sweep_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     fitted = fit(rows, label="y", model="ls-svm", sigma=(1, 2), ridge=(0.1, 1), plot="f.html")
     page = whole(Path("f.html"))
     assert number(fitted.error) in page.texts and HOSTILE[1] in page.texts
-    trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, plot="t.html")  # has no picture, but a report
+    trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, plot="t.html")
     assert number(trained.error) in whole(Path("t.html")).texts
     code, out, err = run(capsys, "basis", rows, "-n", 6, "--label", "y", "-o", "b.toml", "--plot", "b.html", "--json")
     assert code == 0, err
@@ -199,7 +199,7 @@ def test_plan_sweep_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     for found in (planned, swept, fitted):
         assert found.page.body in found._repr_html_() and found.page.body in found.page.html()
     code, _, err = run(capsys, "simulate", "b.toml", rows, "--plot", "b.svg")
-    assert code == 2 and "--plot b.svg: the ending says what is written; give FILE.html, a report, or FILE.png" in err
+    assert code == 2 and "--plot b.svg: a report, with its figures, is an HTML file; give b.html" in err
 
 
 def test_ten_thousand_rows_stay_small_and_no_peak_is_lost(tmp_path):
@@ -251,6 +251,18 @@ def test_the_front_has_each_group_and_the_chosen_model():
     page = Page(f"<div>{figures.front('t', 'error', Panel('bytes', points, {'planned': 1}))}</div>")
     assert f"planned: {HOSTILE[0]}" in page.texts and "far" not in page.texts
     assert {"a", "b", SIMPLE, "one", "last"} <= set(page.texts)
+
+
+@pytest.mark.parametrize("widths", [1, 3])
+@pytest.mark.parametrize("last", [0.5, 0.7, np.inf])
+def test_the_map_of_errors_rings_the_taken_cell_and_paints_it_darkest(widths, last):
+    values = np.full((widths, 3), last)
+    values[-1, 1] = 0.5
+    html = figures.heat(np.arange(1.0, widths + 1), np.array([0.1, 1, 10]), values, (widths - 1, 1), "error", "sigma")
+    cells = [(each.get("class"), each["style"]) for tag, each in Page(f"<div>{html}</div>").tags if tag == "td"]
+    dark = [float(re.search(r"([\d.]+)\)", style)[1]) for _, style in cells]
+    assert [kind for kind, _ in cells].index("strong ringed") == 3 * widths - 2 and len(cells) == 3 * widths
+    assert max(dark) == dark[3 * widths - 2] == 0.75 and (last == 0.5 or sorted(dark)[-2] == 0)
 
 
 def test_ticks_are_as_people_write_them():

@@ -18,7 +18,7 @@ from pykernel.telling import byte_count
         "--output",
         "-o",
         value="FOLDER",
-        text="Folder for the project and the plot.",
+        text="Folder for the project and the report.",
         kind=Path,
         default=Path("pykernel-demo"),
     ),
@@ -64,7 +64,7 @@ def print_demo(result: Mapping[str, Any]) -> None:
         output.show(f"{result['target_note']}", "")
     output.print_sizes(result["sizes"])
     output.show_facts(
-        ("plot", result["plot"] or result["plot_note"]),
+        ("report", result["plot"]),
         ("project", f"{result['project']}   (copy it into your firmware)"),
     )
     spec = quote(result["spec"])

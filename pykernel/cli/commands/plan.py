@@ -157,7 +157,7 @@ def print_plan(report: Mapping[str, Any], data: str | list[str], delay: int) -> 
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "frozen", "small", "leaner", "better")),
         *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-        ("report" if report["plot"].endswith(".html") else "picture", report["plot"]),
+        ("report", report["plot"]),
     )
     spec = quote(report["spec"])
     late = f" --delay {delay}" if delay else ""

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from pykernel.engine.choice import chosen_engine, engine_used
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, generate
 from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
-from pykernel.plots import error_figure
+from pykernel.report.figures import Line, Plot
+from pykernel.report.page import Report, Section
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.workflows.given import write_file
@@ -48,18 +49,12 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
     }
 
 
-def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Mean absolute error of each whole week."""
-    weeks = len(y) // WEEK
-    return np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
-
-
 def run_demo(
     out: str | Path, n_max: int = 32, progress: Callable[[float, str], None] = lambda part, what: None
 ) -> dict[str, Any]:
     """All steps from data to a checked C project in ``out``.  Returns the figures as plain values.
 
-    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and the project
+    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
     ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
     next step.  Raises UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
@@ -92,11 +87,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     progress(0.95, "writing the project and the errors")
     with all_or_none(out):
         write_inputs(out, spec, x, y, names)
-        figure: dict[str, str | None] = {"plot": str(out / "errors.png"), "plot_note": None}
-        try:
-            _draw(predictions, others, y, spec, out / "errors.png")
-        except MissingExtra as missing:
-            figure = {"plot": None, "plot_note": str(missing)}
+        _page(weekly_errors(predictions, others, y, spec), week_of(predictions, y)).write(out / "errors.html")
         made = generate(spec, out / spec.name)
     progress(1.0, "done")
 
@@ -118,7 +109,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
         "output": str(out),
         "project": str(made.folder),
         "files": [str(file) for file in made.files],
-        **figure,
+        "plot": str(out / "errors.html"),
         "spec": str(out / "spec.toml"),
         "csv": str(out / "features.csv"),
     }
@@ -134,21 +125,32 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     write_file(out / "spec.toml", spec.to_toml())
 
 
-def _draw(
-    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec, path: Path
-) -> None:
-    shown_others = ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")
-    curves = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": weekly(predictions, y)}
-    curves |= {name: weekly(others[name][0], y) for name in shown_others}
-    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
+def weekly_errors(
+    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
+) -> dict[str, np.ndarray]:
+    """The mean absolute error of each whole week: of the model, and of the better ones of the others."""
+    shown = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": predictions}
+    shown |= {name: others[name][0] for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")}
+    weeks = len(y) // WEEK
+    return {
+        name: np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
+        for name, forecasts in shown.items()
+    }
+
+
+def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """The hours of a week in autumn, which begins at midnight."""
+    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)
+    return {"predicted": predictions[week], "rented": y[week]}
+
+
+def _page(weeks: dict[str, np.ndarray], week: dict[str, np.ndarray]) -> Report:
+    count = np.arange(1.0, len(next(iter(weeks.values()))) + 1)
     days = np.arange(WEEK) / DAY
-    shown = {"predicted": predictions[week], "rented": y[week]}
-    error_figure(
-        path,
-        "Hourly bike rentals, predicted and then learned",
-        np.arange(1, len(y) // WEEK + 1),
-        curves,
-        ylabel="mean absolute error\n(rentals per hour)",
-        xlabel="week",
-        excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
-    )
+    errors = [Line(name, count, each, f"c{i}" if i else "model") for i, (name, each) in enumerate(weeks.items())]
+    hours = [Line(name, days, each, kind) for (name, each), kind in zip(week.items(), ("model", "truth"), strict=True)]
+    plots = [
+        Plot("The error of each week", "week", "mean absolute error (rentals per hour)", errors, zero=True),
+        Plot("A week in autumn", "day", "rentals per hour", hours, zero=True),
+    ]
+    return Report("Hourly bike rentals, predicted and then learned", "", [Section("", [plot.html() for plot in plots])])
