@@ -16,7 +16,7 @@ from pykernel.workflows.given import Numbers, need_report, stated, write_file
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
-    from pykernel.report.page import Report
+    from pykernel.report.document import Document
     from pykernel.workflows.basis_job import Job
 
 
@@ -31,7 +31,7 @@ class BasisFound:
     basis: Basis
     spec: Spec | None
     report: dict[str, Any]
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -239,7 +239,7 @@ def _need_trained(given: BasisAsked) -> None:
     given.need_unset((*widths, "shards", "tau", "checkpoint", "candidates", "points"), "method")
 
 
-def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
+def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Document:
     """The spec, the basis and the report; all of them, or none.  Returns the report for people."""
     from pykernel.gen.project import inside
     from pykernel.report import sections

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pykernel.dialect import Memory
     from pykernel.gen.check import Report
-    from pykernel.report.page import Report as ReportPage
+    from pykernel.report.document import Document
     from pykernel.spec.model import Spec
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
@@ -57,16 +57,18 @@ class Checked:
     asked: dict[str, Any]
 
     @property
-    def page(self) -> ReportPage:
+    def page(self) -> Document:
         """The result for people: ``page.write("report.html")``; a notebook shows it."""
         from pykernel.gen.project import inside
-        from pykernel.report import sections
+        from pykernel.report.checks import checked
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
         told = f"after the samples, each predicted{learned}: what NAME_hash returns"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
-        return sections.checked(self.name, self.report, self.asked, inside(self.spec) | hashes)
+        return checked(
+            self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
+        )
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()

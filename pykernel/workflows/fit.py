@@ -14,7 +14,8 @@ from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
 from pykernel.report import sections
-from pykernel.report.page import Report, Section
+from pykernel.report.common import table_read
+from pykernel.report.document import Document, Section
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate, refuse, simple_errors
@@ -40,7 +41,7 @@ class FittedTable:
     spec: Spec
     report: dict[str, Any]
     selection: Selection | None
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -243,10 +244,10 @@ def _page(table: LabelledTable) -> Section:
     ranges.add(np.column_stack([table.x, *labels]))
     shares = ", ".join(f"{name} {rate(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
     told = f"Rows of each class of {table.column}: {shares}." if shares else ""
-    return sections.table_read(ranges.report(), ranges.courses(), ranges.rows, told)
+    return table_read(ranges.report(), ranges.courses(), ranges.rows, told)
 
 
-def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Report:
+def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str, Any]) -> Document:
     """The spec and the report, or none of them.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)

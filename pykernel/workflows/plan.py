@@ -18,8 +18,8 @@ from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
 from pykernel.progress import Show
 from pykernel.report import sections
+from pykernel.report.document import Document
 from pykernel.report.figures import SIMPLE, Panel
-from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.telling import (
@@ -81,7 +81,7 @@ class Planned:
 
     report: dict[str, Any]
     specs: dict[str, Spec]
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -304,7 +304,7 @@ def concluded(
     asked: search.Asked,
     each: float | None,
     known: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Spec], Report]:
+) -> tuple[dict[str, Any], dict[str, Spec], Document]:
     """Verify the winner; returns the report, the specs and the report for people.  Raises NothingFits.
 
     each: seconds of a trial; None if there is no time for further trials.  known: what was known before the trials.
@@ -679,7 +679,7 @@ def write(
     states: Mapping[str, bytes],
     asked: search.Asked,
     comment: str,
-    page: Report,
+    page: Document,
 ) -> dict[str, Any]:
     """Write specs, states, and both reports: all files or none.  Returns the report with the path for people."""
     out, report = asked.output, report | {"plot": str(asked.plot)}

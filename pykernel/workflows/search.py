@@ -32,7 +32,7 @@ from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
 from pykernel.workflows.given import need_known, need_report, opened, words
 
 if TYPE_CHECKING:
-    from pykernel.report.page import Section
+    from pykernel.report.document import Section
 
 
 class Asked:
@@ -69,7 +69,7 @@ class Asked:
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     """The table as it was read, for a report.  base: a spec's content, which names the columns."""
-    from pykernel.report.sections import table_read as told
+    from pykernel.report.common import table_read as told
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
     named, label = base["input"].get("columns"), base.get("label", {})

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
-    from pykernel.report.page import Report
+    from pykernel.report.document import Document
 
     Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
     Data = Recording | Sequence[str | Path]
@@ -73,7 +73,7 @@ class Simulated:
         return self.report["warnings"]
 
     @property
-    def page(self) -> Report:
+    def page(self) -> Document:
         """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
         return _page(self.report, self.simulation, self.seen)
 
@@ -578,9 +578,10 @@ class Seen:
         self.forecasts.add(np.stack([truth, said], axis=2).reshape(len(truth), -1).astype(np.float64))
 
 
-def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Report:
+def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Document:
     """The report for people."""
     from pykernel.report import sections
+    from pykernel.report.common import table_read
     from pykernel.report.figures import Lane, Line, Plot, Span
 
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
@@ -654,7 +655,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
                 dots=[each for each in dots if len(each.x)],
                 times=seen.times,
             )
-    read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
+    read = table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
     told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
     same = spec.signal is None and not report.get("delay")
     model = inside(spec, simulation.model.memory if same else None, told)

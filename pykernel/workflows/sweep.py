@@ -16,8 +16,8 @@ from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.samples import require_columns
 from pykernel.report import sections
+from pykernel.report.document import Document
 from pykernel.report.figures import Panel
-from pykernel.report.page import Report
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import MEASURES, QUIET, Watch, model_name, number, unit_of
 from pykernel.tuning.stage import dump
@@ -42,7 +42,7 @@ class Swept:
     found: Sweep
     simple: dict[str, dict[str, float | None]]
     specs: dict[str, Spec]
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:

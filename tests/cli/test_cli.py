@@ -508,7 +508,7 @@ def test_check_fails_where_the_code_differs(run, folder, monkeypatch):
     from pykernel.gen.check import Report
 
     row = {"compiler": "cc", "flags": "-O3", "samples": 5, "equal": False, "first_difference": "update 3: alpha[2]"}
-    figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0}
+    figures = {"name": "flow", "state_bytes": 1, "work_bytes": 2, "const_bytes": 0, "config_hash": "0"}
     monkeypatch.setattr(pykernel.gen.check, "check", lambda spec, **how: Report(False, [row], figures, engine="llvm"))
     code, out, err = run("check", "spec.toml")
     assert code == 1 and "NO" in out and err.startswith("error: cc -O3") and "update 3: alpha[2]" in err

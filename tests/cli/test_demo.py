@@ -27,7 +27,7 @@ def result(tmp_path_factory):
     told, out = [], tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "check", functools.partial(demo.check, levels=("-O2",), compilers=[QUICK[0].name]))
-        made = demo.run_demo(out, progress=lambda part, what: told.append((part, what)))
+        made, _ = demo.run_demo(out, progress=lambda part, what: told.append((part, what)))
     assert [part for part, _ in told] == sorted(part for part, _ in told) and told[-1][0] == 1
     return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +63,8 @@ def check(
     spec = read_spec(spec_file, trust)
     watch = output.Printing(as_json)
     found = run(spec, target=target, board=board, **given, watch=watch)
-    if as_json:
-        output.print_json(found.report | ({} if watch.read is None else {"data": watch.read}))
-    else:
-        shown = (
-            output.print_board
-            if board
-            else output.print_targets
-            if target
-            else partial(output.print_check, learns=spec.program.learns)
-        )
-        shown(found.rows)
-        output.print_loads(found.loads)
-        if found.on_target:
-            output.print_targets(found.on_target)
-        output.print_engines(found.engine, found.witnesses)
-        output.print_sizes(found.figures, found.simple_bytes)
+    report = found.report | ({} if watch.read is None else {"data": watch.read})
+    output.print_report(report, as_json, lambda _: output.show_document(found.page, verdict=found.ok))
     if not found.equal:
         raise CheckFailed(output.first_difference([*found.rows, *found.on_target, *found.witnesses]))
     if found.exceeded:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
-from typing import Any
 
 from pykernel.cli import output
 from pykernel.cli.options import ENGINE, JSON, command, option
 from pykernel.errors import CheckFailed
-from pykernel.telling import byte_count
 
 
 @command(
@@ -44,28 +40,7 @@ def demo(out: Path, n_max: int, as_json: bool) -> None:
     from pykernel.cli.work.demo import run_demo
 
     with output.Printing(as_json).progress() as show:
-        result = run_demo(out, n_max, show)
-    output.print_report(result, as_json, print_demo)
+        result, told = run_demo(out, n_max, show)
+    output.print_report(result, as_json, lambda _: output.show_document(told))
     if not result["ok"]:
         raise CheckFailed(output.first_difference(result["check"]))
-
-
-def print_demo(result: Mapping[str, Any]) -> None:
-    model, *others = [
-        (row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])) for row in result["accuracy"]
-    ]
-    title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
-    output.show_table(title, ("predictor", "error", "state"), [output.styled("bold", model), *others])
-    emulated = [row for row in result["check"] if "target" in row]
-    output.print_check([row for row in result["check"] if "target" not in row])
-    if emulated:
-        output.print_targets(emulated)
-    else:
-        output.show(f"{result['target_note']}", "")
-    output.print_sizes(result["sizes"])
-    output.show_facts(
-        ("report", result["plot"]),
-        ("project", f"{result['project']}   (copy it into your firmware)"),
-    )
-    spec = quote(result["spec"])
-    output.print_next(result["spec"], f"pykernel simulate {spec} {quote(result['csv'])} --delay 24")

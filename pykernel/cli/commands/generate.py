@@ -68,11 +68,7 @@ def generate(
     watch = output.Printing(as_json)
     module = also is not None
     made = run(spec, out, start=start, force=force, with_check=with_check, micropython=module, watch=watch)
-    if as_json:
-        files = [str(file) for file in made.files]
-        started = {"data": watch.read} if start is not None else {}
-        output.print_json({"output": str(made.folder), "files": files, "sizes": made.figures} | started)
-        return
-    output.print_sizes(made.figures)
-    for file in made.files:
-        output.show(file)
+    files = [str(file) for file in made.files]
+    started = {"data": watch.read} if start is not None else {}
+    report = {"output": str(made.folder), "files": files, "sizes": made.figures} | started
+    output.print_report(report, as_json, lambda _: output.show_document(made.page, verdict=False))

@@ -25,7 +25,6 @@ from pykernel.cli.options import (
 )
 from pykernel.cli.output import (
     Printing,
-    counts,
     print_json,
     print_next,
     print_report,
@@ -41,6 +40,7 @@ from pykernel.telling import (
     byte_count,
     chosen,
     counted,
+    counts,
     error_and_deviation,
     faults_told,
     growth,

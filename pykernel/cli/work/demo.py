@@ -6,6 +6,7 @@ import csv
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, generate
 from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
+from pykernel.report.checks import builds, calls
+from pykernel.report.common import inside
+from pykernel.report.document import Document, Facts, Section, Sentence, Table
 from pykernel.report.figures import Line, Plot
-from pykernel.report.page import Report, Section
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
+from pykernel.telling import byte_count
 from pykernel.workflows.given import write_file
 
 WEEK = 7 * DAY
@@ -51,8 +55,8 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
 
 def run_demo(
     out: str | Path, n_max: int = 32, progress: Callable[[float, str], None] = lambda part, what: None
-) -> dict[str, Any]:
-    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values.
+) -> tuple[dict[str, Any], Document]:
+    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values, and what is told of them.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
     ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
@@ -62,7 +66,7 @@ def run_demo(
         return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
 
 
-def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> tuple[dict[str, Any], Document]:
     # one compiler and one engine are enough for the demo: pykernel check uses all
     compilers = [find_compilers()[0].name]
 
@@ -85,34 +89,36 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     except UserError as missing:
         target_note = str(missing)
     progress(0.95, "writing the project and the errors")
-    with all_or_none(out):
-        write_inputs(out, spec, x, y, names)
-        _page(weekly_errors(predictions, others, y, spec), week_of(predictions, y)).write(out / "errors.html")
-        made = generate(spec, out / spec.name)
-    progress(1.0, "done")
-
-    bytes_ = made.figures["state_bytes"]
+    bytes_ = build(spec).figures["state_bytes"]
     predictors = {f"{spec.reduction.technique} N_max {spec.reduction.n_max}": (predictions, bytes_)} | others
     accuracy = [
         {"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": size}
         for name, (forecasts, size) in predictors.items()
     ]
     counts = zip(*np.unique(statuses, return_counts=True), strict=True)
-    return {
-        "ok": report.ok and all(row["equal"] for row in targets),
-        "rows": len(y),
-        "accuracy": accuracy,
-        "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
-        "check": [*report.rows, *targets],
-        "target_note": target_note,
-        "sizes": made.figures,
-        "output": str(out),
-        "project": str(made.folder),
-        "files": [str(file) for file in made.files],
-        "plot": str(out / "errors.html"),
-        "spec": str(out / "spec.toml"),
-        "csv": str(out / "features.csv"),
-    }
+    drawn = _plots(weekly_errors(predictions, others, y, spec), week_of(predictions, y))
+    with all_or_none(out):
+        write_inputs(out, spec, x, y, names)
+        made = generate(spec, out / spec.name)
+        result = {
+            "ok": report.ok and all(row["equal"] for row in targets),
+            "rows": len(y),
+            "accuracy": accuracy,
+            "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
+            "check": [*report.rows, *targets],
+            "target_note": target_note,
+            "sizes": made.figures,
+            "output": str(out),
+            "project": str(made.folder),
+            "files": [str(file) for file in made.files],
+            "plot": str(out / "errors.html"),
+            "spec": str(out / "spec.toml"),
+            "csv": str(out / "features.csv"),
+        }
+        told = _told(result, drawn)
+        told.write(out / "errors.html")
+    progress(1.0, "done")
+    return result, told
 
 
 def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
@@ -144,13 +150,31 @@ def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     return {"predicted": predictions[week], "rented": y[week]}
 
 
-def _page(weeks: dict[str, np.ndarray], week: dict[str, np.ndarray]) -> Report:
+def _plots(weeks: dict[str, np.ndarray], week: dict[str, np.ndarray]) -> list[Plot]:
     count = np.arange(1.0, len(next(iter(weeks.values()))) + 1)
     days = np.arange(WEEK) / DAY
     errors = [Line(name, count, each, f"c{i}" if i else "model") for i, (name, each) in enumerate(weeks.items())]
     hours = [Line(name, days, each, kind) for (name, each), kind in zip(week.items(), ("model", "truth"), strict=True)]
-    plots = [
+    return [
         Plot("The error of each week", "week", "mean absolute error (rentals per hour)", errors, zero=True),
         Plot("A week in autumn", "day", "rentals per hour", hours, zero=True),
     ]
-    return Report("Hourly bike rentals, predicted and then learned", "", [Section("", [plot.html() for plot in plots])])
+
+
+def _told(result: dict[str, Any], drawn: list[Plot]) -> Document:
+    rows = [[row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])] for row in result["accuracy"]]
+    title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
+    errors = Table(("predictor", "error", "state"), rows, strong=(0,), title=title)
+    here, emulated = ([row for row in result["check"] if ("target" in row) == there] for there in (False, True))
+    equal = [*builds(here), *builds(emulated), Sentence(result["target_note"] or "")]
+    copied = f"{result['project']}   (copy it into your firmware)"
+    sections = [
+        Section("Errors", [errors, *drawn], "both"),
+        Section("Is the C's memory equal to the simulation's?", equal, "both"),
+        Section("Instructions of one call", calls(emulated), "both"),
+        *inside(result["sizes"], "both"),
+        Section("Files", [Facts([("report", result["plot"]), ("project", copied)])], "both"),
+    ]
+    spec, table = quote(result["spec"]), quote(result["csv"])
+    then = [f"pykernel simulate {spec} {table} --delay 24", f"pykernel generate {spec} -o out/"]
+    return Document("Hourly bike rentals, predicted and then learned", "", sections, result["ok"], then)
