@@ -32,7 +32,6 @@ from pykernel.telling import (
     faults_told,
     gaps_told,
     growth,
-    how_tested,
     inertia,
     judged_on,
     key_values,
@@ -437,73 +436,6 @@ def swept(
         Section("What cannot be used", [Table(("rule", "technique", "size", "why"), unusable, words=range(4))]),
     ]
     return Document(f"sweep of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
-
-
-def fitted(
-    report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
-) -> Document:
-    """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
-    classes, errors = report["classes"], report["errors"]
-    shown = rate if classes else number
-    how = how_tested(report)
-    told = {
-        f"{how}, taken": errors["cross_validated"],
-        "the same, corrected for having been chosen": errors.get("corrected"),
-        **simple_errors(report),
-        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
-    }
-    rows = [[text, shown(error)] for text, error in told.items() if error is not None]
-    measure = "errors" if classes else "RMSE"
-    drawn = [] if grid is None else [figures.heat(*grid)]
-    tried = [
-        [str(cell["inputs"]), str(cell["widths"]), f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
-        for cell in report.get("candidates") or ()
-    ]
-    other = report.get("instead")
-    kind = "chosen" if report["model"] == "trained" else "trained"
-    instead = (
-        ""
-        if not other
-        else (
-            f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
-        )
-    )
-    rivals = simple_errors(report)
-    name = min(rivals, key=lambda each: rivals[each])
-    ours = errors["cross_validated"]
-    good = ours is not None and ours < rivals[name]
-    error = (
-        f"{measure} {shown(ours)} by {how}" if ours is not None else f"{measure} not known, for {how} were interrupted"
-    )
-    said = (
-        f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {error}; "
-        f"{name}: {shown(rivals[name])}"
-    )
-    taken = ", ".join(
-        f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report["taken"].items()
-    )
-    files = [
-        ("taken", taken),
-        ("why", report["reason"]),
-        ("spec", report["spec"]),
-        ("data", "; ".join(data_sentences(report.get("data")))),
-        ("assumed", "; ".join(report.get("assumed", ()))),
-    ]
-    sections = [
-        what_was_asked(asked, *files),
-        read,
-        Section("What to expect", [Table(("estimate", measure), rows, strong=(0,))]),
-        Section(
-            "Errors of widths and ridges",
-            [*drawn, Table(("inputs", "widths", "ridge", "steps", "loss"), tried, words=(0, 1))],
-        ),
-        Section("Instead", [Sentence(instead)] if instead else []),
-        Section("Warnings", [Sentence(text) for text in report["warnings"]]),
-    ]
-    return Document(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
-
-
-# ------------------------------------------------------------------------------------------------- basis and generate
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:

@@ -13,9 +13,9 @@ from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
-from pykernel.report import sections
 from pykernel.report.common import table_read
 from pykernel.report.document import Document, Section
+from pykernel.report.fits import fitted
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import QUIET, Watch, counted, number, rate, refuse, simple_errors
@@ -252,7 +252,7 @@ def _write(found: Found, given: FitAsked, read: Section, arguments: Mapping[str,
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
     drawn = None if found.selection is None else found.selection.surface_told()
-    page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
+    page = fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
             write_file(given.output, found.spec.to_toml())

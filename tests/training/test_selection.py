@@ -474,7 +474,7 @@ def test_what_the_page_shows_is_what_the_command_prints(scripts):
     text = model_selection.PAGE.read_text(encoding="utf-8")
     assert f"pykernel {' '.join(model_selection.COMMAND)}\n" in text
     printed = model_selection.run_command().splitlines()
-    estimates = printed[printed.index("what to expect") :]
+    estimates = printed[printed.index("What to expect") :]
     assert "\n".join(estimates) in text
 
 
