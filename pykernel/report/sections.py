@@ -45,7 +45,6 @@ from pykernel.telling import (
     rate,
     refused_told,
     rivals_told,
-    simple_errors,
     skipped,
     told_of,
     unit_of,
@@ -436,51 +435,6 @@ def swept(
         Section("What cannot be used", [Table(("rule", "technique", "size", "why"), unusable, words=range(4))]),
     ]
     return Document(f"sweep of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
-
-
-def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """A basis without its rows.  left: the part left out after 0, 1, ... vectors."""
-    about = "" if exact else "about "
-    told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
-    sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
-    count = len(left) - 1
-    return Document(
-        f"basis of {count:,} vectors", f"they leave out {about}{100 * left[-1]:.3g} % of the rows", sections
-    )
-
-
-def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """left, limit: the part left out after 0, 1, ... vectors, and the least possible."""
-    count = np.arange(1.0, len(left))
-    lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
-    if limit:
-        lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
-    log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
-    plot = figures.Plot(
-        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
-    )
-    return Section("What is left out", [plot])
-
-
-def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """A basis.  left_out and limit: after 0, 1, ... vectors."""
-    left = np.array(report["left_out"])
-    said = f"{report['vectors']:,} vectors leave out {100 * left[-1]:.3g} % of {report['rows']:,} rows"
-    errors = report["errors"]
-    good = True
-    if errors:
-        shown = rate if report["measure"] == "error_rate" else number
-        ((name, least),) = simple_errors(report).items()
-        said += f"; leave-one-out {shown(errors['leave_one_out'])}, {name} {shown(least)}"
-        good = errors["leave_one_out"] < least
-    told = [("method", report["method"]), ("why", report["reason"]), ("kernel values", f"{report['kernel_values']:,}")]
-    told += [(key, report[key]) for key in ("spec", "save")]
-    sections = [
-        what_was_asked(asked, *told),
-        _left_out(left, report["limit"], report["exact"]),
-        Section("Warnings", [Sentence(text) for text in report["warnings"]]),
-    ]
-    return Document(f"basis of {report['vectors']:,} vectors", said, [*sections, *inside(model)], good)
 
 
 def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Document:

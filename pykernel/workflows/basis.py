@@ -242,12 +242,12 @@ def _need_trained(given: BasisAsked) -> None:
 def _write(report: dict[str, Any], job: Job, basis: Basis, spec: Spec | None, arguments: Mapping[str, Any]) -> Document:
     """The spec, the basis and the report; all of them, or none.  Returns the report for people."""
     from pykernel.gen.project import inside
-    from pykernel.report import sections
+    from pykernel.report.bases import based
 
     given = job.options
     for key, path in (("output", given.output), ("spec", given.output), ("save", given.save), ("plot", given.plot)):
         report[key] = str(path) if path else None
-    page = sections.based(report, arguments, inside(spec) if spec is not None else {})
+    page = based(report, arguments, inside(spec) if spec is not None else {})
     with all_or_none():
         if spec is not None and given.output is not None:
             write_file(given.output, spec.to_toml())
