@@ -54,7 +54,7 @@ def show(*lines: object) -> None:
     print("\n".join(map(visible, lines)), flush=True)
 
 
-def show_facts(*facts: tuple[str, str | None]) -> None:
+def show_facts(*facts: tuple[str, object]) -> None:
     """Print names and what there is to say of each; a fact without a text is left out."""
     for name, text in facts:
         if text:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel.report import figures
-from pykernel.report.document import Cell, Facts, Section, Sentence, Table
+from pykernel.report.document import Cell, Facts, Part, Section, Sentence, Table
 from pykernel.telling import byte_count, number
 
 Courses = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -53,7 +53,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
             ]
         )
     head = ("column", "course", "least", "mean", "largest", "deviation", "gaps", "drift")
-    parts = [Sentence(text) for text in told if text]
+    parts: list[Part] = [Sentence(text) for text in told if text]
     if lines:
         parts.append(Table(head, lines, words=(0, 1), strong=strong))
         parts.append(

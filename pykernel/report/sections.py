@@ -104,6 +104,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """A model on many devices."""
     title, columns, rows = devices_table(report)
     told = devices_told(report)
+    files = [("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
     key = "error" if report["ratio"] is None else "ratio"
     values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
     share = np.linspace(0, 100, len(values))
@@ -121,9 +122,9 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
         ]
     sections = [
         what_was_asked(asked, ("rule", report["rule"])),
-        Section("Devices", [*plots, Table(columns, rows, words=(0, 4))]),
+        Section("Devices", [*plots, Table(columns, rows, words=(0, 4), title=title)], "both"),
+        Section("All together", [*map(Sentence, told[:-1]), Facts(files)], "both"),
     ]
-    sections.append(Section("All together", [Sentence(line) for line in told]))
     unread = [[each["device"], each["reason"]] for each in report["unread"]]
     sections.append(
         Section("Recordings that cannot be read", [Table(("device", "why"), unread, words=(0, 1))] if unread else [])
