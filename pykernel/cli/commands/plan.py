@@ -9,7 +9,6 @@ from shlex import quote
 from typing import Any
 
 from pykernel.cli.output import (
-    counts,
     print_json,
     print_next,
     print_report,
@@ -26,6 +25,7 @@ from pykernel.telling import (
     byte_count,
     chosen,
     counted,
+    counts,
     error_and_deviation,
     faults_told,
     growth,
@@ -93,7 +93,7 @@ def print_plan(report: Mapping[str, Any], data: Files, delay: int) -> None:
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in ("learning", "frozen", "small", "leaner", "better")),
         *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-        ("report" if report["plot"].endswith(".html") else "picture", report["plot"]),
+        ("report", report["plot"]),
     )
     spec = quote(report["spec"])
     late = f" --delay {delay}" if delay else ""
