@@ -17,6 +17,7 @@ import pykernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
+from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import QUIET, data_told, where_simple_is_better
@@ -27,7 +28,7 @@ from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import Combination, input_limit
-from pykernel.tuning.costs import CALLS, HEADROOM, Limits, fits, make_limits, parse_amount, taken
+from pykernel.tuning.costs import CALLS, HEADROOM, Limits, fits, make_limits, taken
 from pykernel.tuning.faults import KINDS
 from pykernel.tuning.plan import Search, nearest_miss
 from pykernel.tuning.promises import Losses, as_good, chosen, nested, promise
