@@ -53,6 +53,7 @@ class Asked:
         stated: Mapping[str, Any] | None = None,
     ) -> None:
         self.many = recordings_of(data)
+        self.files = [str(data)] if isinstance(data, str | Path) else [*map(str, data)]
         self.data = str(data) if self.many is None else self.many.source
         self.delay, self.jobs, self.output, self.watch = delay, jobs, Path(output), watch
         self.results = self.output / "results.jsonl" if results is None else Path(results)
