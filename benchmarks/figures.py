@@ -66,7 +66,7 @@ def error_figure(path: Path, title: str, weeks: Mapping[str, np.ndarray], week: 
         heading(above, title)
         above.set(xlabel="week", ylabel="mean absolute error\n(rentals per hour)", ylim=(0, None))
         _lines(below, np.arange(7 * 24) / 24, week, (COLOURS[0], TRUTH))
-        below.set(xlabel="day of a week in autumn", ylabel="rentals per hour", ylim=(0, None))
+        below.set(xlabel="day of a week in autumn", ylabel="rentals per hour")
 
 
 def _lines(axes: Any, x: np.ndarray, curves: Mapping[str, np.ndarray], colours: Sequence[str]) -> None:

@@ -197,10 +197,11 @@ def show_document(document: Document, verdict: bool = True) -> None:
                 open_ = True
         if open_:
             show()
-    if verdict and document.verdict:
-        show(document.verdict)
+    end = [document.verdict] if verdict and document.verdict else []
     if document.next:
-        show("", "next:", *(f"  {line}" for line in document.next))
+        end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]
+    if end:
+        show(*end)
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON

@@ -12,40 +12,24 @@ from typing import Any
 import numpy as np
 
 from pykernel.report import figures
-from pykernel.report.checks import calls
 from pykernel.report.common import Asked, in_words, inside, number_or_dash, what_was_asked
-from pykernel.report.document import Cell, Document, Facts, Part, Section, Sentence, Table
-from pykernel.report.figures import Panel, time_text
+from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table
+from pykernel.report.figures import time_text
 from pykernel.report.markup import Html, element
 from pykernel.telling import (
-    KINDS,
     KNOWN_ROWS,
-    MEASURES,
-    against_monitors,
-    against_simple,
-    byte_count,
-    chosen,
     counted,
     data_sentences,
     devices_table,
     devices_told,
-    faults_told,
     gaps_told,
-    growth,
-    inertia,
-    judged_on,
-    key_values,
-    misses,
     missing_told,
     number,
-    of_simple,
     promise_told,
-    question,
     rate,
     refused_told,
     rivals_told,
     skipped,
-    told_of,
     unit_of,
     verdict,
 )
@@ -299,85 +283,7 @@ LISTED = 100
 """Most alarms that a report lists."""
 
 
-# ------------------------------------------------------------------------------------------------- plan and fit
-
-
-def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Document:
-    """A plan.  panel: the front."""
-    winner, kind, rest = report["winner"], MEASURES[report["measure"]], []
-    monitors = "other_rows" in (winner["learning"] or {})
-    shown = rate if monitors else number
-    ylabel = f"{kind} on {judged_on(report)}"
-    rest.append(Section("Error against bytes", [figures.front("", ylabel, panel)]))
-    rows: list[list[str]] = []
-    for row in report["table"]:
-        told = row["learning"] or row["frozen"]
-        errors = [shown(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        others = [rate(told["deviation"]), rate(told["other_rows"])] if monitors else [of_simple(row["beside"])]
-        rows.append([row["model"], *errors, *others, byte_count(row["bytes"]), key_values(row["values"])])
-    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        frozen = shown(row["frozen"]["error"]) if row.get("frozen") else ""
-        learning = "" if report["labels"] == "never" else shown(row["error"])
-        others = [rate(row["deviation"]), rate(row["other_rows"])] if monitors else [""]
-        rows.append([name, frozen, learning, *others, byte_count(row["bytes"]), ""])
-    head = [
-        "model",
-        "frozen",
-        "learning",
-        *(["±", "other rows in alarm"] if monitors else ["of simple"]),
-        "bytes",
-        "values",
-    ]
-    best = [i for i, row in enumerate(report["table"]) if row["model"] == winner["model"]]
-    rest.append(
-        Section(f"{kind} of the best of each kind", [Table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
-    )
-    rest.append(Section("On the device", _uses(report)))
-    missed = [
-        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
-        for name, (part, faults) in sorted((winner["missed"] or {}).items())
-    ]
-    judged = [Sentence(f"Judged by faults of {faults_told(report['faults'])}.")] if monitors else []
-    rest.append(Section("Faults that are missed", [*judged, Table(("kind", "missed", "of"), missed)]))
-    compared, verdict_of = report["verdict"], against_monitors if monitors else against_simple
-    said = misses(winner) if monitors else told_of(winner, f"{kind} ")
-    said += f"; {grows}" if not monitors and (grows := growth(winner["promise"])) else ""
-    said += f"; {verdict_of(compared)}" if compared else ""
-    files = [
-        (
-            "specs",
-            ", ".join(
-                str(report[f"{key}spec"])
-                for key in ("", "learning_", "frozen_", "small_", "leaner_", "better_")
-                if report[f"{key}spec"]
-            ),
-        ),
-        ("data", "; ".join(data_sentences(report.get("data")))),
-        ("assumed", "; ".join(report.get("assumed", ()))),
-        ("chosen", chosen(report, shown)),
-        ("labels", None if monitors else question(report)),
-        ("errors", None if monitors else inertia(report)),
-        ("trials", f"{report['trials']:,}"),
-        ("seed", str(report["seed"])),
-    ]
-    good = compared is None or compared["winner"] == "model"
-    return Document(
-        f"plan: {counted(report)}", said, [what_was_asked(asked, *files), read, *rest, *inside(model)], good
-    )
-
-
-def _uses(report: Mapping[str, Any]) -> list[Part]:
-    """What the planned model takes on its target."""
-    row = report["verified"]
-    if row is None:
-        return []
-    limits = report["limits"]
-    rows: list[list[str]] = []
-    for key, part in report["uses"].items():
-        limit = limits.get(key)
-        rows.append([key, "" if limit is None else f"{limit:,}", Cell(f"{100 * part:.0f} %", part=part)])
-    found = [Sentence(f"{row['samples']:,} samples on {row['target']}: the memory is equal to the simulation's")]
-    return [*found, *([Table(("limit", "allowed", "taken"), rows)] if rows else []), *calls([row])]
+# ------------------------------------------------------------------------------------------------------------- generate
 
 
 def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Document:

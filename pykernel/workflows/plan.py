@@ -10,6 +10,7 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
 from pykernel.progress import Show
-from pykernel.report import sections
+from pykernel.report import plans
 from pykernel.report.document import Document
 from pykernel.report.figures import SIMPLE, Panel
 from pykernel.request.kinds import parse_amount
@@ -258,17 +259,22 @@ def concluded(
         "ranged": course.table.stage is None and isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
     }
-    told = {
+    whose = {
         "planned": report["winner"],
         "frozen": report["frozen"],
         "small": report["small"],
     }  # others have other features
-    seen = {name: (course.table.x, (told[name] or {}).get("promise")) for name in told}
+    seen = {name: (course.table.x, (whose[name] or {}).get("promise")) for name in whose}
     specs = {name: with_origin(spec, asked.data, asked.read, *seen.get(name, (None,))) for name, spec in specs.items()}
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)
-    page = sections.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]))
+    report["plot"] = str(asked.plot)
+    takes = {} if row is None else taken(row, Limits(**known["limits"]))[0]
+    late = f" --delay {asked.delay}" if asked.delay else ""
+    spec, files = quote(report["spec"]), " ".join(map(quote, asked.files))
+    then = [f"pykernel simulate {spec} {files}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
+    page = plans.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, then)
     return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page), specs, page
 
 
@@ -596,7 +602,7 @@ def write(
     page: Document,
 ) -> dict[str, Any]:
     """Write specs, states, and both reports: all files or none.  Returns the report with the path for people."""
-    out, report = asked.output, report | {"plot": str(asked.plot)}
+    out = asked.output
     with all_or_none(out):
         page.write(asked.plot)
         for name, spec in specs.items():

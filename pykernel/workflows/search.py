@@ -44,6 +44,7 @@ class Asked:
 
     def __init__(self, given: Plan) -> None:
         self.many = recordings_of(given.data)
+        self.files = [str(given.data)] if isinstance(given.data, str | Path) else [*map(str, given.data)]
         self.data = str(given.data) if self.many is None else self.many.source
         self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
         self.results = self.output / "results.jsonl" if given.results is None else Path(given.results)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.cli.commands.plan import missed_kinds
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simulate import Monitoring
 from pykernel.spec.model import load_spec, make_spec
+from pykernel.telling import missed_kinds
 from pykernel.tuning import faults as planted
 from pykernel.tuning.arms import Trial, arms
 from pykernel.tuning.faults import KINDS, Sensors, places, with_faults
