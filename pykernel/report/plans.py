@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from pykernel.report import figures
@@ -54,9 +55,10 @@ def planned(
     panel: Panel,
     model: Mapping[str, Any],
     takes: Mapping[str, int],
-    then: Sequence[str],
+    files: Sequence[str],
+    delay: int,
 ) -> Document:
-    """panel: the front.  takes: amounts of the planned model on its target.  then: the commands that may follow."""
+    """panel: the front.  takes: amounts of the planned model on its target.  files, delay: as the command was given them."""
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
@@ -102,7 +104,7 @@ def planned(
         [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])]
         for row in report["table"]
     ]
-    files = {name: report[f"{name}_spec"] for name in ("leaner", "better")}
+    others = {name: report[f"{name}_spec"] for name in ("leaner", "better")}
     more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
     sections = [
         what_was_asked(asked, *more),
@@ -113,7 +115,7 @@ def planned(
         Section("On the device", _uses(report, takes), "both"),
         Section("Its calls", calls([report["verified"]] if report["verified"] else [])),
         Section(
-            "Features and windows", [] if report["signal"] is None else _signal(report["signal"], kind, files), "both"
+            "Features and windows", [] if report["signal"] is None else _signal(report["signal"], kind, others), "both"
         ),
         Section("Files", [Facts(written)], "both"),
         Section("Faults that are missed", [Table(("kind", "missed", "of"), missed)]),
@@ -121,6 +123,12 @@ def planned(
         *inside(model),
     ]
     good = compared is None or compared["winner"] == "model"
+    spec, late = quote(report["spec"]), f" --delay {delay}" if delay else ""
+    then = [
+        f"pykernel simulate {spec} {' '.join(map(quote, files))}{late}",
+        f"pykernel check {spec}",
+        f"pykernel generate {spec} -o out/",
+    ]
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 
 

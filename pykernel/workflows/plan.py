@@ -10,7 +10,6 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -271,11 +270,9 @@ def concluded(
     panel, read = front_of(report), search.table_read(course.table, base)
     report["plot"] = str(asked.plot)
     takes = {} if row is None else taken(row, Limits(**known["limits"]))[0]
-    late = f" --delay {asked.delay}" if asked.delay else ""
-    spec, files = quote(report["spec"]), " ".join(map(quote, asked.files))
-    then = [f"pykernel simulate {spec} {files}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
-    page = plans.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, then)
-    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page), specs, page
+    told, model = {**known, **report}, inside(specs["planned"])
+    page = plans.planned(told, asked.stated, read, panel, model, takes, asked.files, asked.delay)
+    return write(report, specs, states, asked, told_in_spec(told, asked.data), page), specs, page
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
