@@ -19,7 +19,7 @@ from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import all_or_none, bytes_of, whole_file
 from pykernel.rows import TABLES, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
-from pykernel.rows.text import Kind, Part, read_parts
+from pykernel.rows.text import Part, read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.tables import (
@@ -59,7 +59,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, as_
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
     header: list[str] = []
 
-    def choose(found: list[str]) -> dict[str, Kind]:
+    def choose(found: list[str]) -> dict[str, str]:
         header.extend(wanted or filter(None, found))
         return dict.fromkeys(header, "numbers")
 
