@@ -177,7 +177,8 @@ def all_readings(text):
 )
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("place", [1, 3])  # of a column that is read, and of another
-def test_lines_read_at_once_are_read_as_one_by_one(cell, separator, place):
+def test_lines_read_at_once_are_read_as_one_by_one(cell, separator, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(str)
     rows[7, place] = cell
     text = "\n".join(map(separator.join, [["a", "b", "y", "z"], *rows])).encode()
