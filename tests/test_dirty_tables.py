@@ -151,6 +151,41 @@ def all_readings(text):
     return found
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        " ",
+        "nan",
+        "-NaN",
+        "inf",
+        "1e999",
+        "1_0",
+        "0x1p3",
+        "\uff11",
+        "\u00a01",
+        "1\x0b",
+        "1 #",
+        "n/a",
+        '1"',
+        '"1"',
+        "1\r",
+        "1,2",
+        "1\x00",
+        '"a\n1,1,1,b"',
+    ],
+)
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("place", [1, 3])  # of a column that is read, and of another
+def test_lines_read_at_once_are_read_as_one_by_one(cell, separator, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(40, 4)).astype(str)
+    rows[7, place] = cell
+    text = "\n".join(map(separator.join, [["a", "b", "y", "z"], *rows])).encode()
+    at_once, one_by_one, *_ = all_readings(text)
+    np.testing.assert_equal(at_once, one_by_one)
+
+
 CELLS = st.one_of(
     st.floats(-100, 100).map(repr),
     st.sampled_from(

@@ -17,7 +17,7 @@ from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.rows.text import BATCH, Kind, Part, read_parts, shown_cell
+from pykernel.rows.text import BATCH, Part, read_parts, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
@@ -169,7 +169,7 @@ class _Columns:
             if column in own or self.answers.get(column, ("",))[0] == spec.program.asks:
                 raise UserError(f"{name}: a log's column {column} has a fixed meaning; rename that column of the spec")
 
-    def choose(self, header: list[str]) -> dict[str, Kind]:
+    def choose(self, header: list[str]) -> dict[str, str]:
         dim = self.spec.width
         if self.inputs[0] not in header and "x0" in header:
             self.inputs = self.generic[:dim]
@@ -207,7 +207,7 @@ class _Columns:
 
     def parse(self, part: Part, first: int) -> Rows:
         count, shape, kinds = len(part.lines), self.labels_of.shape, self._kinds()
-        texts: dict[str, Any] = dict.fromkeys(kinds, [""] * count) | part.columns
+        texts: dict[str, Any] = {**dict.fromkeys(kinds, [""] * count), **part.columns}
         read = {column: self._read(column, kind, texts[column], part.lines) for column, kind in kinds.items()}
         answers = [column for column in self.answers if column in self.chosen]
         given, labelled = (

@@ -15,7 +15,7 @@ import numpy as np
 from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
 from pykernel.rows.columns import NO_CLASS, Columns
-from pykernel.rows.text import BATCH, Kind, NoColumn, Part, read_parts, shown_cell
+from pykernel.rows.text import BATCH, NoColumn, Part, read_parts, shown_cell
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import Spec, make_spec
 
@@ -59,7 +59,7 @@ def read_samples(
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
     numbers = columns if classes is None else columns[:dim]
-    kinds: dict[str, Kind] = dict.fromkeys(columns, "words") | dict.fromkeys(numbers, "numbers")
+    kinds: dict[str, str] = dict.fromkeys(columns, "words") | dict.fromkeys(numbers, "numbers")
     seen = Columns() if seen is None else seen
     seen.begin(name, numbers, wanted, classes is not None)
     for part in read_parts(file, name, lambda header: kinds, ",".join(columns), rows):

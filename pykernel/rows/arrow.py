@@ -20,7 +20,7 @@ from pyarrow import types
 from pykernel.errors import UserError
 from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Rows, Stored, checked_positions, finite, parts, positions_of
-from pykernel.rows.text import Kind, Part
+from pykernel.rows.text import Part
 
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
@@ -212,7 +212,6 @@ class ArrowRows(_Parts):
         names = _named(schema, columns, name)
         narrow = _need_numbers(schema, names, name)
         self._batches = [batch.select(names) for batch in batches if batch.num_rows]
-        self._views: list[list[np.ndarray] | None] = [None] * len(self._batches)
         super().__init__(name, names, [batch.num_rows for batch in self._batches], narrow)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -228,13 +227,7 @@ class ArrowRows(_Parts):
             yield np.column_stack([column[start : min(start + BATCH_ROWS, high)] for column in columns])
 
     def _columns_of(self, part: int) -> list[np.ndarray]:
-        views = self._views[part]
-        if views is None:
-            columns = self._batches[part].columns
-            views = list(map(_numbers, columns))
-            if not any(_is_copied(column) for column in columns):
-                self._views[part] = views
-        return views
+        return list(map(_numbers, self._batches[part].columns))
 
     def _cell(self, part: int, row: int, j: int) -> Any:
         return self._batches[part].column(j)[row].as_py()
@@ -269,7 +262,7 @@ class ArrowTable:
                 self._file = pyarrow.ipc.open_file(file)
                 self.header = list(self._file.schema.names)
 
-    def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+    def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
         """These columns, wherever they are."""
         done = 0
         with _as_user_errors(self.name):
@@ -407,8 +400,3 @@ def _numbers(column: Any) -> np.ndarray:
     """A column's values; NaN, or None among booleans, where they are null."""
     found: np.ndarray = column.to_numpy(zero_copy_only=False)
     return found
-
-
-def _is_copied(column: Any) -> bool:
-    """Whether a column must be copied to become a NumPy array."""
-    return bool(column.null_count or types.is_boolean(column.type))

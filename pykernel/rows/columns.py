@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.rows.text import Cells, Part, is_number, shown_cell
+from pykernel.rows.text import Part, is_number, shown_cell
 
 NUMBERS = 0.95
 """The least part of numbers among the cells that are not missing, for a column that holds numbers."""
@@ -67,12 +67,13 @@ class Column:
     def holds_numbers(self) -> bool:
         return self.numbers > 0 and self.words <= (1 - NUMBERS) * (self.numbers + self.words)
 
-    def read(self, cells: Cells, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
-        """The next cells as numbers, NaN where they are missing.
+    def read(self, cells: Any, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
+        """The next cells of a ``Part`` as numbers, NaN where they are missing.
 
         most: if the column has more words, the numbers behind them are not read.
         """
         text = isinstance(cells, list)
+        values: np.ndarray | None
         try:
             values = np.array([float(cell) if cell else math.nan for cell in cells]) if text else cells
         except ValueError:

@@ -9,7 +9,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -38,10 +38,9 @@ SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
 DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
 """A number with a decimal mark."""
 
-Kind = Literal["numbers", "text", "words"]
-"""What is wanted of a column: numbers, their text, or words, in which a comma is no decimal mark."""
-Choose = Callable[[list[str]], Mapping[str, Kind]]
-"""From the names of all columns, which are wanted."""
+Choose = Callable[[list[str]], Mapping[str, str]]
+"""From the names of all columns, those that are wanted, and as what: "numbers", their "text", or "words", in which a comma is no
+decimal mark."""
 Cells = np.ndarray | list[str]
 """Cells of a column, one below the other: numbers in float64, NaN where a cell is empty; or text, without spaces around it."""
 
@@ -109,7 +108,7 @@ class _TextTable:
     def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
         return csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
 
-    def parts(self, kinds: Mapping[str, Kind], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+    def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
         """The columns at these places."""
         while raw := self.lines.ahead(rows):
             first, lines = self.lines.number + 1, _decoded(raw)
@@ -127,7 +126,9 @@ class _TextTable:
             if numbers:
                 yield Part(loaded, numbers, self.lines.position)
 
-    def _loaded(self, lines: list[str], kinds: Mapping[str, Kind], places: Mapping[str, int]) -> dict[str, Any] | None:
+    def _loaded(
+        self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
+    ) -> Mapping[str, Cells] | None:
         """The columns of lines where all is well and nothing is in quotes, if only numbers are wanted; None of others.
 
         What NumPy takes for a number is one for Python, too, with the same bits.
@@ -166,7 +167,7 @@ class _TextTable:
         return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
 
     def _as_points(
-        self, columns: dict[str, list[str]], kinds: Mapping[str, Kind], lines: Sequence[int]
+        self, columns: dict[str, list[str]], kinds: Mapping[str, str], lines: Sequence[int]
     ) -> Mapping[str, Cells]:
         """Text with decimal points in the place of decimal commas."""
         if self._are_points("".join(map("".join, columns.values()))):
@@ -177,7 +178,7 @@ class _TextTable:
         ]
         return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
 
-    def _point(self, cell: str, wanted: tuple[str, Kind], line: int) -> str:
+    def _point(self, cell: str, wanted: tuple[str, str], line: int) -> str:
         column, kind = wanted
         found = DECIMAL.fullmatch(cell) if "," in cell or "." in cell else None
         if found is None or kind == "words":

@@ -20,7 +20,7 @@ from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, share_codes
 from pykernel.rows.recordings import Recordings, each_part
-from pykernel.rows.text import Kind, Part, read_parts
+from pykernel.rows.text import Part, read_parts
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
@@ -308,7 +308,7 @@ def read_columns(
     label: str | None = None,
     labelled: bool = True,
     codes: Iterable[float] = (),
-    kind: Kind = "numbers",
+    kind: str = "numbers",
 ) -> WholeTable:
     """The table in memory: all columns, or, if they are given, the inputs and the label.
 
@@ -316,9 +316,9 @@ def read_columns(
     as text.  Raises UserError, also if an input or the label is not there.
     """
     header: list[str] = []
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, str] = {}
 
-    def choose(names: list[str]) -> dict[str, Kind]:
+    def choose(names: list[str]) -> dict[str, str]:
         if header:  # a further device
             return kinds
         header.extend(filter(None, names))
@@ -338,17 +338,17 @@ def read_columns(
             kinds[label or header[-1]] = "text"
         return kinds
 
-    many = isinstance(file, Recordings)
+    if isinstance(file, Recordings):
+        numbered = each_part(file, choose)
+    else:
+        numbered = zip(itertools.repeat(name), read_parts(file, name, choose, "a,b,label"))
     parts = []
-    for table, part in (
-        each_part(file, choose) if many else zip(itertools.repeat(name), read_parts(file, name, choose, "a,b,label"))
-    ):
+    for table, part in numbered:
         parts.append((table, part))
         if show is not None:
             show(part.position, f"reading {name}")
-    return WholeTable(
-        name, header, list(kinds), parts, inputs, header[-1] if labelled and label is None else label, codes
-    )
+    label = header[-1] if labelled and label is None else label
+    return WholeTable(name, header, list(kinds), parts, inputs, label, codes)
 
 
 class WholeTable:

@@ -19,7 +19,7 @@ from pykernel.files import all_or_none, bytes_of, need_free, whole_file
 from pykernel.request.kinds import words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.columns import NUMBERS, Column, Columns
-from pykernel.rows.text import Kind, Part, read_parts
+from pykernel.rows.text import Part, read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.tables import (
@@ -87,7 +87,7 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
     """Convert a CSV file.  Without ``wanted``, the columns whose first 4,096 cells are numbers are written."""
     header: list[str] = []
 
-    def choose(found: list[str]) -> dict[str, Kind]:
+    def choose(found: list[str]) -> dict[str, str]:
         header.extend(wanted or filter(None, found))
         return dict.fromkeys(header, "numbers")
 
