@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
+from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.checks import calls
 from pykernel.report.common import Asked, inside, what_was_asked
@@ -54,9 +56,9 @@ def planned(
     panel: Panel,
     model: Mapping[str, Any],
     takes: Mapping[str, int],
-    then: Sequence[str],
+    read_from: tuple[Sequence[str], int],
 ) -> Document:
-    """panel: the front.  takes: amounts of the planned model on its target.  then: the commands that may follow."""
+    """panel: the front.  takes: amounts of the planned model on its target.  read_from: the table's files, and how late labels are."""
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
@@ -81,7 +83,7 @@ def planned(
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]
-    again = f"--trials {report['trials']} --seed {report['seed']} gives the same spec"
+    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
     written = [
         ("again", again if report["repeatable"] else None),
         ("spec", report["spec"]),
@@ -120,6 +122,12 @@ def planned(
         Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
         *inside(model),
     ]
+    spec, names, late = (
+        quote(report["spec"]),
+        " ".join(map(quote, read_from[0])),
+        f" --delay {read_from[1]}" * (read_from[1] > 0),
+    )
+    then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 

@@ -10,7 +10,6 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from pykernel.errors import MissingExtra, UserError, option, visible
@@ -356,10 +355,9 @@ def concluded(
     panel, read = front_of(report), search.table_read(course.table, base)
     report["plot"] = str(asked.plot)
     takes = {} if row is None else taken(row, Limits(**known["limits"]))[0]
-    late = f" --delay {asked.delay}" if asked.delay else ""
-    spec, files = quote(report["spec"]), " ".join(map(quote, asked.files))
-    then = [f"pykernel simulate {spec} {files}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
-    page = plans.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, then)
+    page = plans.planned(
+        {**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, (asked.files, asked.delay)
+    )
     return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page), specs, page
 
 
