@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Section, Sentence, Table
@@ -83,9 +84,11 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the vectors were chosen, and what that cost."""
     n, shards, bound = report["vectors"], report["shards"] or (), report["bound"]
     left = (
-        "of every other row less than --precision resolves is left over" if report["spec"] else "every row is spanned"
+        f"of every other row less than {option('precision')} resolves is left over"
+        if report["spec"]
+        else "every row is spanned"
     )
-    ends = {"tau": "no more than --tau is left out", "spanned": left, "exhausted": "there are no more rows"}
+    ends = {"tau": f"no more than {option('tau')} is left out", "spanned": left, "exhausted": "there are no more rows"}
     end = ends.get(report["stopped"])
     sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
     taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in shards[:8]) + ", …" * (len(shards) > 8)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
+from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.common import Asked, inside, what_was_asked
 from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
@@ -122,6 +123,6 @@ def _instead(report: Mapping[str, Any]) -> str:
     other, shown = report["instead"], rate if report["classes"] else number
     kind, way = "chosen" if report["model"] == "trained" else "trained", "better" if other["better"] > 0 else "worse"
     return (
-        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes (--model "
+        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes ({option('model')} "
         f"{other['model']}): {abs(other['better']):.1f} standard errors {way} on the same rows"
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
+from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.checks import calls
 from pykernel.report.common import Asked, inside, what_was_asked
@@ -55,10 +56,9 @@ def planned(
     panel: Panel,
     model: Mapping[str, Any],
     takes: Mapping[str, int],
-    files: Sequence[str],
-    delay: int,
+    read_from: tuple[Sequence[str], int],
 ) -> Document:
-    """panel: the front.  takes: amounts of the planned model on its target.  files, delay: as the command was given them."""
+    """panel: the front.  takes: amounts of the planned model on its target.  read_from: the table's files, and how late labels are."""
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
@@ -83,7 +83,7 @@ def planned(
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]
-    again = f"--trials {report['trials']} --seed {report['seed']} gives the same spec"
+    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
     written = [
         ("again", again if report["repeatable"] else None),
         ("spec", report["spec"]),
@@ -122,13 +122,13 @@ def planned(
         Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
         *inside(model),
     ]
+    spec, names, late = (
+        quote(report["spec"]),
+        " ".join(map(quote, read_from[0])),
+        f" --delay {read_from[1]}" * (read_from[1] > 0),
+    )
+    then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
     good = compared is None or compared["winner"] == "model"
-    spec, late = quote(report["spec"]), f" --delay {delay}" if delay else ""
-    then = [
-        f"pykernel simulate {spec} {' '.join(map(quote, files))}{late}",
-        f"pykernel check {spec}",
-        f"pykernel generate {spec} -o out/",
-    ]
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 
 

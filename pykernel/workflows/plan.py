@@ -270,9 +270,10 @@ def concluded(
     panel, read = front_of(report), search.table_read(course.table, base)
     report["plot"] = str(asked.plot)
     takes = {} if row is None else taken(row, Limits(**known["limits"]))[0]
-    told, model = {**known, **report}, inside(specs["planned"])
-    page = plans.planned(told, asked.stated, read, panel, model, takes, asked.files, asked.delay)
-    return write(report, specs, states, asked, told_in_spec(told, asked.data), page), specs, page
+    page = plans.planned(
+        {**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, (asked.files, asked.delay)
+    )
+    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page), specs, page
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:

@@ -130,10 +130,10 @@ def test_a_function_and_its_command_are_one(command, run):
         {p.name: p.read_bytes() for p in Path().glob(f"{name}*/**/*") if p.is_file()} for name in ("one", "two")
     )
     kept = {name: text for name, text in ours.items() if not name.endswith((".npz", ".json", ".jsonl"))}
-    # how it was asked, and the folder
-    told = re.compile(rb"<h2>What was asked</h2>.*?</section>|(?<=<dd>)(one|two)(?=/)", re.DOTALL)
-    assert {name: told.sub(b"", text) for name, text in kept.items()} == {
-        name: told.sub(b"", theirs[name]) for name in kept
+    # what names the folder, and options, which are arguments in Python
+    asked = re.compile(rb"<h2>What was asked</h2>.*?</section>|(?<=>)(?:one|two)\b[^<]*|--(?=[a-z])", re.DOTALL)
+    assert {name: asked.sub(b"", text) for name, text in kept.items()} == {
+        name: asked.sub(b"", theirs[name]) for name in kept
     }
     assert ours.keys() == theirs.keys()
 
