@@ -347,9 +347,10 @@ static void any_bytes(void)
         valid = self.program.valid
         assert valid is not None
         found = snapshot_context(self.spec, valid, self.layout, self.code.unread, annotated=True)
+        given = found["valid_takes"]
         lines = [
             "Frama_C_make_unknown((char *)&model, sizeof(model));",
-            f"if ({self.name}_stored_within(&stored) && {found['valid']}(&stored)) {{",
+            f"if ({self.name}_stored_within(&stored) && {found['valid']}({given and '&' + given})) {{",
         ]
         lines += [*("    " + r.stated() for r in checks), "}"]
         context = {

@@ -6,7 +6,9 @@
 {% if row.fields | length > 1 %} /* ... {{ row.fields[-1] }} */{% endif %}
 {%- endmacro -%}
 {%- set place = "uint16_t" if state_bytes < 65536 else "uint32_t" -%}
+{% if snapshot.ranges -%}
 /* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+{%- endif %}
 {%- for kind in snapshot.ranges %}
 static const struct {
     {{ place }} place, count;
@@ -66,6 +68,9 @@ static bool {{ name }}_stored_within({{ name }}_stored_t *stored)
             return false;
         }
     }
+{%- endif %}
+{%- if not (snapshot.ranges or snapshot.blanks) %}
+    (void)stored;
 {%- endif %}
     return true;
 }

@@ -175,7 +175,7 @@ static bool {{ name }}_stored_sound({{ name }}_stored_t *stored)
     stored->begin = {{ macro }}_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
-    return ({{ name }}_stored_within(stored) && {{ snapshot.valid }}(stored)) || stored->failed;
+    return ({{ name }}_stored_within(stored) && {{ snapshot.valid }}({{ snapshot.valid_takes }})) || stored->failed;
 }
 
 /* The same for a model in memory. */
