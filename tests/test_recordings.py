@@ -514,7 +514,7 @@ def test_each_device_judges_once(devices, folds):
     rows = rng.integers(2, 9, devices).tolist()
     x = np.repeat(np.arange(devices), rows)[:, None] + rng.random((sum(rows), 1)) / 2
     judges = len(parts_of(devices, folds)[-1])
-    whole = Table(x, x[:, 0], devices=Devices(tuple(rows[:-judges]), (), tuple(rows[-judges:])), device_folds=folds)
+    whole = Table(x, x[:, 0], devices=Devices(tuple(rows[:-judges]), tuple(rows[-judges:])), device_folds=folds)
     judged = []
     for fold in whole.folds:
         assert fold.x.tobytes() == fold.labels.tobytes() and sorted(fold.x[:, 0]) == sorted(x[:, 0])

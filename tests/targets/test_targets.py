@@ -479,7 +479,7 @@ def test_the_command(spec_file, capsys):
         (["--target", "cortex-m3", "--emulator", "simavr"], "cortex-m3 has no emulator simavr; it has: unicorn, qemu"),
         (["--target", "cortex-m3", "--toolchain", "tcc"], "toolchain 'tcc' is not known; there are: zig, gcc"),
         (["--emulator", "qemu"], "--emulator qemu is for targets; add --target"),
-        (["--target", "cortex-m3", "--samples", "0"], "samples is 0"),
+        (["--target", "cortex-m3", "--samples", "0"], "--samples is 0"),
     ],
 )
 def test_bad_requests_get_one_sentence(words, sentence, spec_file, capsys):

@@ -20,8 +20,8 @@ from pykernel.parallel import Workers
 from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import QUIET, data_told, where_simple_is_better
 from pykernel.telling import chosen as chosen_told
+from pykernel.telling import data_told, where_simple_is_better
 from pykernel.telling import growth as growth_told
 from pykernel.telling import inertia as inertia_told
 from pykernel.tuning import arms as tried_arms
@@ -37,6 +37,7 @@ from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import choice, limits_of, told_of_life
+from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
 from tests.support import interrupts
 
@@ -298,7 +299,7 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         (given, None, 2, 500),
         (labelled, None, 1, 100),
     ):
-        asked = Asked("codes.csv", 0, 1, None, "out", QUIET)
+        asked = Asked(Plan("codes.csv", jobs=1, output="out"))
         base, table, _ = planned_data(asked, spec, None, label)
         assert base["input"]["max_abs"] == asked.max_abs == largest
         assert table.x.shape == (100, width) and np.isnan(table.x[1::10, -1]).all() and np.isnan(table.x).sum() == 10
@@ -959,7 +960,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--label", "q"], "names no column 'q'"),
         (
             ["--label", "y", "--labels", "late"],
-            "--labels is 'late'; it must be always or never; for late ones give --delay",
+            "--labels is 'late'; it must be always or never",
         ),
         (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
         (["--label", "y", "--labels", "never", "--only", "rls"], "--labels is 'never', and rls learns on the device"),
