@@ -423,7 +423,7 @@ RESULTS: dict[str, Result] = {
     ),
     "model-selection": Result(
         "-m benchmarks.host.model_selection",
-        ("model-selection.png", "optimism.csv"),
+        ("optimism.csv",),
         "minutes",
         (),
         (SELECTION, CLOSED_FORM),

@@ -38,6 +38,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.progress import told_late
 from pykernel.report import sections
+from pykernel.report.document import Document
 from pykernel.spec.families.fixed_scales import ROUNDED
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import SignalSection, raw_samples_needed
@@ -104,9 +105,13 @@ class Generated:
         sizes = ", ".join(f"{self.figures[key]:,} bytes of {part}" for part, key in parts.items())
         return f"{self.figures['name']} in {self.folder}: {len(self.files)} files; {sizes}"
 
+    @property
+    def page(self) -> Document:
+        """The result for people."""
+        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures)
+
     def _repr_html_(self) -> str:
-        files = [str(path.relative_to(self.folder)) for path in self.files]
-        return sections.generated(str(self.folder), files, self.figures)._repr_html_()
+        return self.page._repr_html_()
 
 
 def generate(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
-    "plot": ("matplotlib", 90),
     "zig": ("the wheel of zig", 380),
     "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
     "distributed": ("dask and distributed", 30),
@@ -94,10 +93,6 @@ def need_package(module: str, what: str, extra: str) -> None:
     """Raises MissingExtra if the module is not installed.  To be called before the work starts."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(what, extra)
-
-
-def need_matplotlib() -> None:
-    need_package("matplotlib", option("plot"), "plot")
 
 
 UNWRITTEN = "; no file was written"

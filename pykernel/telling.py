@@ -71,6 +71,11 @@ def byte_count(size: int | None) -> str:
     return "" if size is None else f"{size:,} B"
 
 
+def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
+    """Figures as text; ``missing`` for a figure that there is not."""
+    return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
+
+
 def number(value: float | None) -> str:
     return (
         "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:,.0f}" if value < 1e9 else f"{value:.3e}"

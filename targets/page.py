@@ -18,7 +18,7 @@ from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
 from pykernel.gen.project import build, page_source, state_hash
 from pykernel.host.model import HostModel
-from pykernel.report.markup import Html, element, sentence
+from pykernel.report.markup import Html, element
 from pykernel.report.page import HINT, SCRIPT, STYLE, policy
 from pykernel.spec.model import Spec
 from pykernel.spec.summary import summary
@@ -114,7 +114,7 @@ def make_page(
 def _beside(figures: Sequence[Html]) -> Html:
     if not figures:
         return Html("")
-    told = sentence(f"The report of these rows, which the PC made when it made this page. {HINT}")
+    told = element("p", f"The report of these rows, which the PC made when it made this page. {HINT}")
     return element("section", told, element("div", *figures, class_="two"), class_="made")
 
 

@@ -53,4 +53,4 @@ def test_from_its_own_folder_the_path_is_a_point(tmp_path, monkeypatch):
     origin = {"url": tmp_path.as_uri(), "dir_info": {}}
     installed = type("Installed", (), {"read_text": lambda self, name: json.dumps(origin)})
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: installed())
-    assert "install '.[plot]' (" in install_hint("plot")
+    assert "install '.[zig]' (" in install_hint("zig")

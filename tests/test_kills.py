@@ -457,8 +457,8 @@ def test_a_stamp_is_of_the_code_alone():
 ROWS = "\n".join(["a,b,y", *(f"{i % 7 / 7},{i % 5 / 5},{(i % 7 + i % 5) / 7}" for i in range(60)), ""])
 COMMANDS = {
     "generate": "generate spec.toml -o out/m --with-check",
-    "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.png",
-    "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.png",
+    "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.html",
+    "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.html",
     "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
     "convert": "table data.csv -o out/data.npy",
     "import": "import model.skops -o out/spec.toml --inputs a,b",

@@ -53,9 +53,8 @@ def print_compared(report: Mapping[str, Any]) -> None:
         output.show_table(f"{task}: {rows[0]['rows']:,} samples, seeds: {rows[0]['seeds']}", columns, cells)
     for left in report["refused"]:
         output.show(f"left out  {left['task']}, {left['name']}: {left['reason']}")
-    for name in ("curves", "table_csv", "tex", "bib"):
+    for name in ("curves", "table_csv", "tex", "bib", "plot"):
         output.show(f"{name.partition('_')[0]:<9} {report[name]}")
-    output.show(f"plot      {report['plot'] or report['plot_note']}")
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pykernel.plots import GROUPS, heading, open_frame, png
+from benchmarks.figures import GROUPS, heading, open_frame, png
 
 LINES = ("-", "--", ":")
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -15,10 +15,7 @@ Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def learning_curves(path: Path, panels: Mapping[str, Mapping[str, Curve]], ylabel: str) -> None:
-    """Errors over samples as PNG, a panel for each task, a line with its standard error for each contender.
-
-    Raises MissingExtra without matplotlib.
-    """
+    """Errors over samples as PNG, a panel for each task, a line with its standard error for each contender."""
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))

@@ -21,7 +21,7 @@ from benchmarks.compare.options import Compare
 from benchmarks.compare.tasks import TASKS
 from pykernel.cli import output
 from pykernel.cli.face import read_spec
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
 from pykernel.parallel import Workers
@@ -173,13 +173,8 @@ def write(out: Path, arena: Arena, results: Sequence[Outcome]) -> dict[str, Any]
     for name, text in texts.items():
         with whole_file(out / paths[name]) as file:
             file.write(text.encode())
-    note = None
-    try:
-        learning_curves(out / "curves.png", _panels(arena, results), "mean squared error before learning, dB")
-    except MissingExtra as missing:
-        note = str(missing)
-    plot = str(out / "curves.png") if note is None else None
-    return {name: str(out / path) for name, path in paths.items()} | {"plot": plot, "plot_note": note}
+    learning_curves(out / "curves.png", _panels(arena, results), "mean squared error before learning, dB")
+    return {name: str(out / path) for name, path in paths.items()} | {"plot": str(out / "curves.png")}
 
 
 def _points(arena: Arena, results: Sequence[Outcome]) -> Iterable[Sequence[str]]:

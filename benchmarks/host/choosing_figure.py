@@ -6,16 +6,21 @@ Some minutes on two cores.  With --results, finished runs are kept there, and an
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from benchmarks.figures import pareto_figure
 from benchmarks.tables import DATA, ROOT
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.telling import MEASURES, judged_on
 from pykernel.workflows.demo import write_inputs
+from pykernel.workflows.plan import front_of
 
 WORDS = [
     *("plan", "rentals.csv", "--label", "rentals", "--trials", "150"),
@@ -35,17 +40,18 @@ def main() -> None:
         write_inputs(folder, bikeshare_spec(), x, y, names)
         with_last_label(folder / "rentals.csv")
         command = [sys.executable, "-m", "pykernel", *WORDS, "--jobs", arguments.jobs]
-        run = subprocess.run(
-            command,
-            cwd=folder,
-            env=os.environ | {"COLUMNS": "100"},  # no cell of a table is broken into lines
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        wide = os.environ | {"COLUMNS": "100"}  # no cell of a table is broken into lines
+        run = subprocess.run(command, cwd=folder, env=wide, check=True, stdout=subprocess.PIPE, text=True)
         insert("plan", run.stdout)
         # once more, for the picture: all runs are there
-        subprocess.run([*command, "--plot", str(DATA / "plan.png")], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        again = subprocess.run([*command, "--json"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+        draw(json.loads(again.stdout))
+
+
+def draw(report: dict[str, Any]) -> None:
+    """The front of what plan reports."""
+    ylabel = f"{MEASURES[report['measure']]} on {judged_on(report)}"
+    pareto_figure(DATA / "plan.png", "plan: error against bytes", ylabel, [front_of(report)])
 
 
 def with_last_label(path: Path) -> None:

@@ -176,7 +176,7 @@ def figure(path: Path, rows: Rows) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from pykernel.plots import COLOURS, TRUTH
+    from benchmarks.figures import COLOURS, TRUTH
 
     drawn = Figure(figsize=(7.4, 4.6), layout="constrained", dpi=150)
     FigureCanvasAgg(drawn)

@@ -32,9 +32,9 @@ from scipy.linalg.blas import dsyr, dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.spatial.distance import cdist
 
+from benchmarks.figures import COLOURS, TRUTH
 from benchmarks.tables import Rows, load, markdown, progress_bar, publish, save
 from pykernel.files import whole_file
-from pykernel.plots import COLOURS, TRUTH
 from pykernel.training.closed_form import MODELS, Model, Targets, problem
 
 SIZES = (100, 200, 500, 1000)

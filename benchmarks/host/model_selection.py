@@ -1,11 +1,11 @@
-"""docs/model-selection.md: what pykernel fit prints, its figure, and how far estimates of the best cell can be trusted.
+"""docs/model-selection.md: what pykernel fit prints, and how far estimates of the best cell can be trusted.
 
     python -m benchmarks.host.model_selection [--trials 30] [-o docs]
 
 The command is run on scikit-learn's breast cancer data.  Then, for several data sets, l random samples are trained on,
 width and ridge are chosen from the default grid, and the chosen model is tested on all other samples; what
 cross-validation says of the best cell, as it is and corrected (Tibshirani and Tibshirani 2009), is put beside that, in
-means over trials.  Writes optimism.csv, model-selection.png and the page's text blocks and tables.  Some minutes.
+means over trials.  Writes optimism.csv and the page's text blocks and tables.  Some minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,18 @@ from pykernel.training.closed_form import Model, Targets, error_rate, press, pro
 from pykernel.training.selection import CrossValidation, select
 
 PAGE = DOCS / "model-selection.md"
-COMMAND = ["fit", "cancer.csv", "--label", "diagnosis", "--hold-out", "0.3", "--output", "cancer.toml", "--plot"]
+COMMAND = [
+    "fit",
+    "cancer.csv",
+    "--label",
+    "diagnosis",
+    "--hold-out",
+    "0.3",
+    "--output",
+    "cancer.toml",
+    "--plot",
+    "report.html",
+]
 TRIALS = 30
 FOLDS: tuple[CrossValidation, ...] = ("deleted", 10)
 
@@ -133,8 +144,8 @@ def tables(rows: Rows) -> dict[str, str]:
     return {"optimism": markdown(heads, lines)}
 
 
-def run_command(plot: Path) -> str:
-    """What pykernel fit prints of the breast cancer data; the figure goes to ``plot``."""
+def run_command() -> str:
+    """What pykernel fit prints of the breast cancer data."""
     data = load_breast_cancer()
     with tempfile.TemporaryDirectory() as folder:
         with (Path(folder) / "cancer.csv").open("w", encoding="utf-8", newline="") as file:
@@ -142,11 +153,10 @@ def run_command(plot: Path) -> str:
             writer.writerow([*(name.replace(" ", "_") for name in data.feature_names), "diagnosis"])
             for x, y in zip(data.data.tolist(), data.target, strict=True):
                 writer.writerow([*map(repr, x), data.target_names[y]])
-        command = [sys.executable, "-m", "pykernel", *COMMAND, "surface.png"]
+        command = [sys.executable, "-m", "pykernel", *COMMAND]
         ran = subprocess.run(
             command, cwd=folder, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        plot.write_bytes((Path(folder) / "surface.png").read_bytes())
     return "\n".join(line.rstrip() for line in ran.stdout.splitlines()).strip()
 
 
@@ -159,10 +169,10 @@ def insert(text: str, name: str, output: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("--command", action="store_true", help="only the command's output and figure")
+    parser.add_argument("--command", action="store_true", help="only the command's output")
     parser.add_argument("-o", "--output", type=Path, default=DATA)
     arguments = parser.parse_args()
-    printed = run_command(arguments.output / "model-selection.png")
+    printed = run_command()
     print(printed)
     path = arguments.output / "optimism.csv"
     rows = load(path) if arguments.command else save(path, measure(arguments.trials))

@@ -4,20 +4,25 @@ python -m benchmarks.host.readme_demo
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
+from benchmarks.figures import error_figure
 from benchmarks.tables import DATA, ROOT, publish
+from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.model import HostModel
+from pykernel.workflows.demo import baselines, week_of, weekly_errors
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pykernel", "demo"]
         run = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-        shutil.copy(Path(folder) / "pykernel-demo" / "errors.png", DATA / "demo.png")
+    (x, y, _), spec = bikeshare(), bikeshare_spec()
+    predictions, _ = HostModel(spec).prequential(x, y)
+    weeks = weekly_errors(predictions, baselines(x, y), y, spec)
+    error_figure(DATA / "demo.png", "Hourly bike rentals, predicted and then learned", weeks, week_of(predictions, y))
     output = "\n".join(line.rstrip() for line in run.stdout.splitlines()).strip()
     publish({"demo": f"```text\n{output}\n```\n"}, ROOT / "docs" / "targets.md")
     readme = ROOT / "README.md"

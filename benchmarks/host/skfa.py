@@ -28,11 +28,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 
+from benchmarks.figures import COLOURS, heading, png
 from benchmarks.host.subspace_guide import SHRINKAGE, Features, data
 from benchmarks.tables import DOCS, Rows, load, markdown, publish, save
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.plots import COLOURS, heading, png
 from pykernel.training.subspace import HostSubspace
 
 PAGE = DOCS / "subspaces.md"

@@ -13,8 +13,8 @@ from machine import GEARS, SENSORS
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from benchmarks.figures import COLOURS
 from pykernel.files import whole_file
-from pykernel.plots import COLOURS
 
 ALARM, TRUTH, GREY = "#D55E00", "#F5C77E", "#777777"
 MERGED = 5

@@ -18,10 +18,10 @@ import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from benchmarks.figures import COLOURS
 from benchmarks.tables import DATA
 from pykernel.files import whole_file
 from pykernel.host.signal import SignalStage
-from pykernel.plots import COLOURS
 from pykernel.spec.model import make_spec
 
 RATE, SECONDS, WINDOW, HOP = 128, 6, 64, 8

@@ -22,7 +22,7 @@ from pykernel.bases.arguments import checked_count
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.files import open_plain, whole_file
-from pykernel.report import sections
+from pykernel.report.bases import basis_chosen
 from pykernel.rows import Rows, as_rows, each_row
 
 Path = str | os.PathLike[str]
@@ -85,7 +85,7 @@ class Basis:
         return f"<Basis: {size} by {self.method}, {left}, stopped: {self.stopped}>"
 
     def _repr_html_(self) -> str:
-        page = sections.basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)
+        page = basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)
         return page._repr_html_()
 
     def features(self, x: Any) -> np.ndarray:

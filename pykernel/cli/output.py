@@ -18,12 +18,14 @@ import typer
 
 from pykernel.errors import UNWRITTEN, visible
 from pykernel.progress import Show, bar, told_late
-from pykernel.telling import Watch, byte_count, finite, plain
+from pykernel.telling import Watch, finite, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from pykernel.report.document import Document
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two are the codes that shells use
 
@@ -52,7 +54,7 @@ def show(*lines: object) -> None:
     print("\n".join(map(visible, lines)), flush=True)
 
 
-def show_facts(*facts: tuple[str, str | None]) -> None:
+def show_facts(*facts: tuple[str, object]) -> None:
     """Print names and what there is to say of each; a fact without a text is left out."""
     for name, text in facts:
         if text:
@@ -130,7 +132,9 @@ def _text(cell: str) -> Text:
     """A cell for rich, in which markup has no effect."""
     from rich.text import Text
 
-    return Text(visible(cell), cell.style if isinstance(cell, Styled) else "")
+    good = getattr(cell, "good", None)
+    style = getattr(cell, "style", "")
+    return Text(visible(cell), style if good is None else "green" if good else "bold red")
 
 
 def _fit(table: Table, console: Console) -> bool:
@@ -162,175 +166,42 @@ def print_next(spec: str, *before: str) -> None:
     show("", "next:", *(f"  {command}" for command in commands))
 
 
-def print_sizes(figures: Mapping[str, Any], simple: Mapping[str, int] | None = None) -> None:
-    """Bytes of the model, and of simple predictors."""
-    sizes = {
-        "state (RAM)": figures["state_bytes"],
-        "work (RAM)": figures["work_bytes"],
-        "tables and trained values (flash)": figures["const_bytes"],
-        **{f"instead: {text}": size for text, size in (simple or {}).items()},
-    }
-    rows = [(text, byte_count(size)) for text, size in sizes.items()]
-    show_table(f"{figures['name']} in memory", ("part", "size"), rows)
-
-
-def equality(row: Mapping[str, Any]) -> Styled:
-    return Styled("yes", "green") if row["equal"] else Styled("NO", "bold red")
-
-
-def print_check(rows: Sequence[Mapping[str, Any]], learns: bool = True) -> None:
-    """learns: whether the model does."""
-    columns = ("compiler", "samples", "equal", "code -Os", "constants", "state's hash")
-    cells = [
-        [
-            f"{row['compiler']} {row['flags']}",
-            f"{row['samples']:,}",
-            equality(row),
-            byte_count(row.get("text_bytes")),
-            byte_count(row.get("rodata_bytes")),
-            str(row.get("state_hash", "")),
-        ]
-        for row in rows
-    ]
-    show_table("is the C's memory equal to the simulation's, byte for byte?", columns, cells)
-    print(f"state's hash: what NAME_hash returns after these samples, each predicted{' and then learned' * learns}\n")
-
-
-def print_engines(engine: str, witnesses: Sequence[Mapping[str, Any]]) -> None:
-    """Print what simulated the model, and whether other engines computed the same."""
-    told = [
-        f"; {row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES'}"
-        for row in witnesses
-    ]
-    show(f"simulated by {engine}{''.join(told)}", "")
-
-
-def print_targets(rows: Sequence[Mapping[str, Any]]) -> None:
-    columns = ("target", "built, run by", "equal", "flash", "RAM", "stack", "at most")
-    sizes = [f"{part}_bytes" for part in ("flash", "ram", "stack", "stack_bound")]
-    built = [
-        [
-            row["target"],
-            f"{row['toolchain']}, {row['emulator']}",
-            equality(row),
-            *(byte_count(row.get(key)) for key in sizes),
-        ]
-        for row in rows
-    ]
-    title = f"{rows[0]['samples']:,} samples on emulated CPUs: is the memory equal to the simulation's?"
-    show_table(title, columns, built)
-    calls = [
-        [
-            row["target"],
-            call,
-            *counts(row[call], "min", "median", "max", "worst", "bound"),
-            *counts(row[call], "ratio", digits=2),
-        ]
-        for row in rows
-        for call in row.get("calls", ())
-    ]
-    if calls:
-        heads = ("target", "call", "min", "median", "max", "worst", "bound", "ratio")
-        show_table("instructions of one call", heads, calls, spare=("min", "median", "ratio"))
-    print_times(rows)
-    for line in (line for row in rows for line in bounds_told(row)):
-        show(line)
-
-
-def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
-    """Figures as text; ``missing`` for a figure that there is not."""
-    return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
-
-
-def print_times(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the cycles that a target's own timer has counted, and the proved bound."""
-    times = [
-        [
-            row["target"],
-            call,
-            *counts(figures, "min", "median", "max"),
-            *counts(row.get("bounds", {}).get(call, {"cycles": None}), "cycles"),
-        ]
-        for row in rows
-        for call, figures in row.get("times", {}).items()
-    ]
-    if times:
-        title = "cycles of one call, by the CPU's timer (reading the timer takes about 130 of them)"
-        show_table(title, ("target", "call", "min", "median", "max", "bound"), times)
-
-
-def print_loads(loads: Sequence[Mapping[str, Any]]) -> None:
-    """Print the load of a sample, including all functions that a firmware calls for it."""
-    known = [load for load in loads if load["cycles"] is not None]
-    charged = any("mah_a_day" in load for load in loads)
-    columns = ("target", "cycles", "are", "time", "of a period", "mean", *(["a day"] if charged else []))
-    rows = []
-    for load in known:
-        part, time = f"{100 * load['share']:.3g} %", load["microseconds"]
-        # four digits, because it is not an estimate
-        shown = f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs"
-        slow = Styled(part, "bold red") if load["share"] > 1 else part
-        usual = f"{100 * load['mean_share']:.3g} %"
-        charge = [f"{load['mah_a_day']:.3g} mAh"] if charged else []
-        rows.append([load["target"], f"{load['cycles']:,}", load["kind"], shown, slow, usual, *charge])
-    if rows:
-        show_table("a sample takes at most", columns, rows)
-    for load in loads:
-        if load["cycles"] is None:
-            show(f"{load['target']}: no cycles are known without a bound; pykernel check --board measures them")
-        elif load["mean_share"] > 1:
-            show(
-                f"{load['target']}: samples come faster than they are learned; take a smaller model, fewer samples a second, or a faster clock"
-            )
-        elif load["waiting"]:
-            show(
-                f"{load['target']}: {load['waiting']:,} more samples may come while the longest one is learned, and its alarm "
-                "answered: let an interrupt put them into a queue of so many"
-            )
-
-
-def bounds_told(row: Mapping[str, Any]) -> list[str]:
-    """Sentences: bounds that are not in the table of calls, and the reasons for missing bounds."""
-    bounds = row.get("bounds", {})
-    proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
-    lines, timed = [], row.get("times", {})
-    others = [f"{name} {bound['instructions']:,}" for name, bound in proved.items() if name not in row.get("calls", ())]
-    if others:
-        lines.append(f"{row['target']}: instructions at most: {', '.join(others)}")
-    cycles = [
-        f"{name} {bound['cycles']:,}"
-        for name, bound in proved.items()
-        if bound["cycles"] and name not in timed and (timed or name in row.get("calls", ()))
-    ]
-    if cycles:
-        how = "estimated" if any(bound["estimated"] for bound in proved.values()) else "without wait states"
-        lines.append(f"{row['target']}: cycles at most, {how}: {', '.join(cycles)}")
-    reasons = dict.fromkeys(bound["refused"] for name, bound in bounds.items() if bound["refused"])
-    return lines + [f"{row['target']}: no bound: {reason}" for reason in reasons]
-
-
-def print_board(rows: Sequence[Mapping[str, Any]]) -> None:
-    (row,) = rows
-    sizes = [byte_count(row[key]) for key in ("ram_bytes", "stack_bytes")]
-    title = f"{row['samples']:,} samples on the board: is the memory equal to the simulation's?"
-    cells = [row["board"], row["compiler"], equality(row), *sizes]
-    show_table(title, ("board", "compiled by", "equal", "RAM", "stack"), [cells])
-    hertz, calls = row["hertz"], []
-    for name, figures in row["times"].items():
-        seconds = [f"{figures[key] / hertz * 1e6:,.1f}" for key in ("median", "max")] if hertz else []
-        calls.append([name, *counts(figures, "calls", "min", "median", "max"), *seconds])
-    if calls:
-        rate = f", at {hertz / 1e6:g} MHz" if hertz else ""
-        columns = ("call", "calls", "min", "median", "max", *(["median, µs", "max, µs"] if hertz else []))
-        show_table(f"ticks of the board's counter for one call{rate}", columns, calls)
-
-
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     wrong = next(row for row in rows if not row["equal"])
     if "engine" in wrong:
         return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
     built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
     return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
+
+
+def show_document(document: Document, verdict: bool = True) -> None:
+    """Lay out what a command found.  verdict: whether to end with it; an error says it of its own."""
+    from pykernel.report.document import Facts, Sentence, Table
+
+    for section in document.sections:
+        if section.shown == "page":
+            continue
+        open_ = False  # whether lines want an empty one below
+        for part in section.parts:
+            if isinstance(part, Table) and part.rows:
+                if open_:
+                    show()
+                rows = [styled("bold", row) if i in part.strong else row for i, row in enumerate(part.rows)]
+                show_table(part.title or section.title, part.columns, rows, part.words, part.spare)
+                open_ = False
+            elif isinstance(part, Facts):
+                show_facts(*part.pairs)
+                open_ = True
+            elif isinstance(part, Sentence) and part.text:
+                show(part.text)
+                open_ = True
+        if open_:
+            show()
+    end = [document.verdict] if verdict and document.verdict else []
+    if document.next:
+        end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]
+    if end:
+        show(*end)
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON

@@ -1,4 +1,4 @@
 """A result as one HTML file that needs no network, and in a notebook.
 
-``page`` has what a report is made of, ``figures`` its pictures; ``sections`` makes reports of what commands found.
+``document`` has what is told, as a tree, ``figures`` its figures, ``page`` the style; the other modules make documents of results.
 """

@@ -6,13 +6,14 @@ Lines are SVG in whole numbers; what is text stays HTML, which keeps its size in
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import numpy as np
 
-from pykernel.plots import SIMPLE, Panel, time_ticks
 from pykernel.report.markup import Html, element
 from pykernel.telling import number, tick
 
@@ -24,6 +25,34 @@ KNOTS = 200
 """Rows of which a figure tells the time; others lie between."""
 ROOM = 0.06
 """The part of the height that stays free above and below."""
+SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
+DAYS = (1, 2, 5, 10)
+MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
+DAY = 86_400
+
+
+def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
+    """Rows at round times, and the times as text.  times: seconds since 1970, which never fall, of these rows."""
+    first, last = float(times[0]), float(times[-1])
+    rough = (last - first) / most
+    step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
+    if step is not None:
+        count = math.floor(last / step) - math.ceil(first / step) + 1
+        at = [float(step * (math.ceil(first / step) + k)) for k in range(count)]
+        start, end = (0, 10) if step >= DAY else (5, 16) if step >= 60 else (11, 19)
+    else:
+        start, end = 0, 7
+        months = next((each for each in MONTHS if each * 28 * DAY >= rough), MONTHS[-1])
+        year = datetime.fromtimestamp(first, UTC).year
+        dates = (datetime(year + k // 12, 1 + k % 12, 1, tzinfo=UTC) for k in range(0, 12 * MONTHS[-1], months))
+        at = [date.timestamp() for date in itertools.takewhile(lambda date: date.timestamp() <= last, dates)]
+        at = [each for each in at if each >= first]
+    return [(float(np.interp(each, times, rows)), time_text(each)[start:end]) for each in at]
+
+
+def time_text(seconds: float) -> str:
+    """A time as text, in UTC."""
+    return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True)
@@ -275,6 +304,22 @@ def _legend(lines: Sequence[Line], spans: Sequence[Span]) -> Html:
 # ------------------------------------------------------------------------------------------------- error against bytes
 
 
+SIMPLE = "simple predictor"
+"""The group of the simple baselines, which every model should beat; drawn in grey."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Error against one kind of cost.
+
+    points: (cost, error, group, label, whether the point is on the Pareto front).
+    """
+
+    xlabel: str
+    points: Sequence[tuple[float, float, str, str, bool]]
+    chosen: Mapping[str, int]  # points that get a ring: name -> position in points
+
+
 MOST = 400
 """Most points of a front's figure that are not on the front."""
 
@@ -359,7 +404,10 @@ def _name(text: str, strong: bool, x: float, y: float) -> Html:
 def heat(
     widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, marked: tuple[int, int], measure: str, width: str
 ) -> Html:
-    """Errors over kernel widths and ridges as a table of colours, with a cell marked: see ``plots.error_surface``."""
+    """Errors over kernel widths and ridges as a table of colours, with a cell marked.  All values far above the median have no colour.
+
+    width: the name of the kernel's parameter, sigma or gamma, or empty.
+    """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return Html("")

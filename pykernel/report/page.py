@@ -1,15 +1,11 @@
-"""A report: what was found, in sections, as one HTML file or a part of a notebook."""
+"""What every page has: its style, the script of figures, and what a browser may load."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from pykernel.files import whole_file
-from pykernel.report.markup import Html, element, escaped, sentence
+from pykernel.report.markup import Html
 
 STYLE = """
 .pykernel{--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#c969a0;--c4:#c98a00;--c5:#3a9bdc;--c6:#8a8a8a;--c7:#7a6a3a;--c8:#a09a20;
@@ -56,7 +52,7 @@ text-overflow:ellipsis;white-space:nowrap}
 .pykernel .spark svg{width:9rem;height:1.3rem;vertical-align:middle}.pykernel .bar{display:inline-block;height:.7em;background:var(--c0);opacity:.55;margin-right:.4em}
 .pykernel .hint{font-size:.8rem;opacity:.75}.pykernel .box{position:absolute;background:var(--c0);opacity:.18;pointer-events:none}
 .pykernel .said{position:absolute;top:.2rem;right:.2rem;font-size:.8rem;padding:.1rem .4rem;pointer-events:none;background:Canvas;color:CanvasText;opacity:.9}
-.pykernel code{font-size:.9em}.pykernel pre{white-space:pre-wrap;margin:.3rem 0;font-size:.85rem}
+.pykernel caption{text-align:left;font-weight:600;padding-bottom:.2rem}.pykernel code{font-size:.9em}.pykernel pre{white-space:pre-wrap;margin:.3rem 0;font-size:.85rem}
 @media (max-width:36rem){.pykernel .x i:nth-child(even) b{display:none}.pykernel th,.pykernel td{padding:.12rem .35rem}
 .pykernel .name:not(.strong){display:none}}
 @media (prefers-color-scheme:dark){.pykernel{--c0:#56b4e9;--c1:#ff7f2a;--c2:#2fc79a;--c3:#e59ac6;--c4:#e6b84a;--c5:#8fd0ff;--c7:#b8a46a}}
@@ -135,68 +131,3 @@ def policy(*scripts: str, more: str = "") -> Html:
     allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), more]).strip()
     content = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     return Html(f'<meta http-equiv="Content-Security-Policy" content="{content}">')
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a report with a heading.  Without content it is left out."""
-
-    title: str
-    content: Sequence[Html]
-
-    def html(self) -> Html:
-        inside = Html("".join(self.content))
-        return element("section", element("h2", self.title), inside) if inside else Html("")
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
-    """What a command found, for people.
-
-    verdict: the sentence that decides; good: whether it is good news.
-    """
-
-    title: str
-    verdict: str
-    sections: Sequence[Section]
-    good: bool = True
-
-    @property
-    def body(self) -> Html:
-        parts = [each.html() for each in self.sections]
-        zooms = any("data-x=" in part for part in parts)
-        return element(
-            "div",
-            element("h1", self.title),
-            element("p", self.verdict, class_="verdict" if self.good else "verdict bad") if self.verdict else "",
-            element("p", HINT, class_="hint", hidden="") if zooms else "",
-            *parts,
-            class_="pykernel",
-        )
-
-    def figures(self, *titles: str) -> list[Html]:
-        """Those of these sections that there are, for another page; it needs ``STYLE``, and for zooming ``SCRIPT``."""
-        found = [each.html() for each in self.sections if each.title in titles]
-        return [element("div", each, class_="pykernel") for each in found if each]
-
-    def html(self) -> str:
-        """The whole file."""
-        head = (
-            '<meta charset="utf-8">'
-            f"{policy(SCRIPT)}"
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escaped(self.title)}</title><style>{WHOLE}{STYLE}</style>"
-        )
-        script = f"<script>{SCRIPT}</script>"
-        return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{self.body}\n{script}</body></html>\n'
-
-    def _repr_html_(self) -> str:
-        return f"<style>{STYLE}</style>{self.body}<script>{SCRIPT}</script>"
-
-    def write(self, path: str | Path) -> None:
-        """Write the whole file, or nothing."""
-        with whole_file(path) as file:
-            file.write(self.html().encode())
-
-
-__all__ = ["HINT", "SCRIPT", "STYLE", "Html", "Report", "Section", "policy", "sentence"]

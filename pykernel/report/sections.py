@@ -6,156 +6,50 @@ a report.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pykernel.plots import Panel, time_text
 from pykernel.report import figures
-from pykernel.report.markup import Html, bar, element, facts, sentence, table
-from pykernel.report.page import Report, Section
+from pykernel.report.common import Asked, in_words, inside, number_or_dash, what_was_asked
+from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table
+from pykernel.report.figures import time_text
+from pykernel.report.markup import Html, element
 from pykernel.telling import (
-    KINDS,
     KNOWN_ROWS,
-    MEASURES,
-    against_monitors,
-    against_simple,
-    byte_count,
-    chosen,
     counted,
     data_sentences,
     devices_table,
     devices_told,
-    faults_told,
     gaps_told,
-    growth,
-    how_tested,
-    inertia,
-    judged_on,
-    key_values,
-    misses,
     missing_told,
     number,
-    of_simple,
     promise_told,
-    question,
     rate,
     refused_told,
     rivals_told,
-    simple_errors,
     skipped,
-    told_of,
     unit_of,
     verdict,
 )
 
-Courses = Sequence[tuple[np.ndarray, np.ndarray]]
-Asked = Mapping[str, Any]
-DRIFT = 1.0
-"""From this many deviations on, a table's drift is in bold."""
 LONGEST = 200
 """Most characters of a line of a spec, and of a key's value, that are shown."""
 LINES = 100
 """Most lines of a spec that are shown."""
-COLUMNS = 200
-"""Most columns of a table that are listed."""
 
 
-def _asked(given: Asked, *more: tuple[str, object]) -> Section:
-    """What was asked: a command's arguments that were given."""
-    told: dict[str, object] = {name.strip("_").replace("_", " "): _shown(value) for name, value in given.items()}
-    return Section("What was asked", [facts((told | dict(more)).items())])
-
-
-def _shown(value: Any) -> str:
-    if value is None or value is False or value == "":
-        return ""
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_shown, value))
-    return "yes" if value is True else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int, *told: str) -> Section:
-    """The table as it was read: a line for each column, with its course."""
-    lines, strong = [], []
-    for i, (column, (low, high)) in enumerate(zip(columns[:COLUMNS], courses, strict=False)):
-        drift = column["drift"]
-        if drift is not None and abs(drift) >= DRIFT:
-            strong.append(i)
-        numbers = [number_or_dash(column[key]) for key in ("least", "mean", "largest", "deviation")]
-        lines.append(
-            [
-                column["name"],
-                figures.spark(low, high),
-                *numbers,
-                f"{column['gaps']:,}" if column["gaps"] else "",
-                "" if drift is None else f"{drift:+.1f}".replace("-0.0", "+0.0"),
-            ]
-        )
-    head = ("column", "course", "least", "mean", "largest", "deviation", "gaps", "drift")
-    parts = [sentence(text) for text in told if text]
-    if lines:
-        parts.append(table(head, lines, words=(0, 1), strong=strong))
-        parts.append(
-            sentence(
-                f"{rows:,} rows. Drift: the mean of the last third minus that of the first third, in deviations; bold from {DRIFT:g} on."
-            )
-        )
-    if len(columns) > COLUMNS:
-        parts.append(sentence(f"{len(columns) - COLUMNS:,} more columns are left out here"))
-    return Section("The table as it was read", parts)
-
-
-def number_or_dash(value: float | None) -> str:
-    """A number as in a table; negative ones, too."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    return f"-{number(-value)}" if value < 0 else number(value)
-
-
-# ------------------------------------------------------------------------------------------------------------- the model
-
-
-def inside(model: Mapping[str, Any]) -> list[Section]:
-    """Bytes by part, and hashes.  model: as ``workflows.models.inside`` has it."""
-    parts = model.get("parts") or []
-    most = max((size for _, size, _ in parts), default=0)
-    rows: list[list[object]] = [[name, bar(byte_count(size), size / most), what] for name, size, what in parts]
-    sums = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
-    rows += [[f"all {name}", byte_count(model[key]), ""] for name, key in sums.items() if model.get(key)]
-    simple = [[f"instead: {name}", byte_count(size), ""] for name, size in (model.get("simple") or {}).items()]
-    strong = range(len(parts), len(rows))
-    return [
-        Section(
-            "Bytes by part", [table(("part", "bytes", "what it holds"), [*rows, *simple], words=(0, 2), strong=strong)]
-        ),
-        Section(
-            "Hashes",
-            [
-                facts(
-                    [
-                        ("configuration", model.get("config_hash")),
-                        ("state", model.get("state_hash")),
-                        ("", model.get("hash_told")),
-                    ]
-                )
-            ],
-        ),
-    ]
-
-
-def spec_report(name: str, summary: str, model: Mapping[str, Any], text: str) -> Report:
+def spec_report(name: str, summary: str, model: Mapping[str, Any], text: str) -> Document:
     """A model that was described, and has not learned."""
-    return Report(name, summary, [*inside(model), Section("Spec", [element("pre", lines_of(text))])])
+    return Document(name, summary, [*inside(model), Section("Spec", [element("pre", lines_of(text))])])
 
 
-def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Report:
+def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Document:
     """A spec's keys that have a value.  keys: section, key, declaration and value of each."""
-    rows = [[f"[{section}] {key}" if section else key, _shown(value)[:LONGEST]] for section, key, _, value in keys]
+    rows = [[f"[{section}] {key}" if section else key, in_words(value)[:LONGEST]] for section, key, _, value in keys]
     rows = [row for row in rows if row[1]]
-    return Report(name, f"rule {rule}", [Section("Keys", [table(("key", "value"), rows, words=(0, 1))])])
+    return Document(name, f"rule {rule}", [Section("Keys", [Table(("key", "value"), rows, words=(0, 1))])])
 
 
 def lines_of(text: str) -> Html:
@@ -175,24 +69,25 @@ def simulated(
     read: Section,
     drawn: Mapping[str, Any],
     model: Mapping[str, Any],
-) -> Report:
+) -> Document:
     """A model on recorded data.  drawn: what ``workflows.simulate`` gathers for figures."""
     unit, name = unit_of(report), report["name"]
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
-    first = _asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("delay", late))
+    first = what_was_asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("delay", late))
     if "question" in report:
         found, said, good = _monitored(report, drawn)
     else:
         found, said, good = _scored(report, drawn)
     title = f"{name}: {counted(report)}"
     said = "; ".join([*([said] if said else []), *refused_told(report)])
-    return Report(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
+    return Document(title, said, [first, read, *found, _statuses(report), *inside(model)], good)
 
 
-def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
+def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """A model on many devices."""
     title, columns, rows = devices_table(report)
     told = devices_told(report)
+    files = [("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
     key = "error" if report["ratio"] is None else "ratio"
     values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
     share = np.linspace(0, 100, len(values))
@@ -206,19 +101,19 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Report:
                 what,
                 [figures.Line(what, share, values, "model")],
                 zero=True,
-            ).html()
+            )
         ]
     sections = [
-        _asked(asked, ("rule", report["rule"])),
-        Section("Devices", [*plots, table(columns, rows, words=(0, 4))]),
+        what_was_asked(asked, ("rule", report["rule"])),
+        Section("Devices", [*plots, Table(columns, rows, words=(0, 4), title=title)], "both"),
+        Section("All together", [*map(Sentence, told[:-1]), Facts(files)], "both"),
     ]
-    sections.append(Section("All together", [sentence(line) for line in told]))
     unread = [[each["device"], each["reason"]] for each in report["unread"]]
     sections.append(
-        Section("Recordings that cannot be read", [table(("device", "why"), unread, words=(0, 1))] if unread else [])
+        Section("Recordings that cannot be read", [Table(("device", "why"), unread, words=(0, 1))] if unread else [])
     )
     good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
-    return Report(title, told[-1] if told else "", sections, good)
+    return Document(title, told[-1] if told else "", sections, good)
 
 
 def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
@@ -233,7 +128,7 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
         said = f"{said}; {promise_told(promised, shown)}"
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     sections = []
-    forecasts = [plot.html() for plot in drawn.get("forecasts", ())]
+    forecasts = [plot for plot in drawn.get("forecasts", ())]
     sections.append(Section("Forecast and truth", forecasts))
     rows, curves = drawn["errors"]
     lines = [figures.Line(name, rows, y, "model" if i == 0 else f"c{i}") for i, (name, y) in enumerate(curves.items())]
@@ -251,7 +146,7 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
         times=drawn["times"],
     )
     several = report.get("by_label", {}) | {"all": report}
-    cells: list[list[object]] = []
+    cells: list[list[str]] = []
     strong = []
     for label, each in several.items():
         parts = [each["all"], each["second_half"]]
@@ -271,31 +166,31 @@ def _scored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[S
         Section(
             "Errors",
             [
-                plot.html(),
-                table(head, cells, words=(0, 1) if "by_label" in report else (0,), strong=strong),
-                *([sentence(told)] if (told := rivals_told(report)) else []),
+                plot,
+                Table(head, cells, words=(0, 1) if "by_label" in report else (0,), strong=strong),
+                *([Sentence(told)] if (told := rivals_told(report)) else []),
             ],
         )
     )
     if "band" in drawn:
-        sections.append(Section("Intervals", [drawn["band"].html(), *_intervals(report)]))
+        sections.append(Section("Intervals", [drawn["band"], *_intervals(report)]))
     if classes:
         confusion = [
             [name, *(f"{count:,}" for count in row)] for name, row in zip(classes, report["confusion"], strict=True)
         ]
-        sections.append(Section("Which class is taken for which", [table(("label", *classes), confusion)]))
-    advice = [sentence(f"{each['test']}: {each['why']}; {each['change']}") for each in report.get("advice", ())]
+        sections.append(Section("Which class is taken for which", [Table(("label", *classes), confusion)]))
+    advice = [Sentence(f"{each['test']}: {each['why']}; {each['change']}") for each in report.get("advice", ())]
     sections.append(Section("Advice", advice))
     return sections, said, found is not None and found["winner"] == "model" and not drawn["warning"]
 
 
-def _intervals(report: Mapping[str, Any]) -> list[Html]:
+def _intervals(report: Mapping[str, Any]) -> list[Part]:
     found = report["interval"]
     part = found["second_half"]
     if part["inside"] is None:
-        return [sentence("no label came that could be judged")]
+        return [Sentence("no label came that could be judged")]
     return [
-        sentence(f"at {rate(found['level'])}: {rate(part['inside'])} of the labels are inside, over the second half")
+        Sentence(f"at {rate(found['level'])}: {rate(part['inside'])} of the labels are inside, over the second half")
     ]
 
 
@@ -311,20 +206,20 @@ def _statuses(report: Mapping[str, Any]) -> Section:
     told += data_sentences(report["data"])
     return Section(
         "What happened to the samples",
-        [table(("status", "samples"), counts), *(sentence(text) for text in told if text)],
+        [Table(("status", "samples"), counts), *(Sentence(text) for text in told if text)],
     )
 
 
 def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[list[Section], str, bool]:
     unit, sections, found = unit_of(report), [], report.get("alarms")
-    sections.append(Section("Level and alarms" if found else "Answers", [plot.html() for plot in drawn["course"]]))
+    sections.append(Section("Level and alarms" if found else "Answers", [plot for plot in drawn["course"]]))
     cells = [
         [name, text, number_or_dash(part["mean"][name]), number_or_dash(part["largest"][name])]
         for text, part in (("all", report["all"]), ("second half", report["second_half"]))
         for name in part["mean"]
     ]
     sections.append(
-        Section("Answers in numbers", [table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))])
+        Section("Answers in numbers", [Table(("answer", f"{unit}s", "mean", "largest"), cells, words=(0, 1))])
     )
     if not found:
         return sections, drawn["warning"] or "", not drawn["warning"]
@@ -367,9 +262,9 @@ def _monitored(report: Mapping[str, Any], drawn: Mapping[str, Any]) -> tuple[lis
         Section(
             "Alarms",
             [
-                *map(sentence, told),
-                table(head, rows, words=[i for i, name in enumerate(head) if name in ("time", "about", "kind")]),
-                *map(sentence, simple),
+                *map(Sentence, told),
+                Table(head, rows, words=[i for i, name in enumerate(head) if name in ("time", "about", "kind")]),
+                *map(Sentence, simple),
             ],
         )
     )
@@ -388,331 +283,23 @@ LISTED = 100
 """Most alarms that a report lists."""
 
 
-# ------------------------------------------------------------------------------------------------- plan and fit
+# ------------------------------------------------------------------------------------------------------------- generate
 
 
-def planned(report: Mapping[str, Any], asked: Asked, read: Section, panel: Panel, model: Mapping[str, Any]) -> Report:
-    """A plan.  panel: the front."""
-    winner, kind, rest = report["winner"], MEASURES[report["measure"]], []
-    monitors = "other_rows" in (winner["learning"] or {})
-    shown = rate if monitors else number
-    ylabel = f"{kind} on {judged_on(report)}"
-    rest.append(Section("Error against bytes", [figures.front("", ylabel, panel)]))
-    rows: list[list[object]] = []
-    for row in report["table"]:
-        told = row["learning"] or row["frozen"]
-        errors = [shown(row[part]["error"]) if row[part] else "" for part in ("frozen", "learning")]
-        others = [rate(told["deviation"]), rate(told["other_rows"])] if monitors else [of_simple(row["beside"])]
-        rows.append([row["model"], *errors, *others, byte_count(row["bytes"]), key_values(row["values"])])
-    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        frozen = shown(row["frozen"]["error"]) if row.get("frozen") else ""
-        learning = "" if report["labels"] == "never" else shown(row["error"])
-        others = [rate(row["deviation"]), rate(row["other_rows"])] if monitors else [""]
-        rows.append([name, frozen, learning, *others, byte_count(row["bytes"]), ""])
-    head = [
-        "model",
-        "frozen",
-        "learning",
-        *(["±", "other rows in alarm"] if monitors else ["of simple"]),
-        "bytes",
-        "values",
-    ]
-    best = [i for i, row in enumerate(report["table"]) if row["model"] == winner["model"]]
-    rest.append(
-        Section(f"{kind} of the best of each kind", [table(head, rows, words=(0, len(head) - 1), strong=best[:1])])
-    )
-    rest.append(Section("On the device", _uses(report)))
-    missed = [
-        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
-        for name, (part, faults) in sorted((winner["missed"] or {}).items())
-    ]
-    judged = [sentence(f"Judged by faults of {faults_told(report['faults'])}.")] if monitors else []
-    rest.append(Section("Faults that are missed", [*judged, table(("kind", "missed", "of"), missed)]))
-    compared, verdict_of = report["verdict"], against_monitors if monitors else against_simple
-    said = misses(winner) if monitors else told_of(winner, f"{kind} ")
-    said += f"; {grows}" if not monitors and (grows := growth(winner["promise"])) else ""
-    said += f"; {verdict_of(compared)}" if compared else ""
-    files = [
-        (
-            "specs",
-            ", ".join(
-                str(report[f"{key}spec"])
-                for key in ("", "learning_", "frozen_", "small_", "leaner_", "better_")
-                if report[f"{key}spec"]
-            ),
-        ),
-        ("data", "; ".join(data_sentences(report.get("data")))),
-        ("assumed", "; ".join(report.get("assumed", ()))),
-        ("chosen", chosen(report, shown)),
-        ("labels", None if monitors else question(report)),
-        ("errors", None if monitors else inertia(report)),
-        ("trials", f"{report['trials']:,}"),
-        ("seed", str(report["seed"])),
-    ]
-    good = compared is None or compared["winner"] == "model"
-    return Report(f"plan: {counted(report)}", said, [_asked(asked, *files), read, *rest, *inside(model)], good)
-
-
-def _uses(report: Mapping[str, Any]) -> list[Html]:
-    """What the planned model takes on its target."""
-    row = report["verified"]
-    if row is None:
-        return []
-    limits = report["limits"]
-    rows: list[list[object]] = []
-    for key, part in report["uses"].items():
-        limit = limits.get(key)
-        rows.append([key, "" if limit is None else f"{limit:,}", bar(f"{100 * part:.0f} %", part)])
-    found = [sentence(f"{row['samples']:,} samples on {row['target']}: the memory is equal to the simulation's")]
-    return [*found, *([table(("limit", "allowed", "taken"), rows)] if rows else []), *_calls([row])]
-
-
-def fitted(
-    report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
-) -> Report:
-    """A machine that was trained on a table.  grid: what ``figures.heat`` takes, if there is one."""
-    classes, errors = report["classes"], report["errors"]
-    shown = rate if classes else number
-    how = how_tested(report)
-    told = {
-        f"{how}, taken": errors["cross_validated"],
-        "the same, corrected for having been chosen": errors.get("corrected"),
-        **simple_errors(report),
-        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
-    }
-    rows = [[text, shown(error)] for text, error in told.items() if error is not None]
-    measure = "errors" if classes else "RMSE"
-    drawn = [] if grid is None else [figures.heat(*grid)]
-    tried = [
-        [str(cell["inputs"]), str(cell["widths"]), f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
-        for cell in report.get("candidates") or ()
-    ]
-    other = report.get("instead")
-    kind = "chosen" if report["model"] == "trained" else "trained"
-    instead = (
-        ""
-        if not other
-        else (
-            f"{other['vectors']:,} {kind} vectors: {shown(other['error'])} in {other['flash_bytes']:,} bytes of flash"
-        )
-    )
-    rivals = simple_errors(report)
-    name = min(rivals, key=lambda each: rivals[each])
-    ours = errors["cross_validated"]
-    good = ours is not None and ours < rivals[name]
-    error = (
-        f"{measure} {shown(ours)} by {how}" if ours is not None else f"{measure} not known, for {how} were interrupted"
-    )
-    said = (
-        f"{report['model']}, {report['vectors']:,} vectors in {report['flash_bytes']:,} bytes of flash: {error}; "
-        f"{name}: {shown(rivals[name])}"
-    )
-    taken = ", ".join(
-        f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in report["taken"].items()
-    )
-    files = [
-        ("taken", taken),
-        ("why", report["reason"]),
-        ("spec", report["spec"]),
-        ("data", "; ".join(data_sentences(report.get("data")))),
-        ("assumed", "; ".join(report.get("assumed", ()))),
-    ]
-    sections = [
-        _asked(asked, *files),
-        read,
-        Section("What to expect", [table(("estimate", measure), rows, strong=(0,))]),
-        Section(
-            "Errors of widths and ridges",
-            [*drawn, table(("inputs", "widths", "ridge", "steps", "loss"), tried, words=(0, 1))],
-        ),
-        Section("Instead", [sentence(instead)] if instead else []),
-        Section("Warnings", [sentence(text) for text in report["warnings"]]),
-    ]
-    return Report(f"fit of {report['name']}: {counted(report)}", said, [*sections, *inside(model)], good)
-
-
-# ---------------------------------------------------------------------------------------- check, prove, basis, generate
-
-
-def checked(name: str, report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
-    """Whether the C computes what the host computes."""
-    rows = report["check"]
-    equal = all(row["equal"] for row in (*rows, *report["witnesses"]))
-    builds = [
-        [
-            row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}",
-            f"{row['samples']:,}",
-            "yes" if row["equal"] else "NO",
-            *(
-                byte_count(row.get(key))
-                for key in ("text_bytes", "rodata_bytes", "flash_bytes", "ram_bytes", "stack_bytes", "stack_bound")
-            ),
-            str(row.get("state_hash", "")),
-            "" if row["equal"] else str(row["first_difference"]),
-        ]
-        for row in rows
-    ]
-    heads = (
-        "built by, or on",
-        "samples",
-        "equal",
-        "code",
-        "constants",
-        "flash",
-        "RAM",
-        "stack",
-        "stack at most",
-        "state's hash",
-        "first difference",
-    )
-    used = [i for i in range(len(heads)) if any(line[i] for line in builds)]
-    wrong = [i for i, row in enumerate(rows) if not row["equal"]]
-    told = table([heads[i] for i in used], [[line[i] for i in used] for line in builds], strong=wrong)
-    witnesses = [
-        sentence(
-            f"{row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
-        )
-        for row in report["witnesses"]
-    ]
-    loads = [
-        [
-            each["target"],
-            f"{each['cycles']:,}",
-            each["kind"],
-            f"{each['microseconds']:,.4g} µs",
-            bar(f"{100 * each['share']:.3g} %", each["share"]),
-            f"{100 * each['mean_share']:.3g} %",
-        ]
-        for each in report.get("load", ())
-        if each["cycles"] is not None
-    ]
-    builds_ = "1 build computes" if len(rows) == 1 else f"{len(rows):,} builds compute"
-    said = f"{builds_} the same bytes as the PC" if equal else "the C computes OTHER BYTES than the PC"
-    said = "; ".join([said, *report["exceeded"]])
-    sections = [
-        _asked(asked, ("simulated by", report["engine"])),
-        Section("Is the C's memory equal to the simulation's?", [told, *witnesses]),
-        Section("Instructions of one call", _calls(rows)),
-        Section(
-            "The processor's load",
-            [
-                table(
-                    ("target", "cycles of a sample, at most", "are", "time", "of a period", "in the mean"),
-                    loads,
-                    words=(0, 2),
-                )
-            ],
-        ),
-        Section("Limits", [sentence(text) for text in report["exceeded"]]),
-    ]
-    return Report(f"check of {name}", said, [*sections, *inside(model)], report["ok"])
-
-
-def _calls(rows: Iterable[Mapping[str, Any]]) -> list[Html]:
-    """Instructions of the calls on targets: counted, and the bound."""
-    lines: list[list[object]] = []
-    told = []
-    for row in rows:
-        target = row.get("target") or row.get("board") or ""
-        for call in row.get("calls", ()):
-            found = row[call]
-            counts = [
-                "-" if found.get(key) is None else f"{found[key]:,.0f}"
-                for key in ("min", "median", "max", "worst", "bound")
-            ]
-            lines.append([target, call, *counts])
-        bounds = row.get("bounds") or {}
-        for call, found in bounds.items():
-            if found["instructions"] is not None and call not in row.get("calls", ()):
-                lines.append([target, call, "", "", "", "", f"{found['instructions']:,}"])
-        reasons = dict.fromkeys(found["refused"] for found in bounds.values() if found["refused"])
-        told += [sentence(f"{target}: no bound: {reason}") for reason in reasons]
-    return [table(("target", "call", "min", "median", "max", "worst found", "bound"), lines, words=(0, 1)), *told]
-
-
-def proved(report: Mapping[str, Any], said: str) -> Report:
-    """What is proved of a model's calls."""
-    heads = ("call", "from", "proved", "alarms", "ranges", "reached", "seconds")
-    calls = [
-        [
-            row["call"],
-            row["level"],
-            "yes" if row["proved"] else f"NO: {row['why']}",
-            f"{row['alarms']:,}",
-            f"{row['proved_ranges']:,} of {row['ranges']:,}",
-            f"{row['reached']:,} of {row['statements']:,}",
-            f"{row['seconds']:,.1f}",
-        ]
-        for row in report["calls"]
-    ]
-    alarms = [
-        [each["call"], each["meaning"], each["condition"], f"{each['file']}:{each['line']}"]
-        for each in report["findings"][:LISTED]
-    ]
-    wrong = [i for i, row in enumerate(report["calls"]) if not row["proved"]]
-    sections = [
-        Section("Calls", [table(heads, calls, words=(0, 1, 2), strong=wrong)]),
-        Section(
-            "Alarms", [table(("call", "what could not be ruled out", "condition", "where"), alarms, words=range(4))]
-        ),
-        Section("By what", [facts([("tools", report["tools"]), ("configuration", report["config_hash"])])]),
-    ]
-    return Report(f"proof of {report['name']}", said, sections, report["ok"])
-
-
-def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Report:
-    """A basis without its rows.  left: the part left out after 0, 1, ... vectors."""
-    about = "" if exact else "about "
-    told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
-    sections = [Section("How it was chosen", [facts(told)]), _left_out(left, None, exact)]
-    count = len(left) - 1
-    return Report(f"basis of {count:,} vectors", f"they leave out {about}{100 * left[-1]:.3g} % of the rows", sections)
-
-
-def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """left, limit: the part left out after 0, 1, ... vectors, and the least possible."""
-    count = np.arange(1.0, len(left))
-    lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
-    if limit:
-        lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
-    log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
-    plot = figures.Plot(
-        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
-    )
-    return Section("What is left out", [plot.html()])
-
-
-def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Report:
-    """A basis.  left_out and limit: after 0, 1, ... vectors."""
-    left = np.array(report["left_out"])
-    said = f"{report['vectors']:,} vectors leave out {100 * left[-1]:.3g} % of {report['rows']:,} rows"
-    errors = report["errors"]
-    good = True
-    if errors:
-        shown = rate if report["measure"] == "error_rate" else number
-        ((name, least),) = simple_errors(report).items()
-        said += f"; leave-one-out {shown(errors['leave_one_out'])}, {name} {shown(least)}"
-        good = errors["leave_one_out"] < least
-    told = [("method", report["method"]), ("why", report["reason"]), ("kernel values", f"{report['kernel_values']:,}")]
-    told += [(key, report[key]) for key in ("spec", "save")]
-    sections = [
-        _asked(asked, *told),
-        _left_out(left, report["limit"], report["exact"]),
-        Section("Warnings", [sentence(text) for text in report["warnings"]]),
-    ]
-    return Report(f"basis of {report['vectors']:,} vectors", said, [*sections, *inside(model)], good)
-
-
-def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Report:
+def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Document:
     """What was written."""
+    files_ = [[file] for file in files]
     told = [
-        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else _shown(value))
+        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else in_words(value))
         for name, value in {**figures_, **figures_["extents"]}.items()
         if name != "extents"
     ]
-    listed = Html("<br>".join(element("code", each) for each in files))
-    return Report(
+    return Document(
         f"{figures_['name']} in {folder}",
         f"{figures_['state_bytes']:,} bytes of state, {figures_['work_bytes']:,} of work, {figures_['const_bytes']:,} of constants",
-        [Section("Figures", [facts(told)]), Section("Files", [listed])],
+        [
+            *inside(figures_, "both"),
+            Section("Figures", [Facts(told)]),
+            Section("Files", [Table(("file",), files_)], "both"),
+        ],
     )

@@ -18,11 +18,11 @@ OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", ki
 
 # -------------------------------------------------------------------------------------------------------------- options
 
-Plot = Annotated[File | None, Opt("A report, FILE.html, or a picture, FILE.png.", "FILE", was=("--figure",))]
+Plot = Annotated[File | None, Opt("A report, FILE.html.", "FILE", was=("--figure",))]
 FolderPlot = Annotated[
     File | None,
     Opt(
-        "A report, FILE.html, or a picture, FILE.png.",
+        "A report, FILE.html.",
         "FILE",
         without="FOLDER/report.html",
         rare=True,

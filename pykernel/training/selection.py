@@ -2,7 +2,6 @@
 
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
     found.width, found.ridge, found.corrected     # the cell that is taken, and what to expect of it
-    found.figure("surface.png")
 
 Samples are left out one by one, or fold by fold, as by training anew (pykernel.training.closed_form); every ridge then takes
 matrix-vector products, so that l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) in place of W R O(l^4).
@@ -351,20 +350,9 @@ class Selection:
             return None
         return f"the best {' and '.join(said)} of those tried; better values may lie beyond: try a wider grid"
 
-    def figure(self, path: str | Path, title: str | None = None) -> None:
-        """The surface as PNG; raises MissingExtra without matplotlib."""
-        from pykernel.plots import error_surface
-
-        error_surface(Path(path), title or self._heading, *self.surface_told())
-
     @property
     def _measure(self) -> str:
         return "error rate" if self.by == "error" else "mean squared error"
-
-    @property
-    def _heading(self) -> str:
-        left_out = f"{self.cv} folds" if isinstance(self.cv, int) else "leave-one-out"
-        return f"{self.model}, {self.kernel} kernel: {self._measure}, {left_out}"
 
     def surface_told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int], str, str]:
         """What a figure shows: widths, ridges, values (W, R), the cell that is taken, what is measured, the width's name."""

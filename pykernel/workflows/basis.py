@@ -13,12 +13,12 @@ from pykernel.request.kinds import path_of
 from pykernel.request.option import function, stated
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, simple_errors
-from pykernel.workflows.given import TRAINED, called, is_report, need_picture, need_unset, write_file
+from pykernel.workflows.given import TRAINED, called, need_report, need_unset, write_file
 from pykernel.workflows.requests import Basis
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis as Found
-    from pykernel.report.page import Report
+    from pykernel.report.document import Document
     from pykernel.workflows.basis_job import Job
 
 
@@ -33,7 +33,7 @@ class BasisFound:
     basis: Found
     spec: Spec | None
     report: dict[str, Any]
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -86,7 +86,7 @@ def _need_possible(given: Basis) -> None:
     for path in (given.output, given.save, given.plot):
         need_free(path_of(path), str(given.data), given.force)
     need_different([path_of(path) for path in (given.output, given.save, given.plot)])
-    need_picture(given.plot)
+    need_report(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
     label, learn, kfd, output = option("label"), option("learn"), option("kfd"), option("output")
@@ -146,26 +146,22 @@ def _need_trained(given: Basis) -> None:
     need_unset(given, (*widths, "shards", "tau", "candidates", "points"), "method")
 
 
-def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, arguments: Mapping[str, Any]) -> Report:
-    """The spec, the basis, and the report or the plot; all of them, or none.  Returns the report for people."""
+def _write(report: dict[str, Any], job: Job, basis: Found, spec: Spec | None, arguments: Mapping[str, Any]) -> Document:
+    """The spec, the basis and the report; all of them, or none.  Returns the report for people."""
     from pykernel.gen.project import inside
-    from pykernel.plots import basis_figure
-    from pykernel.report import sections
+    from pykernel.report.bases import based
 
     given = job.options
     for key, path in (("output", given.output), ("spec", given.output), ("save", given.save), ("plot", given.plot)):
         report[key] = str(path) if path else None
-    page = sections.based(report, arguments, inside(spec) if spec is not None else {})
+    page = based(report, arguments, inside(spec) if spec is not None else {})
     with all_or_none():
         if spec is not None and given.output is not None:
             write_file(Path(given.output), spec.to_toml())
         if given.save is not None:
             basis.save(Path(given.save))
-        if is_report(given.plot):
-            page.write(Path(given.plot or ""))
-        elif given.plot is not None:
-            title = f"{job.samples.name}: {basis.method}"
-            basis_figure(Path(given.plot), title, basis.trace, basis.exact, report["limit"])
+        if given.plot is not None:
+            page.write(Path(given.plot))
     return page
 
 

@@ -14,7 +14,7 @@ from pykernel.files import all_or_none, need_not_data, whole_file
 from pykernel.request.kinds import measured
 from pykernel.request.option import function, stated
 from pykernel.telling import Watch, refuse
-from pykernel.workflows.given import need_picture
+from pykernel.workflows.given import need_report
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Check
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pykernel.gen.check import Report
-    from pykernel.report.page import Report as ReportPage
+    from pykernel.report.document import Document
     from pykernel.spec.model import Spec
 
 ON_TARGETS = 1000
@@ -57,16 +57,18 @@ class Checked:
     asked: dict[str, Any]
 
     @property
-    def page(self) -> ReportPage:
+    def page(self) -> Document:
         """The result for people: ``page.write("report.html")``; a notebook shows it."""
         from pykernel.gen.project import inside
-        from pykernel.report import sections
+        from pykernel.report.checks import checked
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
         told = f"after the samples, each predicted{learned}: what NAME_hash returns"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
-        return sections.checked(self.name, self.report, self.asked, inside(self.spec) | hashes)
+        return checked(
+            self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
+        )
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
@@ -118,7 +120,7 @@ def run(given: Check) -> Checked:
 
     spec, learned = spec_and_memory(given.model)
     page = None if given.plot is None else Path(given.plot)
-    need_picture(page, png=False)
+    need_report(page)
     if page is not None and isinstance(given.data, str | Path):
         need_not_data(page, str(given.data))
     known, target = learned if given.memory is None else given.memory, given.target

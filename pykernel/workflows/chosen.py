@@ -78,11 +78,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
     machine = job.machine(vectors)
-    widths, ridges = job.grid(machine)
-    if options.plot and len(widths) * len(ridges) == 1:
-        raise UserError(
-            f"{option('plot')} draws the error over a grid, but there is one width and one ridge; give several"
-        )
+    job.grid(machine)
     options.watch.data(table.data)
     options.watch.note(*assumed_told(table.assumed))
     seconds = job.seconds(machine, vectors)

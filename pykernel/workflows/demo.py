@@ -6,21 +6,26 @@ import csv
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from pykernel.engine.choice import chosen_engine, engine_used
-from pykernel.errors import MissingExtra, UserError
+from pykernel.errors import UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, generate
 from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean_error, running_mean
 from pykernel.host.model import HostModel
-from pykernel.plots import error_figure
+from pykernel.report.checks import builds, calls
+from pykernel.report.common import inside
+from pykernel.report.document import Document, Facts, Section, Sentence, Table
+from pykernel.report.figures import Line, Plot
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
+from pykernel.telling import byte_count
 from pykernel.workflows.given import write_file
 from pykernel.workflows.requests import Demo
 
@@ -49,23 +54,17 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
     }
 
 
-def weekly(forecasts: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Mean absolute error of each whole week."""
-    weeks = len(y) // WEEK
-    return np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
-
-
-def run(given: Demo) -> dict[str, Any]:
+def run(given: Demo) -> tuple[dict[str, Any], Document]:
     with given.watch.progress() as show:
         return run_demo(given.output, given.n_max, show)
 
 
 def run_demo(
     out: str | Path, n_max: int = 32, progress: Callable[[float, str], None] = lambda part, what: None
-) -> dict[str, Any]:
-    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values.
+) -> tuple[dict[str, Any], Document]:
+    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values, and what is told of them.
 
-    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.png`` (with matplotlib) and the project
+    Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
     ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
     next step.  Raises UserError if the budget is impossible, the folder cannot be written or no compiler is found.
     """
@@ -73,7 +72,7 @@ def run_demo(
         return _run_demo(Path(out), bikeshare_spec(n_max=n_max), progress)
 
 
-def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> dict[str, Any]:
+def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> tuple[dict[str, Any], Document]:
     # one compiler and one engine are enough for the demo: pykernel check uses all
     compilers = [find_compilers()[0].name]
 
@@ -96,38 +95,36 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     except UserError as missing:
         target_note = str(missing)
     progress(0.95, "writing the project and the errors")
-    with all_or_none(out):
-        write_inputs(out, spec, x, y, names)
-        figure: dict[str, str | None] = {"plot": str(out / "errors.png"), "plot_note": None}
-        try:
-            _draw(predictions, others, y, spec, out / "errors.png")
-        except MissingExtra as missing:
-            figure = {"plot": None, "plot_note": str(missing)}
-        made = generate(spec, out / spec.name)
-    progress(1.0, "done")
-
-    bytes_ = made.figures["state_bytes"]
+    bytes_ = build(spec).figures["state_bytes"]
     predictors = {f"{spec.reduction.technique} N_max {spec.reduction.n_max}": (predictions, bytes_)} | others
     accuracy = [
         {"predictor": name, "mae": mean_error(forecasts, y), "state_bytes": size}
         for name, (forecasts, size) in predictors.items()
     ]
     counts = zip(*np.unique(statuses, return_counts=True), strict=True)
-    return {
-        "ok": report.ok and all(row["equal"] for row in targets),
-        "rows": len(y),
-        "accuracy": accuracy,
-        "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
-        "check": [*report.rows, *targets],
-        "target_note": target_note,
-        "sizes": made.figures,
-        "output": str(out),
-        "project": str(made.folder),
-        "files": [str(file) for file in made.files],
-        **figure,
-        "spec": str(out / "spec.toml"),
-        "csv": str(out / "features.csv"),
-    }
+    drawn = _plots(weekly_errors(predictions, others, y, spec), week_of(predictions, y))
+    with all_or_none(out):
+        write_inputs(out, spec, x, y, names)
+        made = generate(spec, out / spec.name)
+        result = {
+            "ok": report.ok and all(row["equal"] for row in targets),
+            "rows": len(y),
+            "accuracy": accuracy,
+            "statuses": {spec.program.status(status).name.lower(): int(count) for status, count in counts},
+            "check": [*report.rows, *targets],
+            "target_note": target_note,
+            "sizes": made.figures,
+            "output": str(out),
+            "project": str(made.folder),
+            "files": [str(file) for file in made.files],
+            "plot": str(out / "errors.html"),
+            "spec": str(out / "spec.toml"),
+            "csv": str(out / "features.csv"),
+        }
+        told = _told(result, drawn)
+        told.write(out / "errors.html")
+    progress(1.0, "done")
+    return result, told
 
 
 def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> None:
@@ -140,21 +137,50 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
     write_file(out / "spec.toml", spec.to_toml())
 
 
-def _draw(
-    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec, path: Path
-) -> None:
-    shown_others = ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")
-    curves = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": weekly(predictions, y)}
-    curves |= {name: weekly(others[name][0], y) for name in shown_others}
-    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)  # begins at midnight
+def weekly_errors(
+    predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
+) -> dict[str, np.ndarray]:
+    """The mean absolute error of each whole week: of the model, and of the better ones of the others."""
+    shown = {f"{spec.reduction.technique.upper()}, {spec.reduction.n_max} vectors": predictions}
+    shown |= {name: others[name][0] for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")}
+    weeks = len(y) // WEEK
+    return {
+        name: np.abs(forecasts - y)[: weeks * WEEK].reshape(weeks, WEEK).mean(axis=1)
+        for name, forecasts in shown.items()
+    }
+
+
+def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """The hours of a week in autumn, which begins at midnight."""
+    week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)
+    return {"predicted": predictions[week], "rented": y[week]}
+
+
+def _plots(weeks: dict[str, np.ndarray], week: dict[str, np.ndarray]) -> list[Plot]:
+    count = np.arange(1.0, len(next(iter(weeks.values()))) + 1)
     days = np.arange(WEEK) / DAY
-    shown = {"predicted": predictions[week], "rented": y[week]}
-    error_figure(
-        path,
-        "Hourly bike rentals, predicted and then learned",
-        np.arange(1, len(y) // WEEK + 1),
-        curves,
-        ylabel="mean absolute error\n(rentals per hour)",
-        xlabel="week",
-        excerpt=(days, shown, "day of a week in autumn", "rentals per hour"),
-    )
+    errors = [Line(name, count, each, f"c{i}" if i else "model") for i, (name, each) in enumerate(weeks.items())]
+    hours = [Line(name, days, each, kind) for (name, each), kind in zip(week.items(), ("model", "truth"), strict=True)]
+    return [
+        Plot("The error of each week", "week", "mean absolute error (rentals per hour)", errors, zero=True),
+        Plot("A week in autumn", "day", "rentals per hour", hours, zero=True),
+    ]
+
+
+def _told(result: dict[str, Any], drawn: list[Plot]) -> Document:
+    rows = [[row["predictor"], f"{row['mae']:.1f}", byte_count(row["state_bytes"])] for row in result["accuracy"]]
+    title = f"{result['rows']:,} hours of bike rentals, predicted and then learned"
+    errors = Table(("predictor", "error", "state"), rows, strong=(0,), title=title)
+    here, emulated = ([row for row in result["check"] if ("target" in row) == there] for there in (False, True))
+    equal = [*builds(here), *builds(emulated), Sentence(result["target_note"] or "")]
+    copied = f"{result['project']}   (copy it into your firmware)"
+    sections = [
+        Section("Errors", [errors, *drawn], "both"),
+        Section("Is the C's memory equal to the simulation's?", equal, "both"),
+        Section("Instructions of one call", calls(emulated), "both"),
+        *inside(result["sizes"], "both"),
+        Section("Files", [Facts([("report", result["plot"]), ("project", copied)])], "both"),
+    ]
+    spec, table = quote(result["spec"]), quote(result["csv"])
+    then = [f"pykernel simulate {spec} {table} --delay 24", f"pykernel generate {spec} -o out/"]
+    return Document("Hourly bike rentals, predicted and then learned", "", sections, result["ok"], then)

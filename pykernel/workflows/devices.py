@@ -15,7 +15,7 @@ from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.parallel import Workers
 from pykernel.report import sections
-from pykernel.report.page import Report
+from pykernel.report.document import Document
 from pykernel.rows.recordings import Device, Recordings
 from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
@@ -115,7 +115,7 @@ class SimulatedDevices:
     asked: dict[str, Any]
 
     @property
-    def page(self) -> Report:
+    def page(self) -> Document:
         """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
         return sections.simulated_devices(self.report, self.asked)
 

@@ -13,15 +13,16 @@ from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
 from pykernel.host.scores import Ranges
-from pykernel.report import sections
-from pykernel.report.page import Report, Section
+from pykernel.report.common import table_read
+from pykernel.report.document import Document, Section
+from pykernel.report.fits import fitted
 from pykernel.request.kinds import path_of, words
 from pykernel.request.option import function, stated
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import counted, number, rate, refuse, simple_errors
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
-from pykernel.workflows.given import called, is_report, need_known, need_picture, opened, write_file
+from pykernel.workflows.given import called, need_known, need_report, opened, write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Fit
 from pykernel.workflows.simulate import with_origin
@@ -42,7 +43,7 @@ class FittedTable:
     spec: Spec
     report: dict[str, Any]
     selection: Selection | None
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -88,10 +89,8 @@ def run(given: Fit) -> FittedTable:
         else:
             from pykernel.workflows.chosen import fit as train
 
-    # every model has a report; a picture only those whose widths and ridges are a grid
-    drawing = replace(given, plot=None) if is_report(given.plot) else given
     try:
-        found = train(drawing, table)
+        found = train(given, table)
     except KeyboardInterrupt:
         raise Interrupted from None
     found = replace(found, spec=with_origin(found.spec, str(given.data), found.report["data"], table.x))
@@ -105,8 +104,8 @@ def _need_possible(given: Fit) -> None:
     for path in (given.output, given.plot):
         need_free(path_of(path), str(given.data), given.force)
     if given.plot and given.output and Path(given.plot).absolute() == Path(given.output).absolute():
-        raise UserError(f"{given.plot}: is named for both the spec and the plot; give two names")
-    need_picture(given.plot)
+        raise UserError(f"{given.plot}: is named for both the spec and the report; give two names")
+    need_report(given.plot)
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
@@ -164,22 +163,20 @@ def _page(table: LabelledTable) -> Section:
     ranges.add(np.column_stack([table.x, *labels]))
     shares = ", ".join(f"{name} {rate(float((table.y == i).mean()))}" for i, name in enumerate(table.classes or ()))
     told = f"Rows of each class of {table.column}: {shares}." if shares else ""
-    return sections.table_read(ranges.report(), ranges.courses(), ranges.rows, told)
+    return table_read(ranges.report(), ranges.courses(), ranges.rows, told)
 
 
-def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Report:
-    """The spec, and the report or the plot: all of them, or none.  Returns the report for people."""
+def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
+    """The spec and the report, or none of them.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
     drawn = None if found.selection is None else found.selection.surface_told()
-    page = sections.fitted(found.report, arguments, read, drawn, inside(found.spec))
+    page = fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
             write_file(Path(given.output), found.spec.to_toml())
-        if is_report(given.plot):
-            page.write(Path(given.plot or ""))
-        elif given.plot and found.selection is not None:
-            found.selection.figure(Path(given.plot))
+        if given.plot is not None:
+            page.write(Path(given.plot))
     return page
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pykernel.errors import UserError, did_you_mean, need_matplotlib, option
+from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import open_data, whole_file
 from pykernel.progress import Show
 from pykernel.request.kinds import File, Numbers, words
@@ -95,31 +95,12 @@ def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
         yield name, file, stack.enter_context(watch.progress(size))
 
 
-PICTURES = (".html", ".png")
-
-
-def need_picture(path: File | None, png: bool = True) -> None:
-    """Raises UserError unless a report (.html) or a picture (.png) can be written to the file.
-
-    png: whether the command draws pictures.
-    """
-    if path is None:
-        return
-    ending = Path(path).suffix.lower()
-    if ending not in PICTURES[: 1 + png]:
-        what = (
-            "give FILE.html, a report, or FILE.png, a picture"
-            if png
-            else "give FILE.html, a report; there is no picture"
+def need_report(path: File | None) -> None:
+    """Raises UserError unless the file's name is that of a report."""
+    if path is not None and Path(path).suffix.lower() != ".html":
+        raise UserError(
+            f"{option('plot')} {path}: a report, with its figures, is an HTML file; give {Path(path).with_suffix('.html')}"
         )
-        raise UserError(f"{option('plot')} {path}: the ending says what is written; {what}")
-    if not is_report(path):
-        need_matplotlib()
-
-
-def is_report(path: File | None) -> bool:
-    """Whether a file for ``plot`` gets a report, not a picture."""
-    return path is not None and Path(path).suffix.lower() == PICTURES[0]
 
 
 def called(given: Fit | Basis) -> str:

@@ -18,10 +18,10 @@ from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.scores import verdict
-from pykernel.plots import SIMPLE, Panel, pareto_figure
 from pykernel.progress import Show
-from pykernel.report import sections
-from pykernel.report.page import Report
+from pykernel.report import plans
+from pykernel.report.document import Document
+from pykernel.report.figures import SIMPLE, Panel
 from pykernel.request.kinds import parse_amount
 from pykernel.request.option import function
 from pykernel.spec.model import Spec, make_spec
@@ -55,7 +55,7 @@ from pykernel.tuning.stage import dump
 from pykernel.tuning.tables import sentinels
 from pykernel.tuning.trials import TWICE, simple, watched_rows, watched_simply
 from pykernel.workflows import search
-from pykernel.workflows.given import is_report, write_file
+from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Plan
 from pykernel.workflows.simulate import taught, with_origin
@@ -63,7 +63,7 @@ from pykernel.workflows.simulate import taught, with_origin
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
-"""Least seconds for what follows the trials: the picture, and errors of simple models; and how many times as long it takes as what
+"""Least seconds for what follows the trials: the report, and errors of simple models; and how many times as long it takes as what
 came before them: on a slow PC, or a busy one, both take longer.  Measured in CPU seconds: 1.2 times, of 1,000 and of 8,645 rows."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
@@ -84,7 +84,7 @@ class Planned:
 
     report: dict[str, Any]
     specs: dict[str, Spec]
-    page: Report
+    page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
 
     def _repr_html_(self) -> str:
@@ -219,7 +219,7 @@ def concluded(
     asked: search.Asked,
     each: float | None,
     known: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Spec], Report]:
+) -> tuple[dict[str, Any], dict[str, Spec], Document]:
     """Verify the winner; returns the report, the specs and the report for people.  Raises NothingFits.
 
     each: seconds of a trial; None if there is no time for further trials.  known: what was known before the trials.
@@ -258,18 +258,22 @@ def concluded(
         "ranged": course.table.stage is None and isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
     }
-    told = {
+    whose = {
         "planned": report["winner"],
         "frozen": report["frozen"],
         "small": report["small"],
     }  # others have other features
-    seen = {name: (course.table.x, (told[name] or {}).get("promise")) for name in told}
+    seen = {name: (course.table.x, (whose[name] or {}).get("promise")) for name in whose}
     specs = {name: with_origin(spec, asked.data, asked.read, *seen.get(name, (None,))) for name, spec in specs.items()}
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
     panel, read = front_of(report), search.table_read(course.table, base)
-    page = sections.planned({**known, **report}, asked.stated, read, panel, inside(specs["planned"]))
-    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page, panel), specs, page
+    report["plot"] = str(asked.plot)
+    takes = {} if row is None else taken(row, Limits(**known["limits"]))[0]
+    page = plans.planned(
+        {**known, **report}, asked.stated, read, panel, inside(specs["planned"]), takes, (asked.files, asked.delay)
+    )
+    return write(report, specs, states, asked, told_in_spec({**known, **report}, asked.data), page), specs, page
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
@@ -593,17 +597,12 @@ def write(
     states: Mapping[str, bytes],
     asked: search.Asked,
     comment: str,
-    page: Report,
-    panel: Panel,
+    page: Document,
 ) -> dict[str, Any]:
-    """Write specs, states, and both reports or the picture: all files or none.  Returns the report with the path for people."""
-    out, report = asked.output, report | {"plot": str(asked.plot)}
+    """Write specs, states, and both reports: all files or none.  Returns the report with the path for people."""
+    out = asked.output
     with all_or_none(out):
-        if is_report(asked.plot):
-            page.write(asked.plot)
-        else:
-            ylabel = f"{MEASURES[report['measure']]} on {judged_on(report)}"
-            pareto_figure(asked.plot, "plan: error against bytes", ylabel, [panel])
+        page.write(asked.plot)
         for name, spec in specs.items():
             write_file(out / f"{name}.toml", (comment if name == "planned" else "") + spec.to_toml())
         for name, state in states.items():

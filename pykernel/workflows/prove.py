@@ -16,7 +16,7 @@ from pykernel.workflows.requests import Prove
 if TYPE_CHECKING:
     from pykernel.gen.frama_c import Finding
     from pykernel.gen.proof import Proof
-    from pykernel.report.page import Report
+    from pykernel.report.document import Document
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,11 +47,11 @@ class Proved:
         return all(row["proved"] for row in self.rows)
 
     @property
-    def page(self) -> Report:
+    def page(self) -> Document:
         """The result for people: ``page.write("report.html")``; a notebook shows it."""
-        from pykernel.report import sections
+        from pykernel.report.checks import proved
 
-        return sections.proved(self.report, self.verdict)
+        return proved(self.report, self.verdict)
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()

@@ -29,21 +29,22 @@ from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.tables import infer, noted, sentinels
 from pykernel.tuning.tasks import context, work
 from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
-from pykernel.workflows.given import need_known, need_picture, opened
+from pykernel.workflows.given import need_known, need_report, opened
 from pykernel.workflows.requests import Plan
 
 if TYPE_CHECKING:
-    from pykernel.report.page import Section
+    from pykernel.report.document import Section
 
 
 class Asked:
     """Where the rows of a plan are, and where its results go.
 
-    results: the file of finished runs.  plot: the report, or a picture.  stated: all arguments that were given.
+    results: the file of finished runs.  plot: the report.  stated: all arguments that were given.
     """
 
     def __init__(self, given: Plan) -> None:
         self.many = recordings_of(given.data)
+        self.files = [str(given.data)] if isinstance(given.data, str | Path) else [*map(str, given.data)]
         self.data = str(given.data) if self.many is None else self.many.source
         self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
         self.results = self.output / "results.jsonl" if given.results is None else Path(given.results)
@@ -54,13 +55,13 @@ class Asked:
         self.plot, self.stated = self.output / "report.html" if given.plot is None else Path(given.plot), stated(given)
         if self.many is not None:
             self.stated["data"] = self.data
-        need_picture(self.plot)
+        need_report(self.plot)
         need_not_data(self.plot, self.data)
 
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     """The table as it was read, for a report.  base: a spec's content, which names the columns."""
-    from pykernel.report.sections import table_read as told
+    from pykernel.report.common import table_read as told
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
     named, label = base["input"].get("columns"), base.get("label", {})

@@ -40,10 +40,10 @@ from pykernel.rows.text import BATCH
 from pykernel.spec.families.frozen import Expansion, scaling_digest
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.sections import FORMULA_LIMIT
-from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refuse, refused_told
+from pykernel.telling import QUIET, SILENT, Watch, data_sentences, refused_told
 from pykernel.workflows import devices
 from pykernel.workflows.devices import SimulatedDevices, each_device, need_one
-from pykernel.workflows.given import is_report, need_picture, write_file
+from pykernel.workflows.given import need_report, write_file
 from pykernel.workflows.models import Recording, need_ram, spec_and_memory
 from pykernel.workflows.requests import Simulate
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
-    from pykernel.report.page import Report
+    from pykernel.report.document import Document
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +72,7 @@ class Simulated:
         return self.report["warnings"]
 
     @property
-    def page(self) -> Report:
+    def page(self) -> Document:
         """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
         return _page(self.report, self.simulation, self.seen)
 
@@ -132,7 +132,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
     for path in files.values():
         if path is not None and isinstance(data, str | Path):
             need_not_data(path, str(data))
-    need_picture(files["plot"])
+    need_report(files["plot"])
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
@@ -145,7 +145,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
     if given.start is not None:
         stage = _go_on(spec, simulation, started(spec, given.start, watch))
     seen = Seen(spec, simulation, arguments, recording.path)
-    page = files["plot"] if files["plot"] is not None and is_report(files["plot"]) else None
+    page = files["plot"]
     with all_or_none():
         gaps, raw, state = _run(spec, recording, simulation, files, watch, stage, seen)
         try:
@@ -242,12 +242,6 @@ def _each(
     need_none(output=files["output"])
     plot, save, watch = files["plot"], files["save"], given.watch
     often = (given.delay, given.refresh_every, given.train_every)
-    refuse(
-        (
-            plot is not None and not is_report(plot),
-            f"{option('plot')} {plot}: many devices have no picture; give FILE.html, a report",
-        )
-    )
     require_columns(spec)
     _begin(spec, *often)  # raises UserError before the work
     begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
@@ -531,9 +525,10 @@ class Seen:
         self.forecasts.add(np.stack([truth, said], axis=2).reshape(len(truth), -1).astype(np.float64))
 
 
-def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Report:
+def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: Seen) -> Document:
     """The report for people."""
     from pykernel.report import sections
+    from pykernel.report.common import table_read
     from pykernel.report.figures import Lane, Line, Plot, Span
 
     spec, unit = seen.spec, "row" if seen.spec.signal is None else "step"
@@ -607,7 +602,7 @@ def _page(report: dict[str, Any], simulation: Simulation | Monitoring, seen: See
                 dots=[each for each in dots if len(each.x)],
                 times=seen.times,
             )
-    read = sections.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
+    read = table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
     told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
     same = spec.signal is None and not report.get("delay")
     model = inside(spec, simulation.model.memory if same else None, told)
@@ -664,11 +659,11 @@ def _run(
     stage: SignalStage | None = None,
     seen: Seen | None = None,
 ) -> tuple[int, RawRows | None, bytes]:
-    """Run all rows, write the files (answers, plot, state), all of them or none, and tell what was read.
+    """Run all rows, write the files (answers, state), all of them or none, and tell what was read.
 
     Returns the number of rows with a missing input; for raw rows their counts; and the snapshot, if it is written.
     """
-    answers, picture, save = (files.get(name) for name in ("output", "plot", "save"))
+    answers, save = (files.get(name) for name in ("output", "save"))
     if save and spec.signal is not None and stage is None:
         stage = SignalStage(spec)
     columns, gaps, raw = Columns(), 0, None if spec.signal is None else RawRows(spec)
@@ -701,8 +696,6 @@ def _run(
             simulation.finish(steps_of(spec, recording.batches(spec, stack)[0]))
         else:
             simulation.finish()
-        if picture and not is_report(picture):
-            _draw(picture, simulation, "row" if raw is None else "step", None if seen is None else seen.times)
         state = b""
         if save:
             write_file(save, state := snapshot.saved(spec, _whole(spec, simulation, stage)))
@@ -731,42 +724,6 @@ def _trial(spec: Spec, recording: Recorded, refresh_every: int, delay: int, show
         return run.summary(run.errors, run.rows // 2)["error_rate" if run.classes else "rmse"]["model"]
 
     return error
-
-
-def _draw(path: Path, simulation: Simulation | Monitoring, unit: str, times: np.ndarray | None) -> None:
-    from pykernel.plots import Band, course_figure, error_figure
-
-    name = simulation.spec.name
-    if isinstance(simulation, Monitoring):
-        asked = simulation.spec.program.asks
-        course = simulation.course
-        listed = simulation.alarms.listed if simulation.alarms is not None else ()
-        blamed = [
-            (alarm["input"], (alarm["first_row"] + alarm["last_row"]) / 2) for alarm in listed if "input" in alarm
-        ]
-        course_figure(
-            path,
-            f"{name}: {asked} over time",
-            course.curves(first=simulation.warm),
-            course.names,
-            asked,
-            unit,
-            blamed,
-            times,
-        )
-        return
-    rows, errors = simulation.errors.curve(_windows(simulation))
-    curves = dict(zip(simulation.errors.names, errors.T, strict=True))
-    ylabel = f"mean absolute error ({', '.join(simulation.labels)})"
-    if simulation.classes:
-        ylabel = f"part of {unit}s with a wrong class"
-    band = None
-    if simulation.coverage is not None and len(latest := simulation.coverage.latest):
-        answers, truth, lower, upper = latest.T
-        places = np.arange(simulation.rows - len(latest), simulation.rows)
-        told = f"label - prediction ({simulation.labels[0]})"[:80]
-        band = Band(places, truth - answers, lower - answers, upper - answers, told)
-    error_figure(path, f"{name}: error over time", rows, curves, ylabel[:80], unit, band=band, times=times)
 
 
 simulate = function(Simulate, run)

@@ -39,7 +39,7 @@ RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
 """Those of a linear programming machine, whose C decides how many vectors remain.  It has no unit."""
 TUBE = 0.1
 """Half of the tube's width, in standard deviations of the label."""
-NOT_HERE = ("coding", "by", "loss", "jobs", "plot")
+NOT_HERE = ("coding", "by", "loss", "jobs")
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:

@@ -23,7 +23,7 @@ from pykernel.workflows.requests import Fit
 
 MOST = 64
 """Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
-NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs", "plot")
+NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
 """Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
 SURELY = 2.0
 """Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""

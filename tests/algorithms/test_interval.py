@@ -179,7 +179,7 @@ def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
         (tmp_path / "s.toml").write_text(spec + more, encoding="utf-8")
         words = ["simulate", tmp_path / "s.toml", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--delay", "3"]
         with pytest.raises(SystemExit) as stopped:
-            main([*map(str, words), *(["--plot", str(tmp_path / "p.png")] if more else [])])
+            main([*map(str, words), *(["--plot", str(tmp_path / "p.html")] if more else [])])
         assert not stopped.value.code
         with (tmp_path / "o.csv").open(encoding="utf-8") as file:
             tables.append(list(csv.DictReader(file)))
@@ -192,7 +192,7 @@ def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
         f"intervals at 80.0 %: {100 * inside:.1f} % of the labels inside, mean width {width:.4g}, over the second half"
     )
     assert said in capsys.readouterr().out and abs(inside - 0.8) < 0.05
-    assert (tmp_path / "p.png").stat().st_size > 10_000
+    assert (tmp_path / "p.html").stat().st_size > 10_000
 
 
 def test_frozen_models_and_a_restart():

@@ -100,7 +100,7 @@ def error(kernel, vectors, x):
 
 
 def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_out(folder, basis):
-    report = basis("flow.npy", "--inputs", "0,1", "--n-max", 12, "--sigma", 0.9, "--save", "b.npz", "--plot", "c.png")
+    report = basis("flow.npy", "--inputs", "0,1", "--n-max", 12, "--sigma", 0.9, "--save", "b.npz", "--plot", "c.html")
     kernel = MercerKernel("gaussian", gamma=0.5 / 0.81)
     expected = select_basis(X, kernel, 12)
     found = Basis.load("b.npz")
@@ -114,7 +114,7 @@ def test_the_basis_is_that_of_select_basis_and_what_is_told_is_what_it_leaves_ou
         assert report["limit"][n] == pytest.approx(values[n:].sum() / ROWS, rel=1e-9)
         assert report["limit"][n] < report["left_out"][n]
     assert report["kernel_values"] == expected.evaluations == ROWS**2
-    assert Path("c.png").read_bytes()[:4] == b"\x89PNG" and report["spec"] is None
+    assert "at best" in Path("c.html").read_text() and report["spec"] is None
 
 
 @pytest.mark.in_turn

@@ -239,7 +239,7 @@ def test_what_is_assumed_is_told(folder, fit, run):
 
 
 def test_for_people(folder, run):
-    code, out, err = run("fit", "kinds.csv", "--output", "k.toml", *QUICK, "--hold-out", "0.2", "--plot", "k.png")
+    code, out, err = run("fit", "kinds.csv", "--output", "k.toml", *QUICK, "--hold-out", "0.2", "--plot", "k.html")
     assert code == 0 and "warning" not in err.replace("warning: the best", "")
     for text in (
         "kfd, gaussian kernel, 72 rows, 2 inputs: 9 cells by leave-one-out",
@@ -251,7 +251,7 @@ def test_for_people(folder, run):
         "pykernel generate k.toml",
     ):
         assert text in out
-    assert Path("k.png").read_bytes().startswith(b"\x89PNG")
+    assert "ringed" in Path("k.html").read_text()
     code, out, _ = run("fit", "flow.csv", "--output", "f.toml", "--sigma", "1", "--ridge", "0.1")
     assert code == 0 and "RMSE" in out and "always the mean" in out and "corrected" not in out
 
@@ -481,21 +481,21 @@ def test_the_time_grows_as_the_decompositions_do():
 
 def test_nothing_is_overwritten_unasked(folder, run):
     Path("k.toml").write_text("mine")
-    Path("k.png").write_text("mine, too")
+    Path("k.html").write_text("mine, too")
     data = Path("kinds.csv").read_bytes()
     for arguments, says in (
         (["--output", "k.toml"], "k.toml: is there already; give another name, or --force"),
-        (["--output", "made.toml", "--plot", "k.png"], "k.png: is there already"),
+        (["--output", "made.toml", "--plot", "k.html"], "k.html: is there already"),
         (["--output", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
         (["--output", "made.toml", "--plot", "./kinds.csv", "--force"], "is the data itself"),
-        (["--output", "same.toml", "--plot", "same.toml"], "is named for both the spec and the plot"),
+        (["--output", "same.toml", "--plot", "same.toml"], "is named for both the spec and the report"),
     ):
         code, out, err = run("fit", "kinds.csv", *QUICK, *arguments)
         assert code == 2 and out == "" and err.startswith("error: ") and says in err
-    assert Path("k.toml").read_text() == "mine" and Path("k.png").read_text() == "mine, too"
+    assert Path("k.toml").read_text() == "mine" and Path("k.html").read_text() == "mine, too"
     assert Path("kinds.csv").read_bytes() == data and not Path("made.toml").exists()
-    assert run("fit", "kinds.csv", *QUICK, "--output", "k.toml", "--plot", "k.png", "--force")[0] == 0
-    assert load_spec("k.toml").name == "k" and Path("k.png").read_bytes().startswith(b"\x89PNG")
+    assert run("fit", "kinds.csv", *QUICK, "--output", "k.toml", "--plot", "k.html", "--force")[0] == 0
+    assert load_spec("k.toml").name == "k" and "ringed" in Path("k.html").read_text()
 
 
 def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch):
@@ -570,7 +570,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--sigma", "1e-300"], "--sigma holds 1e-300; its square must not overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
         (["kinds.csv", "--jobs", "9" * 20], "it must be a number of processes from 1 to 1,024"),
-        (["kinds.csv", "--sigma", "1", "--ridge", "1", "--plot", "p.png"], "there is one width and one ridge"),
+        (["kinds.csv", "--plot", "p.png"], "--plot p.png: a report, with its figures, is an HTML file; give p.html"),
         (["kinds.csv", "--output", "absent/k.toml"], "absent/k.toml: cannot be written"),
     ],
 )  # fmt: skip

@@ -120,7 +120,6 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
     "arguments, sentence",
     [
         (("--coding", "signs"), "--coding is not of --model MODEL; leave --coding out"),
-        (("--plot", "a.png"), "--plot is not of --model MODEL; leave --plot out"),
         (("--loss", "squared"), "--loss is not of --model MODEL; leave --loss out"),
         (("--method", "efsv"), "--method efsv is not known; did you mean 'efvs'"),
         (("--kernel", "sigmoid"), "the sigmoid kernel is not positive definite"),

@@ -71,7 +71,6 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
     [
         (["--sigma", "1"], "--sigma is not of --model trained"),
         (["--method", "sgma"], "--method is not of --model trained"),
-        (["--plot", "p.png"], "--plot is not of --model trained"),
         (["--kernel", "laplacian"], "--kernel is laplacian; --model trained has the gaussian kernel only"),
         (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
         (["--cv", "kept"], "--cv is 'kept'; of --model trained it must be a number of folds"),

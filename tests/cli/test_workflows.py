@@ -129,8 +129,9 @@ def test_a_function_and_its_command_are_one(command, run):
     ours, theirs = (
         {p.name: p.read_bytes() for p in Path().glob(f"{name}*/**/*") if p.is_file()} for name in ("one", "two")
     )
-    kept = {name: text for name, text in ours.items() if not name.endswith((".png", ".npz", ".json", ".jsonl"))}
-    asked = re.compile(rb"<h2>What was asked</h2>.*?</section>", re.DOTALL)  # names the folder
+    kept = {name: text for name, text in ours.items() if not name.endswith((".npz", ".json", ".jsonl"))}
+    # what names the folder, and options, which are arguments in Python
+    asked = re.compile(rb"<h2>What was asked</h2>.*?</section>|(?<=>)(?:one|two)\b[^<]*|--(?=[a-z])", re.DOTALL)
     assert {name: asked.sub(b"", text) for name, text in kept.items()} == {
         name: asked.sub(b"", theirs[name]) for name in kept
     }
@@ -282,12 +283,16 @@ ask("t.csv", delay="2")
 
 def named_as_options(tree):
     """Texts of a module with a name such as --hold-out, but for docstrings and whole commands."""
+    for command in [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]:
+        if str(getattr(command.values[0], "value", "")).startswith("pykernel "):
+            command.values = []
     for node in ast.walk(tree):
         for each in getattr(node, "body", None) if isinstance(getattr(node, "body", None), list) else ():
             if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
                 each.value.value = ""
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return [text for text in texts if re.search(r"(?<![\w-])--[a-z]", text) and "pykernel " not in text]
+    named = [text for text in texts if re.search(r"(?<![\w-])--[a-z]", text) and "pykernel " not in text]
+    return [text for text in named if not re.fullmatch(r"--[a-z-]+", text)]  # a declared name
 
 
 def test_only_the_command_line_names_options():

@@ -33,9 +33,10 @@ from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.host.samples import times_of
 from pykernel.host.scores import Envelope, Ranges
-from pykernel.plots import SIMPLE, Panel, time_ticks
 from pykernel.report import figures
-from pykernel.report.page import SCRIPT, Report
+from pykernel.report.document import Document
+from pykernel.report.figures import SIMPLE, Panel, time_ticks
+from pykernel.report.page import SCRIPT
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import number, rate, verdict
 from pykernel.workflows.models import spec_and_memory
@@ -171,7 +172,7 @@ def test_the_hash_of_a_simulation_is_that_of_the_c(tmp_path):
     assert done.rows[0]["state_hash"] in there.texts and done.figures["config_hash"] in there.texts
     for size in (done.figures["state_bytes"], done.figures["work_bytes"]):
         assert f"{size:,} B" in there.texts and f"{size:,} B" in page.texts
-    with pytest.raises(UserError, match=r"give FILE\.html, a report; there is no picture"):
+    with pytest.raises(UserError, match=r"a report, with its figures, is an HTML file; give .*check\.html"):
         check(spec, plot=tmp_path / "check.png")
 
 
@@ -180,14 +181,14 @@ def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     rows = table(Path("d.csv"), 240)
     planned = plan(rows, label="y", only="nlms", trials=2, jobs=1, output="p")
     page = whole(Path("p/report.html"))
-    assert planned.report["plot"] == str(Path("p/report.html")) and not Path("p/plan.png").exists()
+    assert planned.report["plot"] == str(Path("p/report.html"))
     assert number(planned.report["winner"]["learning"]["error"]) in page.texts
     for name, simple in planned.report["simple"].items():
         assert name in page.texts and number(simple["error"]) in page.texts
     fitted = fit(rows, label="y", model="ls-svm", sigma=(1, 2), ridge=(0.1, 1), plot="f.html")
     page = whole(Path("f.html"))
     assert number(fitted.error) in page.texts and HOSTILE[1] in page.texts
-    trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, plot="t.html")  # has no picture, but a report
+    trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, plot="t.html")
     assert number(trained.error) in whole(Path("t.html")).texts
     code, out, err = run(capsys, "basis", rows, "-n", 6, "--label", "y", "-o", "b.toml", "--plot", "b.html", "--json")
     assert code == 0, err
@@ -195,7 +196,7 @@ def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     for found in (planned, fitted):
         assert found.page.body in found._repr_html_() and found.page.body in found.page.html()
     code, _, err = run(capsys, "simulate", "b.toml", rows, "--plot", "b.svg")
-    assert code == 2 and "--plot b.svg: the ending says what is written; give FILE.html, a report, or FILE.png" in err
+    assert code == 2 and "--plot b.svg: a report, with its figures, is an HTML file; give b.html" in err
 
 
 def test_ten_thousand_rows_stay_small_and_no_peak_is_lost(tmp_path):
@@ -247,6 +248,18 @@ def test_the_front_has_each_group_and_the_chosen_model():
     page = Page(f"<div>{figures.front('t', 'error', Panel('bytes', points, {'planned': 1}))}</div>")
     assert f"planned: {HOSTILE[0]}" in page.texts and "far" not in page.texts
     assert {"a", "b", SIMPLE, "one", "last"} <= set(page.texts)
+
+
+@pytest.mark.parametrize("widths", [1, 3])
+@pytest.mark.parametrize("last", [0.5, 0.7, np.inf])
+def test_the_map_of_errors_rings_the_taken_cell_and_paints_it_darkest(widths, last):
+    values = np.full((widths, 3), last)
+    values[-1, 1] = 0.5
+    html = figures.heat(np.arange(1.0, widths + 1), np.array([0.1, 1, 10]), values, (widths - 1, 1), "error", "sigma")
+    cells = [(each.get("class"), each["style"]) for tag, each in Page(f"<div>{html}</div>").tags if tag == "td"]
+    dark = [float(re.search(r"([\d.]+)\)", style)[1]) for _, style in cells]
+    assert [kind for kind, _ in cells].index("strong ringed") == 3 * widths - 2 and len(cells) == 3 * widths
+    assert max(dark) == dark[3 * widths - 2] == 0.75 and (last == 0.5 or sorted(dark)[-2] == 0)
 
 
 def test_ticks_are_as_people_write_them():
@@ -305,7 +318,7 @@ def test_notebooks_show_specs_estimators_and_projects(tmp_path):
     spec = spec_of(label={"column": "y"})
     assert HOSTILE[0] in checked_page(spec._repr_html_()).text
     made = checked_page(generate(spec, tmp_path / "out")._repr_html_())
-    assert "src/flow.c" in made.texts
+    assert str(tmp_path / "out" / "src" / "flow.c") in made.texts
     x = np.random.default_rng(0).normal(size=(60, 2))
     model = BudgetedKernelRegressor(n_max=4)
     assert "Bytes by part" not in model._repr_html_()
@@ -325,14 +338,16 @@ def test_notebooks_show_bases_and_proofs():
         "statements": 9,
         "reached": 8,
         "seconds": 1.5,
+        "unreached": [],
     }
     rows = [
         known | {"call": call, "proved": not why, "why": why} for call, why in (("update", HOSTILE[0]), ("hash", ""))
     ]
     alarm = {"call": "update", "meaning": "may overflow", "condition": HOSTILE[3], "file": "flow.c", "line": 7}
+    alarm |= {"level": "state", "code": "a + b", "stack": ["f", "update"]}
     found = Proved("flow", "00000001", "Frama-C", rows, [alarm], 0, 0, 3.0)
     page = checked_page(found._repr_html_())
-    assert found.verdict in page.texts and f"NO: {HOSTILE[0]}" in page.texts and HOSTILE[3] in page.texts
+    assert found.verdict in page.texts and HOSTILE[0] in page.texts and "NO" in page.texts and HOSTILE[3] in page.texts
     assert page.texts.count("2 of 3") == 2 and not found.page.good
 
 
@@ -355,7 +370,7 @@ def test_a_search_is_the_model_that_it_found():
 
 
 def test_a_report_without_a_verdict_has_no_empty_parts():
-    page = checked_page(Report(HOSTILE[0], "", []).html())
+    page = checked_page(Document(HOSTILE[0], "", []).html())
     assert HOSTILE[0] in page.texts and "verdict" not in {each.get("class") for _, each in page.tags}
 
 

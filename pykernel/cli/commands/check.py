@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pykernel.cli import output
 from pykernel.errors import CheckFailed
 from pykernel.workflows.requests import Check
@@ -15,22 +13,8 @@ def check(given: Check, as_json: bool) -> None:
     found = run(given)
     spec = found.spec
     read = given.watch.read if isinstance(given.watch, output.Printing) else None
-    if as_json:
-        output.print_json(found.report | ({} if read is None else {"data": read}))
-    else:
-        shown = (
-            output.print_board
-            if given.board
-            else output.print_targets
-            if given.target
-            else partial(output.print_check, learns=spec.program.learns)
-        )
-        shown(found.rows)
-        output.print_loads(found.loads)
-        if found.on_target:
-            output.print_targets(found.on_target)
-        output.print_engines(found.engine, found.witnesses)
-        output.print_sizes(found.figures, found.simple_bytes)
+    report = found.report | ({} if read is None else {"data": read})
+    output.print_report(report, as_json, lambda _: output.show_document(found.page, verdict=found.ok))
     if not found.equal:
         raise CheckFailed(output.first_difference([*found.rows, *found.on_target, *found.witnesses]))
     if found.exceeded:

@@ -6,13 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pykernel.cli.output import print_json, show, show_facts, show_table, styled, warn
+from pykernel.cli.output import print_json, print_report, show, show_document, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import (
     KNOWN_ROWS,
     counted,
-    devices_table,
-    devices_told,
     gaps_told,
     missing_told,
     number,
@@ -34,7 +32,10 @@ def simulate(given: Simulate, as_json: bool) -> None:
     found = run(given)
     report = found.report
     if isinstance(found, SimulatedDevices):
-        print_devices(report, as_json)
+        warn(*[] if as_json else report["warnings"])
+        print_report(report, as_json, lambda _: show_document(found.page))
+        if report["unread"]:
+            raise UserError(unread_told(report["unread"], len(report["devices"]) + len(report["unread"])))
         return
     if as_json:
         print_json(report)
@@ -54,20 +55,6 @@ def simulate(given: Simulate, as_json: bool) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- report
-
-
-def print_devices(report: Mapping[str, Any], as_json: bool) -> None:
-    """Print a row for each device, and what they have in common.  Raises UserError if some recordings cannot be read."""
-    if as_json:
-        print_json(report)
-    else:
-        warn(*report["warnings"])
-        title, columns, rows = devices_table(report)
-        show_table(title, columns, rows, words=(0, 4))
-        show(*devices_told(report))
-        show_facts(("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device"))
-    if report["unread"]:
-        raise UserError(unread_told(report["unread"], len(report["devices"]) + len(report["unread"])))
 
 
 def print_errors(report: Mapping[str, Any]) -> None:

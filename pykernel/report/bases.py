@@ -1,0 +1,107 @@
+"""What is told of a basis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import option
+from pykernel.report import figures
+from pykernel.report.common import Asked, inside, what_was_asked
+from pykernel.report.document import Document, Facts, Section, Sentence, Table
+from pykernel.telling import assumed_told, number, rate, simple_errors
+
+
+def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
+    """A basis without its rows.  left: the part left out after 0, 1, ... vectors."""
+    about = "" if exact else "about "
+    told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
+    sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
+    count = len(left) - 1
+    return Document(
+        f"basis of {count:,} vectors", f"they leave out {about}{100 * left[-1]:.3g} % of the rows", sections
+    )
+
+
+def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
+    """left, limit: the part left out after 0, 1, ... vectors, and the least possible."""
+    count = np.arange(1.0, len(left))
+    lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
+    if limit:
+        lines.append(figures.Line("at best", count, np.array(limit)[1 : len(left)], "truth"))
+    log = all(bool((line.y > 0).all()) for line in lines) and len(left) > 2
+    plot = figures.Plot(
+        "The part of the rows that the basis leaves out", "vectors", "tr R / tr K", lines, log=log, zero=not log
+    )
+    return Section("What is left out", [plot])
+
+
+def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
+    """A basis.  left_out and limit: after 0, 1, ... vectors."""
+    n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
+    said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
+    if errors:
+        shown, ours = rate if report["measure"] == "error_rate" else number, errors["leave_one_out"]
+        ((name, least),) = simple_errors(report).items()
+        error = f"{shown(ours)} by leave-one-out with ridge {report['taken']['ridge']:g} ({name}: {shown(least)})"
+        said, good = f"{said}; leave-one-out {shown(ours)}, {name} {shown(least)}", ours < least
+    counts = sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n})
+    rows = [[f"{count:,}", _part(left[count]), *([_part(limit[count])] if limit else [])] for count in counts]
+    width = "".join(f", {key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
+    title = f"{report['rows']:,} rows of {len(report['inputs'])} inputs, {report['kernel']['function']} kernel{width}"
+    heads = ("vectors", "left out" + ", estimated" * (not report["exact"]), *(["at best"] if limit else []))
+    features, rounding, rule = report["features"], report.get("rounding"), report.get("rule")
+    facts = [
+        *_choice(report),
+        ("error", error),
+        ("features", f"{features['count']:,}; {_part(features['left_out'])} of tr K is left out" if features else ""),
+        ("flash", f"{report['flash_bytes']:,} bytes, rule {rule}" if rule else ""),
+        (
+            "rounding",
+            "{difference:.2g} at most on {rows:,} rows, from float64".format_map(rounding) if rounding else "",
+        ),
+        ("spec", report["spec"]),
+        ("basis", report["save"]),
+        ("report", report["plot"]),
+    ]
+    drawn = _left_out(np.array(left), limit, report["exact"])
+    sections = [
+        what_was_asked(asked),
+        Section("Assumed", [Sentence(line) for line in assumed_told(report["assumed"])], "both"),
+        Section(drawn.title, [*drawn.parts, Table(heads, rows, strong=(len(rows) - 1,), title=title)], "both"),
+        Section("How it was chosen", [Facts(facts)], "both"),
+        Section("Warnings", [Sentence(text) for text in report["warnings"]]),
+        *inside(model),
+    ]
+    then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
+    return Document(f"basis of {n:,} vectors", said, sections, good, then)
+
+
+def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the vectors were chosen, and what that cost."""
+    n, shards, bound = report["vectors"], report["shards"] or (), report["bound"]
+    left = (
+        f"of every other row less than {option('precision')} resolves is left over"
+        if report["spec"]
+        else "every row is spanned"
+    )
+    ends = {"tau": f"no more than {option('tau')} is left out", "spanned": left, "exhausted": "there are no more rows"}
+    end = ends.get(report["stopped"])
+    sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
+    taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in shards[:8]) + ", …" * (len(shards) > 8)
+    estimated = shards and not report["exact"]
+    return [
+        ("method", report["method"] + (f" ({report['reason']})" if report["reason"] else "")),
+        ("stopped", f"at {n:,} vectors: {end}" if end else ""),
+        ("bound", "" if bound is None else f"at most {_part(bound)} is left out, {sure}"),
+        ("cost", f"{report['kernel_values']:,} kernel values, {report['seconds']:.1f} s"),
+        ("shards", f"{len(shards)}; vectors taken from each: {taken}" if shards else ""),
+        ("estimate", f"on {report['measured_rows']:,} random rows" if estimated else ""),
+    ]
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.3g} %"

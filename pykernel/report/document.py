@@ -1,0 +1,161 @@
+"""What a command found, as one tree: the terminal, the page and a notebook lay it out.
+
+Here it becomes HTML, in ``cli.output`` text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pykernel.files import whole_file
+from pykernel.report.figures import Plot
+from pykernel.report.markup import Html, element, escaped
+from pykernel.report.page import HINT, SCRIPT, STYLE, WHOLE, policy
+
+
+@dataclass(frozen=True)
+class Sentence:
+    text: str
+
+    def html(self) -> Html:
+        return element("p", self.text) if self.text else Html("")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what there is to say of each; a fact without a text is left out."""
+
+    pairs: Sequence[tuple[str, object]]
+
+    def html(self) -> Html:
+        told = [element("dt", name) + element("dd", text) for name, text in self.pairs if text not in (None, "")]
+        return element("dl", Html("".join(told))) if told else Html("")
+
+
+class Cell(str):
+    """A cell's text that is good or bad news, or has a bar, whose length is a part of the column's width."""
+
+    good: bool | None
+    part: float | None
+
+    def __new__(cls, text: str, good: bool | None = None, part: float | None = None) -> Cell:
+        made = super().__new__(cls, text)
+        made.good, made.part = good, part
+        return made
+
+    def html(self) -> Html:
+        width = 0.0 if self.part is None else max(0.0, min(1.0, self.part)) * 8
+        bar = "" if self.part is None else element("span", "", class_="bar", style=f"width:{width:.2f}em")
+        return Html(f"{bar}{escaped(str(self))}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; without rows it is left out.
+
+    words: columns that are aligned to the left; the others have numbers.  strong: positions of bold rows.  spare: columns that a narrow
+    window does without, in this order.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: Container[int] = (0,)
+    strong: Container[int] = ()
+    title: str = ""
+    spare: Sequence[str] = ()
+
+    def html(self) -> Html:
+        def row(tag: str, cells: Sequence[str], strong: bool = False) -> Html:
+            told = [
+                element(tag, cell.html() if isinstance(cell, Cell) else cell, class_="w" if i in self.words else None)
+                for i, cell in enumerate(cells)
+            ]
+            return element("tr", *told, class_="strong" if strong else None)
+
+        title = element("caption", self.title) if self.title else ""
+        body = [row("td", cells, n in self.strong) for n, cells in enumerate(self.rows)]
+        whole = element("table", title, element("thead", row("th", self.columns)), element("tbody", *body))
+        return element("div", whole, class_="wide") if body else Html("")
+
+
+def table_of(
+    rows: Sequence[Mapping[str, str]], words: Container[str], strong: Container[int] = (), title: str = ""
+) -> Table:
+    """A table of rows by their columns' names, without the columns that are empty in all.  words: names of the columns of words."""
+    used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+    left = [i for i, name in enumerate(used) if name in words]
+    return Table(used, [[row[name] for name in used] for row in rows], left, strong, title)
+
+
+Part = Sentence | Facts | Table | Plot | Html
+"""Html is a figure that is drawn already."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document with a heading.  Without content it is left out.
+
+    shown: the page has more room than the terminal.
+    """
+
+    title: str
+    parts: Sequence[Part]
+    shown: Literal["page", "both"] = "page"
+
+    def html(self) -> Html:
+        inside = Html("".join(part if isinstance(part, Html) else part.html() for part in self.parts))
+        return element("section", element("h2", self.title), inside) if inside else Html("")
+
+
+@dataclass(frozen=True, repr=False)
+class Document:
+    """What a command found, for people.
+
+    verdict: the sentence that decides; good: whether it is good news.  next: the commands that may follow.
+    """
+
+    title: str
+    verdict: str
+    sections: Sequence[Section]
+    good: bool = True
+    next: Sequence[str] = ()
+
+    @property
+    def body(self) -> Html:
+        parts = [each.html() for each in self.sections]
+        zooms = any("data-x=" in part for part in parts)
+        return element(
+            "div",
+            element("h1", self.title),
+            element("p", self.verdict, class_="verdict" if self.good else "verdict bad") if self.verdict else "",
+            element("p", HINT, class_="hint", hidden="") if zooms else "",
+            *parts,
+            class_="pykernel",
+        )
+
+    def figures(self, *titles: str) -> list[Html]:
+        """Those of these sections that there are, for another page; it needs ``STYLE``, and for zooming ``SCRIPT``."""
+        found = [each.html() for each in self.sections if each.title in titles]
+        return [element("div", each, class_="pykernel") for each in found if each]
+
+    def html(self) -> str:
+        """The whole file."""
+        head = (
+            '<meta charset="utf-8">'
+            f"{policy(SCRIPT)}"
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escaped(self.title)}</title><style>{WHOLE}{STYLE}</style>"
+        )
+        script = f"<script>{SCRIPT}</script>"
+        return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{self.body}\n{script}</body></html>\n'
+
+    def _repr_html_(self) -> str:
+        return f"<style>{STYLE}</style>{self.body}<script>{SCRIPT}</script>"
+
+    def write(self, path: str | Path) -> None:
+        """Write the whole file, or nothing."""
+        with whole_file(path) as file:
+            file.write(self.html().encode())

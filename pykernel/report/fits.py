@@ -1,0 +1,128 @@
+"""What is told of a machine that was trained on a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from shlex import quote
+from typing import Any
+
+from pykernel.errors import option
+from pykernel.report import figures
+from pykernel.report.common import Asked, inside, what_was_asked
+from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
+from pykernel.telling import counted, data_sentences, how_tested, number, rate, root, simple_errors, unit_of
+
+
+def fitted(
+    report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
+) -> Document:
+    """grid: what ``figures.heat`` takes, if there is one."""
+    classes, errors, how = report["classes"], report["errors"], how_tested(report)
+    shown, measure = (rate, "errors") if classes else (number, "RMSE")
+    rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"
+    trained = f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
+    best, taken = (_values(report[cell]) for cell in ("best", "taken"))
+    told = {
+        f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
+        f"{how}, taken: {taken}": errors["cross_validated"],
+        "the same, corrected for having been chosen": errors.get("corrected"),
+        **(simple := simple_errors(report)),
+        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
+    }
+    about = errors.get("held_out_deviation")
+    known = [[text, shown(error)] for text, error in told.items() if error is not None]
+    if about is not None:
+        known[-1][1] += f" ± {shown(about)}"
+    name, ours = min(simple, key=lambda each: simple[each]), errors["cross_validated"]
+    error = f"{shown(ours)} by {how}" if ours is not None else f"not known, for {how} were interrupted"
+    flash = f"in {report['flash_bytes']:,} bytes of flash"
+    said = f"{report['model']}, {report['vectors']:,} vectors {flash}: {measure} {error}; {name}: {shown(simple[name])}"
+    by = f", chosen by {report['basis']['method']}" if report["basis"] else ""
+    moved = "moves predictions by {difference:.2g} at most on {rows:,} rows, by {allowed:.2g} at most for any input"
+    tried = [] if grid is None else [figures.heat(*grid)]
+    sections = [
+        what_was_asked(
+            asked,
+            ("data", "; ".join(data_sentences(report.get("data")))),
+            ("assumed", "; ".join(report.get("assumed", ()))),
+        ),
+        read,
+        Section("Errors of widths and ridges", [*tried, *_tried(report, trained)], "both"),
+        Section(
+            "What to expect",
+            [
+                Table(
+                    ("estimate", measure),
+                    known,
+                    strong=[i for i, row in enumerate(known) if row[0] == f"{how}, taken: {taken}"],
+                )
+            ],
+            "both",
+        ),
+        Section(
+            "The model",
+            [
+                Facts(
+                    [
+                        ("taken", report["reason"]),
+                        ("vectors", f"{report['vectors']:,}{by}, {flash} with their weights"),
+                        ("instead", _instead(report) if report.get("instead") else ""),
+                        ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
+                        ("reached", report.get("reached")),
+                        ("spec", report["spec"]),
+                        ("report", report["plot"]),
+                    ]
+                )
+            ],
+            "both",
+        ),
+        Section("Warnings", [Sentence(text) for text in report["warnings"]]),
+        *inside(model),
+    ]
+    good = ours is not None and ours < simple[name]
+    then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
+    return Document(f"fit of {report['name']}: {counted(report)}", said, sections, good, then)
+
+
+def _values(cell: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value if isinstance(value, str) else f'{value:g}'}" for key, value in cell.items())
+
+
+def _error(cell: Mapping[str, Any], classes: Any) -> float:
+    return cell["error"] if classes else root(cell["press"])
+
+
+def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
+    """The best ridge of each width, with the cell that is taken; widths and ridges that were compared, the best first."""
+    classes, taken, how, cells = report["classes"], report["taken"], how_tested(report), report.get("candidates") or ()
+    compared = [
+        [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
+        for cell in cells
+    ]
+    heads, title = ("inputs", "widths", "ridge", "steps", "loss"), f"{trained}: {len(cells)} candidates by {how}"
+    found: list[Part] = [Table(heads, compared, strong=(0,), title=title)]
+    if report["table"]:
+        width = next((key for key in taken if key != "ridge"), "")
+        rows = [
+            {
+                width: f"{cell['width']:g}" if width else "",
+                "ridge": f"{cell['ridge']:g}",
+                "errors" if classes else "RMSE": (rate if classes else number)(_error(cell, classes)),
+                "PRESS": number(cell["press"]) if classes else "",
+            }
+            for cell in report["widths"]
+        ]
+        ours = {f"{key}": f"{value:g}" for key, value in taken.items()}
+        strong = [i for i, row in enumerate(rows) if ours.items() <= row.items()]
+        found.append(table_of(rows, (width,), strong, f"{trained}: {len(report['table']):,} cells by {how}"))
+    return found
+
+
+def _instead(report: Mapping[str, Any]) -> str:
+    """The alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were trained."""
+    other, shown = report["instead"], rate if report["classes"] else number
+    kind, way = "chosen" if report["model"] == "trained" else "trained", "better" if other["better"] > 0 else "worse"
+    return (
+        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes ({option('model')} "
+        f"{other['model']}): {abs(other['better']):.1f} standard errors {way} on the same rows"
+    )

@@ -1,0 +1,218 @@
+"""What is told of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+from pykernel.errors import option
+from pykernel.report import figures
+from pykernel.report.checks import calls
+from pykernel.report.common import Asked, inside, what_was_asked
+from pykernel.report.document import Cell, Document, Facts, Part, Section, Sentence, Table, table_of
+from pykernel.report.figures import Panel
+from pykernel.telling import (
+    KINDS,
+    MEASURES,
+    against_monitors,
+    against_simple,
+    byte_count,
+    chosen,
+    counted,
+    counts,
+    data_sentences,
+    error_and_deviation,
+    faults_told,
+    growth,
+    inertia,
+    judged_on,
+    key_values,
+    missed_kinds,
+    misses,
+    number,
+    of_simple,
+    question,
+    rate,
+    told_of,
+    where_simple_is_better,
+)
+
+BEST = 10
+"""Most kinds of models of which the errors stand beside those of simple predictors."""
+SPECS = ("learning", "frozen", "small", "leaner", "better")
+AMOUNTS = {
+    "ram": ("RAM, struct and stack", " B"),
+    "flash": ("flash, all that is linked", " B"),
+    "instructions": ("instructions of a call", ""),
+    "cycles": ("cycles of a call", ""),
+}
+
+
+def planned(
+    report: Mapping[str, Any],
+    asked: Asked,
+    read: Section,
+    panel: Panel,
+    model: Mapping[str, Any],
+    takes: Mapping[str, int],
+    read_from: tuple[Sequence[str], int],
+) -> Document:
+    """panel: the front.  takes: amounts of the planned model on its target.  read_from: the table's files, and how late labels are."""
+    winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
+    monitors = "other_rows" in (winner["learning"] or {})
+    shown, told = (rate, misses) if monitors else (number, told_of)
+    learner, frozen, grows = (
+        report["learner"] if report["learning_spec"] else None,
+        report["frozen"],
+        growth(winner["promise"]),
+    )
+    said = [misses(winner) if monitors else told_of(winner, f"{kind} "), *([grows] if grows and not monitors else [])]
+    said += [(against_monitors if monitors else against_simple)(compared)] if compared else []
+    facts = [
+        ("planned", said[0]),
+        ("", None if monitors else grows),
+        ("chosen", chosen(report, shown)),
+        ("faults", report["faults"] and faults_told(report["faults"])),
+        ("missed", missed_kinds(winner["missed"] or {})),
+        ("values", key_values(winner["values"])),
+        ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
+        ("learning", learner and f"{told_of(learner)}{where_simple_is_better(learner)}"),
+        ("labels", None if monitors else question(report)),
+        ("errors", None if monitors else inertia(report)),
+        ("smaller", report["small"] and told(report["small"])),
+        ("verdict", compared and said[-1]),
+    ]
+    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
+    written = [
+        ("again", again if report["repeatable"] else None),
+        ("spec", report["spec"]),
+        *(("", report[f"{name}_spec"]) for name in SPECS),
+        *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
+        ("report", report["plot"]),
+    ]
+    judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
+    title = (
+        f"{counted(report)}, {judged} {judged_on(report)}; {report['trials']:,} trials"
+        + f"; {kind} of the best" * (not monitors)
+    )
+    missed = [
+        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
+        for name, (part, faults) in sorted((winner["missed"] or {}).items())
+    ]
+    every = [
+        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])]
+        for row in report["table"]
+    ]
+    others = {name: report[f"{name}_spec"] for name in ("leaner", "better")}
+    more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
+    sections = [
+        what_was_asked(asked, *more),
+        read,
+        Section("Error against bytes", [figures.front("", f"{kind} on {judged_on(report)}", panel)]),
+        Section("Errors", [table_of(_lines(report, monitors), ("model",), title=title)], "both"),
+        Section("The planned model", [Facts(facts)], "both"),
+        Section("On the device", _uses(report, takes), "both"),
+        Section("Its calls", calls([report["verified"]] if report["verified"] else [])),
+        Section(
+            "Features and windows", [] if report["signal"] is None else _signal(report["signal"], kind, others), "both"
+        ),
+        Section("Files", [Facts(written)], "both"),
+        Section("Faults that are missed", [Table(("kind", "missed", "of"), missed)]),
+        Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
+        *inside(model),
+    ]
+    spec, names, late = (
+        quote(report["spec"]),
+        " ".join(map(quote, read_from[0])),
+        f" --delay {read_from[1]}" * (read_from[1] > 0),
+    )
+    then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
+    good = compared is None or compared["winner"] == "model"
+    return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
+
+
+def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
+    """The best models, and the simple predictors."""
+
+    def line(name: str, frozen: Any, learning: Any, ram: int, tables: int | None, beside: str) -> dict[str, str]:
+        shown, told = rate if monitors else number, learning or frozen
+        return {
+            "model": name,
+            "frozen": shown(frozen["error"]) if frozen else "",
+            "missed" if monitors else "learning": shown(learning["error"]) if learning else "",
+            "±": rate(told["deviation"]) if monitors else "",
+            "other rows in alarm": rate(told["other_rows"]) if monitors else "",
+            "of simple": beside,
+            "RAM": byte_count(ram),
+            "tables": byte_count(tables),
+        }
+
+    found = [
+        line(
+            row["model"],
+            row["frozen"],
+            row["learning"],
+            row["bytes"] if monitors else row["ram_bytes"],
+            None if monitors else row["table_bytes"] or None,
+            "" if monitors else of_simple(row["beside"]),
+        )
+        for row in report["table"][:BEST]
+    ]
+    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
+        found.append(
+            line(name, row.get("frozen"), None if report["labels"] == "never" else row, row["bytes"], None, "")
+        )
+    return found
+
+
+def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
+    """What the planned model takes on its target, if there is one."""
+    row, limits, rows = report["verified"], report["limits"], []
+    if row is None:
+        return []
+    for key, amount in takes.items():
+        (text, unit), allowed, part = AMOUNTS[key], limits[key], report["uses"].get(key)
+        told = Cell("" if part is None else f"{100 * part:.0f} %", part=part)
+        rows.append([text, f"{amount:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", told])
+    equal = f"{row['samples']:,} samples on {limits['target']}: the memory is equal to the simulation's"
+    heads = ("limit", "takes", "allowed", "part")
+    return [Table(heads, rows, title=f"on {limits['target']}"), Facts([("verified", equal)])]
+
+
+def _signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> list[Part]:
+    """The benefit of each kind of feature, and of further features and other windows.  files: written specs."""
+    planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
+    named = [(f"without {row['name']}", row) for row in found["features"]]
+    named += [(f"with {row['name']}", row) for row in found["added"]]
+    rows = [
+        [
+            name,
+            number(row["error"]),
+            "" if row["change"] is None else f"{100 * row['change']:+.1f} %",
+            *counts(row, "costs", missing=""),
+            row["reason"] or ("yes" if row["earns"] else "no"),
+        ]
+        for name, row in named
+    ]
+    title = f"what features earn: {kind} of the planned model without them or with others{place and f'{place} in the worst call'}"
+    parts: list[Part] = [Table(("features", "error", "change", "takes", "earns it"), rows, title=title)]
+    windows = [
+        dict(zip(("window", "hop"), counts(row, "window", "hop", missing=""), strict=True))
+        | {"error": number(row.get("error")), "±": number(row.get("deviation"))}
+        | {"last label": number(row.get("last_label")) if planned["last_label"] is not None else ""}
+        | {
+            "steps judged": row["reason"] or f"{row['judged']:,}",
+            "a raw sample": "".join(counts(row, "per_sample", missing="")),
+        }
+        for row in (planned, *found["windows"])
+    ]
+    title = f"other windows and hops: {kind} of the planned model, for each step{place}"
+    parts += [table_of(windows if found["windows"] else [], ("window",), (0,), title), Sentence(found["note"] or "")]
+    for name, file in files.items():
+        if (row := found[name]) is not None:
+            what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
+            costs = [each["instructions"] for each in (row, planned)]
+            told = "" if None in costs else ", {:,} in place of {:,} instructions in the worst call".format(*costs)
+            parts.append(Sentence(f"{name:8}  {what}: {error_and_deviation(row)}{told}; {file}"))
+    return parts
