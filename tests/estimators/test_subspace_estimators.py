@@ -1,11 +1,6 @@
 """Kernel subspaces as scikit-learn estimators: conventions, definitions, and that the device computes the same."""
 
 import copy
-import ctypes
-import doctest
-import inspect
-import pickle
-import re
 
 import numpy as np
 import pytest
@@ -14,33 +9,21 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import pykernel
 from pykernel import (
     HostModel,
     KernelSubspace,
     OnlineKernelSubspace,
     OnlineSubspaceClassifier,
     OnlineSubspaceRegressor,
-    load_spec,
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import subspace as subspace_estimators
-from pykernel.estimators import subspace_batch, subspace_head
-from pykernel.gen import compilers
-from pykernel.host import snapshot
-from pykernel.spec.families.subspace import OkfebSpec
-from pykernel.spec.model import make_spec
-from pykernel.spec.sections import section_of
-from pykernel.training.calibration import probabilities
+from pykernel.estimators import subspace_batch
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
-from tests.support.built import built
 
 CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
@@ -66,7 +49,6 @@ MODELS = {
     "two classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic"),
     "three classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic", head_eta=0.8, precision="float64"),
 }
-EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
 @pytest.fixture
@@ -85,11 +67,6 @@ def labels(case, y):
     return np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else None
 
 
-def taken(model, y):
-    """The same as a HostModel takes it."""
-    return np.searchsorted(model.classes_, y) if hasattr(model, "classes_") else y
-
-
 def state(model):
     return bytes(model.model_.memory.bytes)
 
@@ -99,52 +76,6 @@ def fitted(case, x, y, **parameters):
 
 
 # ------------------------------------------------------------------------------------------------------- conventions
-
-
-def not_promised(estimator):
-    """``predict_proba``: of Platt's sigmoids, whose order need not be that of the functions."""
-    border = isinstance(estimator, OnlineSubspaceClassifier) and estimator.head != "logistic"
-    return {"check_classifiers_train": "the most probable class need not be the predicted one"} if border else {}
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks(
-    [
-        KernelSubspace(),
-        KernelSubspace(kernel="polynomial", coef0=1.0, method="alternating"),
-        KernelSubspace(n_max=20),
-        OnlineKernelSubspace(),
-        OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
-        OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2),
-        OnlineKernelSubspace(false_alarm_rate=0.05, warmup=100),
-        OnlineSubspaceRegressor(),
-        OnlineSubspaceRegressor(update="rls", precision="float64"),
-        OnlineSubspaceClassifier(),
-        OnlineSubspaceClassifier(head="logistic", precision="float64"),
-    ],
-    expected_failed_checks=not_promised,
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def test_the_docstrings_tell_the_truth():
-    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_head, subspace_batch)]
-    assert sum(result.attempted for result in results) >= 25 and not any(result.failed for result in results)
-    sections = {"subspace", "novelty", "learning", "reduction"}
-    for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
-        documented = re.findall(
-            r"^(\w+(?:, \\?\s*\w+)*) : |^((?:\w+, \\?\s*)+\w+)$", inspect.getdoc(kind), re.MULTILINE
-        )
-        named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
-        assert set(kind().get_params()) <= named, set(kind().get_params()) - named
-        for key, default in re.findall(r"^(\w+) : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE):
-            where = kind._parameters().get(key)
-            if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
-                continue
-            field = section_of(OkfebSpec.model_fields[where.section]).model_fields[where.key or key]
-            shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
-            assert default == shown or float(default) == field.default, key
 
 
 # ------------------------------------------------------------------------------------------------------------- batch
@@ -329,36 +260,6 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
 
 
 @pytest.mark.parametrize("case", MODELS)
-@pytest.mark.in_turn
-def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
-    x, y = stream
-    model = fitted(case, x, y, n_epochs=2)
-    path = tmp_path / "flow.toml"
-    path.write_text(model.to_spec("flow").to_toml())
-    spec = load_spec(path)
-    assert spec == model.to_spec("flow") and spec.learning.rule == "okfeb"
-    host = HostModel(spec)
-    target = taken(model, labels(case, y))
-    for _ in range(2):
-        host.update(x, target)
-    assert state(model) == bytes(host.memory.bytes)
-    assert (model.transform(x) == host.ask("features", x)[0]).all()
-    assert (model.novelty(x) == host.novelty(x)).all() and (model.score_samples(x) == -host.novelty(x)).all()
-    if "classes" in case:
-        assert (model.predict(x) == model.classes_[host.classify(x)]).all()
-        assert (model.decision_function(x) == host.predict(x)).all()
-        np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), model.predict_proba(x), rtol=1e-9)
-        if "logistic" in case:
-            assert (model.predict_proba(x) == host.probability(x)).all() and not hasattr(model, "calibration_")
-        else:
-            assert (model.predict_proba(x) == probabilities(host.predict(x).reshape(300, -1), model.calibration_)).all()
-    elif "regression" in case:
-        assert (model.predict(x) == host.predict(x)).all()
-    host.refresh()
-    assert state(model.refresh()) == bytes(host.memory.bytes)
-
-
-@pytest.mark.parametrize("case", MODELS)
 def test_features_approximate_the_kernel_within_the_reported_bounds(stream, case):
     x, y = stream
     model = fitted(case, x, y)
@@ -406,80 +307,6 @@ def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream
     theta = np.linalg.solve(rows.T @ rows + 0.3 * np.eye(5), rows.T @ y)
     expected = np.column_stack([model.transform(x), np.ones(len(x))]) @ theta
     assert np.abs(model.predict(x) - expected).max() < 1e-9
-
-
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize(
-    "case", ["false_alarm_rate", "regression, two outputs", "three classes, logistic", "censoring"]
-)
-def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_path):
-    """Behind a scaler, from C's tables and from a snapshot: the same bytes as the estimator's."""
-    x, y = stream
-    scaler = StandardScaler().fit(5 + 10 * x[:200])
-    target = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_max_abs=100.0)
-    model.fit(scaler.transform(5 + 10 * x[:200]), None if target is None else target[:200])
-    spec = model.to_spec("flow", scaler)
-    # what the device takes is what the model takes
-    corners = (np.array([[-1], [1]]) * spec.input.max_abs - scaler.mean_) / scaler.scale_
-    assert np.abs(corners).max() == pytest.approx(100.0)
-    generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
-    assert generated.figures["learned"]
-    library = tmp_path / "flow.so"
-    compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
-    device, kind = ctypes.CDLL(str(library)), spec.real.dtype
-    memory, host = spec.memory(built(spec).drop), HostModel(spec)
-    host.memory.copy_from(model.model_.memory)
-    restored = HostModel(spec)
-    snapshot.load(restored, snapshot.save(host, sequence=7))
-    real = ctypes.c_float if spec.precision == "float32" else ctypes.c_double
-    kinds = {"none": [], "real": [real], "reals": [ctypes.c_void_p], "class": [ctypes.c_int32]}[spec.label_kind]
-    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *kinds]
-    device.flow_init(pointer(memory.buffer))
-    later = (5 + 10 * x[200:]).astype(kind)
-    given = None if target is None else taken(model, target[200:])
-    given = given.astype(kind) if spec.label_kind in ("real", "reals") else given
-    statuses = host.update(later, given)
-    assert (restored.update(later, given) == statuses).all()
-    for t, row in enumerate(later):
-        label = [] if given is None else [pointer(given[t]) if spec.label_kind == "reals" else given[t].item()]
-        assert device.flow_update(pointer(memory.buffer), pointer(row), *label) == statuses[t]
-    z = np.zeros((len(later), 4), kind)
-    for row, out in zip(later, z, strict=True):
-        assert device.flow_features(pointer(memory.buffer), pointer(row), pointer(out)) == 0
-    assert (z == host.ask("features", later)[0]).all()
-    for struct in spec.program.persistent:
-        for name in struct.fields:
-            values = host.memory.field(name).tobytes()
-            assert restored.memory.field(name).tobytes() == values, name
-            if name not in built(spec).drop:
-                assert memory.field(name).tobytes() == values, name
-    # scaled on the host in float64, on the device in its precision
-    model.partial_fit(scaler.transform(5 + 10 * x[200:]), None if target is None else target[200:])
-    if spec.precision == "float64":
-        assert np.abs(model.transform(scaler.transform(later)) - z).max() < 1e-6
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("case", ["rls", "regression"])
-def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
-    """The project's check: C has the host's bytes, learning from the learned state, and frozen."""
-    model = fitted(case, *stream)
-    quick = {"samples": 2000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
-    report = pykernel.check(model, **quick)
-    assert report.ok and report.figures["learned"]
-    x = stream[0]
-    frozen = model.frozen_spec("map")
-    report = pykernel.check(frozen, **quick)
-    assert report.ok and not report.figures["learned"]
-    assert frozen.precision == model.precision and frozen.outputs == 4
-    # features of the device's float32 are as far from exact ones
-    bound = device_bound(frozen, x)
-    assert (np.abs(HostModel(frozen).predict(x) - model.transform(x)) <= bound).all()
 
 
 # ---------------------------------------------------------------------------------------------- novelty and alarms
@@ -541,28 +368,6 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
 
 
 # --------------------------------------------------------------------------------------------- with other estimators
-
-
-@pytest.mark.exhaustive
-def test_pipelines_and_grids():
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))
-    x, y = x[order] / 16, y[order]
-    for transformer in (KernelSubspace(20, n_max=100), OnlineKernelSubspace(20, n_max=100)):
-        features = transformer.set_params(sigma=3.0)
-        model = make_pipeline(features, LogisticRegression(C=100, max_iter=2000)).fit(x[:1200], y[:1200])
-        assert model.score(x[1200:], y[1200:]) > 0.92
-        found = make_pipeline(clone(features), KMeans(10, n_init=3, random_state=0)).fit_predict(x)
-        purity = sum(np.bincount(y[found == c]).max() for c in set(found)) / len(y)
-        assert purity > 0.65
-    search = GridSearchCV(
-        OnlineSubspaceClassifier(n_components=20, n_max=60),
-        {"sigma": [0.3, 3.0], "update": ["parametric", "rls"], "n_components": np.array([2, 20])},
-        cv=2,
-        error_score="raise",
-    ).fit(x[:600], y[:600])
-    assert search.best_params_["sigma"] == 3.0 and search.best_params_["n_components"] == 20
-    assert search.score(x[600:], y[600:]) > 0.85
 
 
 @pytest.mark.parametrize("head", ["ridge", "logistic"])
@@ -665,22 +470,3 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
     # repeats of what there is are learned, not stored
     assert model.status_counts_["DONE"] == 50 and model.subspace_.a.shape == (3, 8)
     assert not model.transform(x)[:, 3:].any() and model.novelty(x[:1])[0] < 0.5 * before
-
-
-def test_a_kernel_of_ones_own_goes_all_the_way(stream):
-    x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, kernel=CUSTOM, input_max_abs=10.0, precision="float64").fit(x)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
-    host = HostModel(spec)
-    host.update(x)
-    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").custom is CUSTOM.custom
-    for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
-        assert state(other) == state(model)
-    assert np.abs(model.subspace_.features(x, triangular=True) - model.transform(x)).max() < 1e-9
-
-
-def test_names_of_columns_go_through_a_scaler(stream):
-    frame = pytest.importorskip("pandas").DataFrame(stream[0], columns=["hour", "humidity [%]", "Größe"])
-    scaler = StandardScaler().fit(frame)
-    inner = OnlineKernelSubspace(**SMALL).fit(scaler.transform(frame))
-    assert inner.to_spec("m", scaler).input.columns == tuple(frame)
