@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -187,46 +186,6 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     model[0].max_abs = 1e12
     with pytest.raises(UserError, match=r"max_abs is 1e\+12, where float32 overflows; it must be at most"):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
-
-
-def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
-    skops = pytest.importorskip("skops.io")
-    monkeypatch.chdir(tmp_path)
-    pipeline, (x, _) = trained(WINDOWS, StandardScaler(), SVC()), recording()
-    skops.dump(pipeline, "gate.skops")
-    x.rename(columns={"ax": "left", "ay": "right"}).to_csv("held.csv", index=False)
-    words = ("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv", "--inputs", "left,right", "--json")
-    code, out, err = run(*words)
-    report = json.loads(out)
-    assert (code, err) == (0, "") and report["ok"] and len(report["inputs"]) == 8
-    assert report["rounding"]["rows"] == len(x) // 16 - 2 and report["rounding"]["refused"] == 0
-    spec = load_spec("gate.toml")
-    assert spec.signal.features == {"left": ("mean", "rms"), "right": ("std", "change")}
-    code, _, err = run(*words[:4], "--force", "--precision", "int16")
-    assert code == 2 and "gate.skops: Pipeline of SVC: precision is int16" in err
-
-
-@pytest.mark.exhaustive
-def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
-    """Rows are raw samples, and what is trained on are the features of each step."""
-    monkeypatch.chdir(tmp_path)
-    x, _ = recording()
-    pipeline = trained({"window": 32, "hop": 8, "features": ["mean", "rms"]}, StandardScaler(), SVC())
-    machine = read_estimator(pipeline)
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        spec = from_sklearn(pipeline, "gate", vectors=6, data=x)
-    assert len(spec.expansion.vectors) == 6 < len(machine.vectors) and spec.signal is not None
-    whole = from_sklearn(pipeline, "gate")
-    own, other = (HostModel(each.inner).classify(SignalStage(each).steps(x).features) for each in (spec, whole))
-    assert np.mean(own != other) < 0.1
-    pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
-    x.to_csv("raw.csv", index=False)
-    for more in ([], ["--data", "raw.csv"]):
-        code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--force", "--vectors", "6", *more, "--json")
-        report = json.loads(out)
-        assert code == 0 and report["vectors"] == 6, err
-    assert report["rounding"]["ok"] and report["rounding"]["rows"] > 100 and not report["lost"]["made_up"]
 
 
 def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):
