@@ -15,7 +15,6 @@ from pykernel.algorithms.frame import Status
 from pykernel.host.model import HostModel
 from pykernel.spec.families.batch import LEAST
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
 from tests.support.retraining import (
     Call,
     Inputs,
@@ -290,16 +289,6 @@ def test_it_goes_on_for_long(rule: str, label: dict[str, Any], precision: str) -
     assert seen["train: DONE"] > 60
 
 
-def test_before_any_training_it_answers_zero_and_has_no_figures() -> None:
-    model = HostModel(spec_of("ls-svm", "float32"))
-    assert made(model, ("leave_one_out",))[0] == BatchStatus.NOT_TRAINED
-    assert model.predict([[1.0, 2.0]])[0] == 0
-    assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
-    model.update([[1.0, 2.0]], [3.0])
-    assert made(model, ("train",))[0] == BatchStatus.TOO_FEW
-    assert model.predict([[1.0, 2.0]])[0] == 0
-
-
 # ----------------------------------------------------------------------------------------------------- ill-conditioned
 
 
@@ -389,51 +378,4 @@ def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhausti
     assert len(accepted) > (20 if exhaustive else 6) and max(accepted) < 1e-2, sorted(accepted)[-5:]
 
 
-@given(
-    st.integers(0, 2**32),
-    st.sampled_from(["krr", "ls-svm"]),
-    st.sampled_from(PRECISIONS),
-    st.sampled_from(KERNEL_CASES),
-)
-def test_no_training_leaves_anything_but_numbers(seed: int, rule: str, precision: str, kernel: dict[str, Any]) -> None:
-    """Inputs and labels up to their limits, at any ridge that a spec may have: DONE with numbers, or the old bytes."""
-    rng = np.random.default_rng(seed)
-    narrow = precision == "float32"
-    ridge = float(10.0 ** rng.uniform(-4 if narrow else -12, 6))
-    limits = {"input": {"dim": 2, "max_abs": 100.0}, "label": {"max_abs": float(10.0 ** rng.uniform(-3, 6))}}
-    model = HostModel(spec_of(rule, precision, ridge, 6, kernel=kernel, **limits))
-    for _ in range(3):
-        x = rng.normal(size=(6, 2)) * 10.0 ** rng.uniform(-20, 2.5, (6, 1))
-        y = rng.normal(size=6) * model.spec.label.max_abs * 10.0 ** rng.uniform(-30, 0.5, 6)
-        model.update(x, y)
-        before = persistent(model)
-        status = model.train()
-        assert status == Status.DONE or persistent(model) == before
-        for struct in model.spec.program.structs:
-            if struct in model.spec.program.persistent:
-                for name in struct.fields:
-                    assert np.isfinite(model.memory.field(name)).all(), name
-        assert np.isfinite(model.predict(np.clip(x, -100, 100))).all()
-
-
 # ------------------------------------------------------------------------------------- other ways to run, and as C
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(
-    ("rule", "label", "kernel"),
-    [
-        ("krr", {}, {"function": "gaussian", "gamma": 0.5}),
-        ("krr", {"classes": ["a", "b", "c"]}, {"function": "laplacian", "gamma": 0.5}),
-        ("ls-svm", {"outputs": 2}, {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 3}),
-        ("ls-svm", {"classes": ["a", "b"]}, {"function": "gaussian", "sigma": 0.7}),
-        ("ls-svm", {"low": -0.5, "high": 0.5}, {"function": "sigmoid", "gamma": 0.1, "coef0": 0.0}),
-        ("krr", {"max_abs": 2.0}, {"function": "linear"}),
-    ],
-)
-def test_c_gives_the_same_bytes(rule: str, label: dict[str, Any], kernel: dict[str, Any], precision: str) -> None:
-    """Whatever is called, in any order; and so does plain Python."""
-    ridge = 0.5 if kernel["function"] in ("linear", "polynomial", "sigmoid") else 2e-3
-    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
-    assert parting(spec_of(rule, precision, ridge, 9, 3, label=label, kernel=kernel, input=inputs)) is None

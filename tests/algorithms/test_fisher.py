@@ -15,7 +15,6 @@ from pykernel.algorithms.frame import Status
 from pykernel.host.model import HostModel
 from pykernel.spec.families.batch import LEAST_OF_TRACE
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
 from tests.support.retraining import Call, Inputs, coded, decided, follow, persistent, system, trained
 
 PRECISIONS = ("float32", "float64")
@@ -338,19 +337,6 @@ def test_it_is_full_before_rounding_adds_up(precision: str) -> None:
     assert model.update([[0.5, 0.5]], [1])[0] == Status.DONE
 
 
-@pytest.mark.parametrize("field", ["counts", "trained", "assessed"])
-@pytest.mark.parametrize("wrong", [-(2**31), -1, 2**31 - 1])
-def test_overwritten_counts_are_refused_before_anything_is_computed_of_them(field: str, wrong: int) -> None:
-    model = HostModel(spec_of("float32"))
-    x, labels = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.25]], [0, 1, 1]
-    model.update(x, labels)
-    assert model.train() == Status.DONE
-    model.memory.field(field)[0] = wrong
-    before = persistent(model)
-    assert model.visit("assess", x, labels).tolist() == [Status.REFUSED_STATE] * 3
-    assert model.train() == Status.REFUSED_STATE and persistent(model) == before
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_least_ridge_is_a_part_of_the_trace(precision: str) -> None:
     """Two samples at +-a and a linear kernel with the vector 1: R'R = 2 a^2 + ridge."""
@@ -474,47 +460,4 @@ def test_many_samples_in_tight_clusters_leave_float32_right(widths: tuple[float,
     assert np.abs(found[0] - found[1]).max() < 1e-2 * np.abs(found[1]).max()
 
 
-@given(st.integers(0, 2**32), st.sampled_from(PRECISIONS), st.sampled_from(["gaussian", "linear", "polynomial"]))
-def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, function: str) -> None:
-    """Inputs up to their limit at any ridge that a spec may have: statuses below 0 with the old bytes, or numbers."""
-    rng = np.random.default_rng(seed)
-    kernel: dict[str, Any] = {"function": function} | ({"gamma": 1.0} if function != "linear" else {})
-    kernel |= {"coef0": 1.0, "degree": 2} if function == "polynomial" else {}
-    ridge = float(10.0 ** rng.uniform(-9 if precision == "float32" else -30, 12))
-    model = HostModel(spec_of(precision, ridge, int(rng.integers(2, 4)), kernel=kernel))
-    classes = len(model.spec.label.classes or ())
-    for _ in range(3):
-        x = rng.normal(size=(8, 2)) * 10.0 ** rng.uniform(-20, 2, (8, 1))
-        labels = rng.integers(0, classes, 8)
-        model.update(x, labels)
-        before = persistent(model)
-        assert model.train() == Status.DONE or persistent(model) == before
-        for row, label in zip(x, labels, strict=True):
-            before = persistent(model)
-            status = model.visit("assess", row[None], np.array([label]))[0]
-            assert status == Status.DONE or persistent(model) == before
-        for struct in model.spec.program.persistent:
-            for name in struct.fields:
-                assert np.isfinite(model.memory.field(name)).all(), name
-        assert np.isfinite(model.predict(np.clip(x, -50, 50))).all()
-
-
 # ------------------------------------------------------------------------------------- other ways to run, and as C
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(
-    ("classes", "kernel"),
-    [
-        (2, {"function": "gaussian", "sigma": 0.7}),
-        (3, {"function": "laplacian", "gamma": 0.5}),
-        (4, {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2}),
-        (2, {"function": "sigmoid", "gamma": 0.1, "coef0": 0.25}),
-        (3, {"function": "linear"}),
-    ],
-)
-def test_c_gives_the_same_bytes(classes: int, kernel: dict[str, Any], precision: str) -> None:
-    """Whatever is called, in any order; and so does plain Python."""
-    inputs = {"dim": 3, "max_abs": 20.0, "center": [0.1, 0.2, 0.3], "scale": [1.5, 1.0, 0.5]}
-    assert parting(spec_of(precision, 0.05, classes, 5, 3, kernel=kernel, input=inputs)) is None

@@ -15,7 +15,6 @@ from pykernel.errors import UserError
 from pykernel.gen.check import same_numbers
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
 from tests.support.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")
@@ -416,63 +415,3 @@ def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision:
 
 
 # ------------------------------------------------------------------------------------------------------------- as C
-
-CASES: dict[str, dict[str, Any]] = {
-    "gaussian": {"kernel": {"function": "gaussian", "sigma": 1.5}},
-    "products": {"kernel": {"function": "gaussian", "gamma": 0.3}, "expansion": {"distance": "products"}},
-    "laplacian": {"kernel": {"function": "laplacian", "gamma": 0.5}, "classes": 2},
-    "polynomial": {"kernel": {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 9}, "outputs": 3},
-    "linear": {"kernel": {"function": "linear"}, "classes": 4},
-    "sigmoid": {
-        "kernel": {"function": "sigmoid", "gamma": 0.5, "coef0": -0.25},
-        "outputs": 2,
-        "low": -0.2,
-        "high": 0.4,
-    },
-    "pairs": {"kernel": {"function": "gaussian", "gamma": 0.4}, "classes": 4, "expansion": {"decision": "ovo"}},
-    "votes": {
-        "kernel": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 2},
-        "classes": 5,
-        "expansion": {"decision": "ovo_vote", "break_ties": True},
-    },
-    "calibrated": {
-        "kernel": {"function": "gaussian", "gamma": 0.4},
-        "classes": 3,
-        "expansion": {"calibration": [[-2.0, 0.25], [-50.0, 3.0], [0.5, 0.0]]},
-    },
-    "calibrated, two": {
-        "kernel": {"function": "linear"},
-        "classes": 2,
-        "expansion": {"calibration": [[-2.0, 0.25]], "distance": "differences"},
-    },
-}
-
-
-def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
-    given, rng = dict(CASES[name]), np.random.default_rng(len(name))
-    label: dict[str, Any] = {key: given[key] for key in ("outputs", "low", "high") if key in given}
-    functions = columns = given.get("outputs", 1)
-    if "classes" in given:
-        classes = given["classes"]
-        label["classes"] = [f"c{i}" for i in range(classes)]
-        functions = columns = 1 if classes == 2 else classes
-    expansion = dict(given.get("expansion", {}))
-    if "decision" in expansion:
-        functions, columns = classes * (classes - 1) // 2, classes - 1
-        expansion["support_class"] = sorted(rng.integers(0, classes, count).tolist())
-    expansion |= {
-        "vectors": rng.normal(size=(count, dim)).tolist(),
-        "weights": rng.normal(size=(count, columns)).tolist(),
-        "bias": rng.normal(size=functions).tolist(),
-    }
-    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "scale": rng.uniform(0.5, 2, dim).tolist()}
-    content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": given["kernel"]}
-    return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
-
-
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", CASES)
-def test_c_gives_the_same_bits(name: str, precision: str, exhaustive: bool) -> None:
-    """Every question, on inputs of all kinds; and so does plain Python."""
-    assert parting(case(name, precision), 5000 if exhaustive else 1000) is None

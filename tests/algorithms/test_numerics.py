@@ -124,18 +124,6 @@ def test_exp_special_values(precision: Precision) -> None:
     assert exp(-np.finfo(precision.dtype).smallest_subnormal) == 1
 
 
-@BOTH
-def test_exp_is_the_same_plain_and_jitted(precision: Precision) -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([
-        special(precision),
-        neighbours(switches(precision), 2).ravel(),
-        -rng.uniform(0, 43, 4000).astype(precision.dtype),
-        -np.exp(rng.uniform(-90, 4, 4000)).astype(precision.dtype),
-    ])  # fmt: skip
-    assert same_bits(over(numba_function(exp_negative, precision), x), plainly(exp_negative, precision, x))
-
-
 @numba.njit
 def _scan(exp, first, last, stride):  # type: ignore[no-untyped-def]
     """Over float32 bit patterns of one sign, hence descending values: (largest error in ulp, where, order broken,
@@ -223,18 +211,6 @@ def test_exp2_special_values(precision: Precision) -> None:
     for t in (np.nextafter(lowest, precision.real(-np.inf)), *precision.dtype.type([-1e4, -np.inf, np.nan])):
         assert exp2(t) == 0
     assert exp2(precision.real(-0.0)) == exp2(-np.finfo(precision.dtype).smallest_subnormal) == 1
-
-
-@BOTH
-def test_exp2_is_the_same_plain_and_jitted(precision: Precision) -> None:
-    rng = np.random.default_rng(0)
-    t = np.concatenate([
-        special(precision),
-        neighbours(-np.arange(0.5, 61, 0.5).astype(precision.dtype), 2).ravel(),
-        -rng.uniform(-0.5, 62, 4000).astype(precision.dtype),
-        -np.exp(rng.uniform(-90, 5, 4000)).astype(precision.dtype),
-    ])  # fmt: skip
-    assert same_bits(over(numba_function(exp2_negative, precision), t), plainly(exp2_negative, precision, t))
 
 
 @numba.njit
@@ -441,25 +417,6 @@ def exact_cosine(x: np.ndarray) -> np.ndarray:
     return np.where(rest <= 0.25, value, -value)
 
 
-def test_the_exact_cosines_are_exact() -> None:
-    rng = np.random.default_rng(0)
-    with mpmath.workdps(70):
-        for x in [
-            *rng.uniform(-3, 3, 300),
-            *np.exp(rng.uniform(-60, 36, 300)),
-            0.25 + 1e-17,
-            12345678.25,
-            1e15 + 0.375,
-        ]:
-            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(x)))
-            found = exact_cosine(np.array([x]))[0]
-            assert abs(mpmath.mpf(str(found)) - known) <= mpmath.mpf(2) ** -62 * abs(known) + mpmath.mpf(10) ** -38
-            narrow = np.float32(x)
-            known = mpmath.cos(2 * mpmath.pi * mpmath.mpf(float(narrow)))
-            error = abs(mpmath.mpf(float(_exact_cosine(narrow))) - known)
-            assert error <= mpmath.mpf(2) ** -50 * abs(known) + mpmath.mpf(10) ** -38
-
-
 @numba.njit
 def _exact_sine(x):  # type: ignore[no-untyped-def]
     """sin(2 pi x) of a float32 in float64, whose errors are 2^-29 of a float32 ulp."""
@@ -568,20 +525,6 @@ def test_cosine_special_values(precision: Precision) -> None:
     assert cosine(np.finfo(precision.dtype).smallest_subnormal) == 1
 
 
-@BOTH
-def test_cosine_is_even_and_the_same_plain_and_jitted(precision: Precision) -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([
-        -special(precision),
-        rng.uniform(0, 3, 3000),
-        np.exp(rng.uniform(-90, 40, 3000)),
-        neighbours(np.arange(1, 17).astype(precision.dtype) / precision.real(8), 2).ravel(),
-    ]).astype(precision.dtype)  # fmt: skip
-    jitted = over(numba_function(cosine_kernel, precision), x)
-    assert same_bits(jitted, plainly(cosine_kernel, precision, x))
-    assert same_bits(jitted, over(numba_function(cosine_kernel, precision), -x))
-
-
 def test_the_tables_are_those_that_the_script_prints() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.host.exp_tables"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -634,14 +577,6 @@ def test_sqrt_is_correctly_rounded_everywhere_alike(precision: Precision) -> Non
     wide = np.longdouble if precision is FLOAT64 else np.float64
     assert same_bits(jitted, np.sqrt(x.astype(wide)).astype(precision.dtype))
     assert np.isnan(numba_function(square_root, precision)(precision.real(-1)))
-
-
-@BOTH
-def test_absolute(precision: Precision) -> None:
-    x = positive_patterns(precision, 5000)
-    for signed in (x, -x):
-        for run in (over(numba_function(magnitude, precision), signed), plainly(magnitude, precision, signed)):
-            assert same_bits(run, x)
 
 
 @BOTH

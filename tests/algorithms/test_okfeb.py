@@ -19,7 +19,6 @@ from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.families import subspace as declared
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
 from tests.support.nystrom_twin import Kernel
 from tests.support.okfeb_twin import (
     ADDED,
@@ -376,41 +375,6 @@ def learned(spec: Spec, count: int = 60) -> tuple[Twin, np.ndarray]:
     for row in x:
         twin.update(row)
     return twin, x
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "cubic", "matern52"])
-def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
-    """What least squares loses is |a_i|^2 / P_ii, and what is left A_j - P_ji / P_ii a_i (note B7)."""
-    twin, _ = learned(spec_of(kernel=kernel, dim=3, ald_threshold=1e-2))
-    p, f = twin.inverse, features_of(twin.gram)
-    for i in range(len(twin.v)):
-        left, lost = projected(f, twin.a, i)
-        assert lost == pytest.approx(twin.a[i] @ twin.a[i] / p[i, i], rel=1e-8)
-        np.testing.assert_allclose(left, twin.a - np.outer(p[:, i] / p[i, i], twin.a[i]), rtol=0, atol=1e-8)
-
-
-def test_the_twins_sample_has_the_notes_residual() -> None:
-    """e2 = k - v'q - lambda |q|^2, |q|^2 <= k / (4 lambda), and z'z is q'Gq."""
-    twin, _ = learned(spec_of(kernel="polynomial", dim=3, ald_threshold=1e-2))
-    for row in stream_of(20, 3, seed=5):
-        s = twin.look(row)
-        assert s.e2 == pytest.approx(s.own - s.k @ twin.a @ s.q - 0.1 * s.q @ s.q, abs=1e-9 * s.own)
-        assert s.q @ s.q <= s.own / (4 * 0.1) * (1 + 1e-9)
-        assert s.z @ s.z == pytest.approx(s.q @ twin.g @ s.q, rel=1e-9)
-
-
-def test_the_twins_recursion_is_least_squares() -> None:
-    """rls without forgetting or budget: L = (lambda L0 + sum phi q')(sum q q' + lambda I)^-1, L0 the seeds'."""
-    twin, x = Twin(spec_of(update="rls", n=8, r=3, ald_threshold=1e-9)), stream_of(8)
-    for row in x[:3]:
-        assert twin.update(row) == [ADDED]
-    right, left = np.vstack([0.1 * twin.a, np.zeros((5, 3))]), 0.1 * np.eye(3)
-    for i in range(3, 8):
-        q = twin.look(x[i]).q
-        right[i] += q
-        left += np.outer(q, q)
-        twin.update(x[i])
-        np.testing.assert_allclose(twin.a, (right @ np.linalg.inv(left))[: i + 1], rtol=0, atol=1e-11)
 
 
 # --------------------------------------------------------------------------------------------------- definitions
@@ -1034,35 +998,3 @@ def test_refresh_mends(precision: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- other ways to run
-
-
-@pytest.mark.in_turn(48)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("case", LONG)
-def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
-    """Whatever is called, in any order; and so does plain Python."""
-    assert parting(spec_of(precision, **LONG[case]), 2800 if exhaustive else 700) is None
-
-
-@given(st.integers(0, 2**32), specs(precisions=PRECISIONS), st.floats(-5, 3))
-def test_nothing_leaves_anything_but_numbers(seed: int, spec: Spec, size: float) -> None:
-    """Inputs and labels up to their limits and of any size, near repeats and the origin: numbers."""
-    rng = np.random.default_rng(seed)
-    model, limit, dim = HostModel(spec), spec.input.max_abs, spec.dim
-    for _ in range(4):
-        x = rng.normal(size=(40, dim)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
-        x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))
-        y: Any = labels_for(spec, np.clip(x, -1, 1))
-        if spec.label_kind in ("real", "reals"):
-            y = np.clip(y * 10.0**size, -50, 50)
-        model.update(x, y)
-        model.update(np.clip(x, -limit, limit), y)
-        assert_finite(model)
-        inside = np.clip(x, -limit, limit)
-        for question in spec.program.questions:
-            if model.has(question):
-                assert np.isfinite(model.ask(question, inside)[0]).all(), question
-        part = model.ask("novelty", inside)[0]
-        assert (part >= 0).all() and (part <= 1).all()
-        model.call("refresh")
-        assert_finite(model)
