@@ -16,6 +16,8 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom
 from pykernel.spec.model import Spec, make_spec
 from tests.support.nystrom_twin import (
+    KERNELS,
+    LIMITS,
     Kernel,
     Twin,
     WichmannHill,
@@ -23,25 +25,12 @@ from tests.support.nystrom_twin import (
     greedy,
     trace_residual,
 )
-from tests.support.retraining import Call, assert_finite, persistent
+from tests.support.retraining import Call, assert_finite, made, persistent
 
 NystromStatus = NYSTROM_RLS["real"].status
 
 PRECISIONS = ("float32", "float64")
 QUESTIONS = ("predict", "classify", "features", "residual")
-KERNELS: dict[str, dict[str, Any]] = {
-    "gaussian": {"gamma": 0.5},
-    "wide": {"gamma": 0.02},
-    "laplacian": {"function": "laplacian", "gamma": 0.5},
-    "matern32": {"function": "matern32", "gamma": 0.8},
-    "matern52": {"function": "matern52", "gamma": 0.8},
-    "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
-    "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
-    "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
-    "linear": {"function": "linear"},
-}
-LIMITS = {"polynomial": 6.0, "cubic": 3.0}
-"""Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "number": {"max_abs": 50.0},
     "numbers": {"outputs": 2, "max_abs": 50.0},
@@ -86,25 +75,6 @@ def spec_of(
 
 
 # --------------------------------------------------------------------------------------------- calls, and the state
-
-
-def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
-    """Make one call of a host or C model: its status, and what it wrote."""
-    name, *arguments = call
-    if name == "update":
-        x, label = arguments
-        labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
-        if not isinstance(model, HostModel):  # whose caller gives no more than int32 holds
-            labels = (
-                labels.clip(-(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
-                if model.spec.label_kind == "class"
-                else labels
-            )
-        return int(model.visit("update", x[None], labels)[0]), np.zeros(0)
-    if name in QUESTIONS:
-        values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
-        return int(statuses[0]), values[0]
-    return int(model.call(name)), np.zeros(0)
 
 
 def held(model: Any) -> np.ndarray:

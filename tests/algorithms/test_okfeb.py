@@ -19,7 +19,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.families import subspace as declared
 from pykernel.spec.model import Spec, make_spec
-from tests.support.nystrom_twin import Kernel
+from tests.support.nystrom_twin import KERNELS, LIMITS, Kernel
 from tests.support.okfeb_twin import (
     ADDED,
     CENSORED,
@@ -33,24 +33,11 @@ from tests.support.okfeb_twin import (
     features_of,
     projected,
 )
-from tests.support.retraining import assert_finite, persistent
+from tests.support.retraining import Call, assert_finite, made, persistent
 
 PRECISIONS = ("float32", "float64")
 UPDATES, STEPS, BUDGETS = (tuple(each) for each in (declared.UPDATES, declared.STEPS, declared.BUDGETS))
 QUESTIONS = ("novelty", "features", "predict", "classify", "probability")
-KERNELS: dict[str, dict[str, Any]] = {
-    "gaussian": {"gamma": 0.5},
-    "wide": {"gamma": 0.02},
-    "laplacian": {"function": "laplacian", "gamma": 0.5},
-    "matern32": {"function": "matern32", "gamma": 0.8},
-    "matern52": {"function": "matern52", "gamma": 0.8},
-    "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
-    "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
-    "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
-    "linear": {"function": "linear"},
-}
-LIMITS = {"polynomial": 6.0, "cubic": 3.0}
-"""Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "none": {},
     "number": {"column": "y", "max_abs": 50.0},
@@ -58,7 +45,6 @@ LABELS: dict[str, dict[str, Any]] = {
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
-Call = tuple[Any, ...]
 
 
 def spec_of(
@@ -90,32 +76,6 @@ def spec_of(
 
 
 # --------------------------------------------------------------------------------------------- calls, and the state
-
-
-def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
-    """Make one call of a host or C model: its status, and what it wrote."""
-    name, *arguments = call
-    program = model.spec.program
-    if name == "update":
-        x, label = arguments
-        if label is None:
-            y = np.zeros((1, 0))
-        elif model.spec.label_kind == "class":
-            y = np.array([label], np.int64).clip(-(2**31), 2**31 - 1).astype(np.int32)
-        else:
-            y = np.array([label], model.spec.real.dtype)
-        return int(model.visit("update", x[None], y)[0]), np.zeros(0)
-    if name in QUESTIONS:
-        values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
-        return int(statuses[0]), values[0]
-    if name in program.readings:
-        values, status = model.read(name)
-        return int(status), values
-    return int(model.call(name)), np.zeros(0)
-
-
-def has(model: Any, name: str) -> bool:
-    return any(slot.name == name for slot in model.memory.layout.slots)
 
 
 def symmetric(packed: np.ndarray, size: int, n: int) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Kernel features and models on a basis, as scikit-learn estimators: conventions, definitions, and the way to the device."""
 
+import functools
+
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
@@ -10,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from pykernel import (
     HostModel,
     KernelFisherClassifier,
-    KernelRidgeClassifier,
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
@@ -23,34 +24,11 @@ from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.rounding import device_bound
+from tests.estimators.test_kernel_machines import ALL, EACH, labels_of, values
+from tests.estimators.test_kernel_machines import samples as machine_samples
 from tests.support.compilers import QUICK
 
-ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
-CLASSIFIERS = ALL[:3]
-
-
-def samples(labels="two classes", count=90, seed=3):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, 3))
-    x[-3:] = x[:3]
-    y = np.sin(x[:, 0]) + x[:, 1] + 0.3 * rng.normal(size=count)
-    if labels == "two classes":
-        return x, np.where(y > 0.4, "wet", "dry")
-    if labels == "three classes":
-        return x, np.digitize(y, [-0.8, 0.8]) + 5
-    return x, y if labels == "number" else np.column_stack([y, 3 - x[:, 2] ** 2])
-
-
-def labels_of(kind):
-    return ("two classes", "three classes") if kind in CLASSIFIERS else ("number", "two numbers")
-
-
-EACH = [(kind, labels) for kind in ALL for labels in labels_of(kind)]
-
-
-def values(model, x):
-    f = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
-    return f.reshape(len(x), -1)
+samples = functools.partial(machine_samples, count=90)
 
 
 # ------------------------------------------------------------------------------------------------------- conventions

@@ -21,7 +21,6 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import subspace_batch
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
 
@@ -119,44 +118,6 @@ def test_batch_features_are_the_shrunken_singular_vectors(stream, case):
     assert report.frobenius <= report.trace_bound * (1 + 1e-9) and report.frobenius <= report.residual_bound
 
 
-def test_alternating_comes_to_the_closed_form(stream):
-    x = stream[0][:100]
-    closed = KernelSubspace(4, shrinkage=0.3).fit(x)
-    turns = KernelSubspace(4, shrinkage=0.3, method="alternating", max_iter=5000, tol=0.0).fit(x)
-    assert closed.n_iter_ == 1 < turns.n_iter_
-    assert (np.diff(turns.objective_) <= 1e-12 * turns.objective_[0]).all()
-    assert np.isclose(turns.objective_[-1], closed.objective_[0], rtol=1e-9)
-    assert np.abs(turns.transform(x) - closed.transform(x)).max() < 1e-4
-    starts = [KernelSubspace(4, method="alternating", max_iter=2, random_state=seed).fit(x) for seed in (0, 0, 1)]
-    assert (starts[0].vectors_ == starts[1].vectors_).all() and (starts[0].objective_ == starts[1].objective_).all()
-    assert (starts[0].objective_ != starts[2].objective_).any()
-
-
-def test_few_expansion_vectors_say_nearly_the_same(stream):
-    x = stream[0]
-    whole = KernelSubspace(6).fit(x)
-    errors = []
-    for n_max in (10, 30, 90, 300):
-        model = KernelSubspace(6, n_max=n_max).fit(x)
-        assert len(model.vectors_) <= n_max and set(map(tuple, model.vectors_)) <= set(map(tuple, x))
-        a, q = model.subspace_.a, model.subspace_.coordinates(x)
-        k, kernel = model.subspace_.kernel.gram(x, model.vectors_), model.subspace_.kernel
-        g = a.T @ kernel.gram(model.vectors_, model.vectors_) @ a
-        fit = 1 - 2 * np.sum(q * (k @ a), axis=1) + np.sum(q * (q @ g), axis=1)
-        value = 0.5 * fit.sum() + 0.05 * (np.trace(g) + np.sum(q**2))
-        assert np.isclose(model.objective_[0], value)
-        errors.append(value)
-    assert (np.diff(errors) < 1e-9).all() and np.isclose(errors[-1], whole.objective_[0])
-
-
-def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
-    held = KernelSubspace(4).fit(stream[0])
-    monkeypatch.setattr(subspace_batch, "WHOLE", 50)
-    model = KernelSubspace(4).fit(stream[0])
-    assert np.allclose(model.transform(stream[0]), held.transform(stream[0]), atol=1e-8)
-    assert np.allclose(model.objective_, held.objective_)
-
-
 # as the bound says of the polynomial kernel's least feature
 @pytest.mark.in_turn(8)
 @pytest.mark.filterwarnings("ignore:KernelSubspace. float32 may move its values:UserWarning")
@@ -204,17 +165,6 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
                 assert (learner.classes_[device.classify(x)] == pipeline.predict(x))[sure].all() and sure.mean() > 0.5
             if kind == "two classes":
                 assert np.abs(device.probability(x) - pipeline.predict_proba(x)).max() < 1e-4
-
-
-def test_a_frozen_map_that_float32_is_too_coarse_for_is_told(stream):
-    x = stream[0]
-    model = KernelSubspace(30, gamma=0.01, shrinkage=1e-6).fit(x)
-    with pytest.warns(UserWarning, match="KernelSubspace: float32 may move its values by up to"):
-        coarse = model.to_spec("m")
-    least = model.transform(x).std(axis=0).min()
-    assert np.abs(HostModel(coarse).predict(x) - model.transform(x)).max() > 3e-3 * least
-    exact = HostModel(model.to_spec("m", precision="float64"))
-    assert np.abs(exact.predict(x) - model.transform(x)).max() < 1e-5 * least
 
 
 def test_parameters_of_the_batch_that_cannot_be(stream):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
-import json
 import math
 import pickle
 import re
@@ -24,7 +22,6 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.reserved import SYSTEM_HEADERS
 from pykernel.errors import UserError
-from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.base import is_prefix
@@ -34,7 +31,6 @@ from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_sp
 from pykernel.spec.renamed import RENAMED
 from pykernel.spec.sections import CPUS
 from tests.support import ROOT
-from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
 
 BASE: dict[str, Any] = {
@@ -386,235 +382,6 @@ def test_what_is_accepted_can_be_computed_and_written_down(content: dict[str, An
     reach = made.real.real(2) * config.input_max_abs
     with np.errstate(over="raise"):
         assert reach * reach * made.real.real(made.dim) < np.finfo(made.real.dtype).max
-
-
-def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
-    full: dict[str, Any] = {
-        "name": "flow",
-        "precision": "float64",
-        "input": {"columns": ["a", "b"], "standardise": True},
-        "label": {"column": "y", "low": -1.0, "high": 1.0},
-        "kernel": {"sigma": 1.0},
-        "learning": {"rule": "klms", "step_limit": 1.0},
-        "reduction": {"ald_threshold": 0.01},
-    }
-    plain: dict[str, Any] = full | {"label": {"column": "y"}, "learning": {"rule": "klms"}, "reduction": {}}
-
-    def with_rule(rule: str) -> dict[str, Any]:
-        linear = rule in LINEAR_MODELS.rules
-        made = {**plain, "learning": {"rule": rule}}
-        return {k: v for k, v in made.items() if not linear or k not in ("reduction", "kernel")}
-
-    def with_reduction(**reduction: Any) -> dict[str, Any]:
-        return {**plain, "reduction": reduction}
-
-    random = {**with_rule("rff-rls"), "kernel": {"sigma": 1.0}}
-    spectrum = {**with_rule("spectrum-ekf"), "kernel": {"sigma": 1.0}}
-    spectrum.pop("reduction")
-    softmax = spectrum | {"learning": {"rule": "spectrum-softmax"}, "label": {"classes": ["p", "q"]}}
-    three: dict[str, Any] = {"classes": ["p", "q", "r"]}
-    vectors = [[0.0, 1.0], [1.0, 0.5], [-1.0, 0.0]]
-    tables = {"vectors": vectors, "weights": [[1.0], [-2.0], [0.5]], "bias": [0.25]}
-    frozen: dict[str, Any] = {
-        "name": "flow",
-        "input": {"dim": 2},
-        "kernel": {"gamma": 0.5, "function": "polynomial"},
-        "learning": {"rule": "frozen"},
-        "expansion": tables,
-    }
-    paired = frozen | {
-        "label": three,
-        "kernel": {"gamma": 0.5},
-        "expansion": tables
-        | {
-            "weights": [[1.0, 2.0], [-1.0, 1.0], [0.5, -1.0]],
-            "bias": [0.1, 0.2, 0.3],
-            "decision": "ovo_vote",
-            "support_class": [0, 1, 2],
-        },
-    }
-    posterior = frozen | {
-        "kernel": {"sigma": 1.0},
-        "learning": {"rule": "nystrom"},
-        "expansion": tables | {"noise": 0.5, "prior_variance": 2.0, "label_variance": 0.25},
-    }
-    factored = posterior | {
-        "expansion": tables | {"factor": [[1.0], [0.5, 1.0], [0.5, 0.25, 2.0]], "prior_variance": 2.0}
-    }
-    batch = {**plain, "input": {"columns": ["a", "b"]}, "learning": {"rule": "ls-svm"}}
-    streaming: dict[str, Any] = {
-        "name": "flow",
-        "input": {"dim": 2},
-        "kernel": {"sigma": 1.0},
-        "learning": {"rule": "nystrom-rls", "samples": 16},
-        "reduction": {"n_max": 4},
-    }
-    choosing = streaming | {"basis": {"method": "efvs"}}
-    watching: dict[str, Any] = {
-        "name": "flow",
-        "input": {"dim": 2},
-        "kernel": {"sigma": 1.0},
-        "learning": {"rule": "okfeb", "features": 3},
-        "reduction": {"n_max": 6},
-        "novelty": {},
-    }
-    monitoring = {"name": "flow", "input": {"dim": 2}, "learning": {"rule": "gmm"}}
-    tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
-    recursive = tracking | {"subspace": {"update": "rls"}}
-    raw = {"channels": ["a", "b"], "periods": [24]}
-    forecast = {"name": "flow", "learning": {"rule": "nlms"}, "label": {"column": "a"}, "signal": raw}
-    spectra = forecast | {"signal": raw | {"window": 16, "features": ["mean"], "rate": 100.0, "bands": [[1.0, 30.0]]}}
-    windows = forecast | {"signal": raw | {"window": 16, "features": ["mean", "std"]}}
-    counted = forecast | {"precision": "int16", "signal": raw | {"max_abs": 100.0, "resolution": 0.02}}
-    changes: list[tuple[dict[str, Any], str | None, str, Any]] = [
-        (full, None, "precision", "float32"),
-        (full, "input", "columns", ["a", "b", "c"]),
-        (full, "input", "max_abs", 5.0),
-        (full, "input", "standardise", False),
-        (full, "input", "clip", 4.0),
-        (full, "input", "warmup", 17),
-        (full, "input", "horizon", 500),
-        (full, "label", "max_abs", 5.0),
-        (full, "label", "center", True),
-        (full, "label", "gain", True),
-        ({**full, "label": {"column": "y", "center": True}}, "label", "horizon", 500),
-        (full, "label", "clip", 5.0),
-        ({**full, "linear": {}}, "linear", "eta", 0.1),
-        ({**full, "mixture": {}}, "mixture", "forgetting", 0.99),
-        ({**full, "interval": {}}, "interval", "level", 0.8),
-        (full, "input", "outliers", "hold"),
-        (full, "input", "missing", "mean"),
-        (full, "label", "low", -0.5),
-        (full, "label", "high", 0.5),
-        (plain, "label", "classes", ["no", "yes"]),
-        ({**plain, "label": {}}, "label", "outputs", 2),
-        ({**plain, "label": {}}, "label", "columns", ["u", "v"]),
-        (full, "kernel", "sigma", 1.0 + 2**-52),
-        (plain, "learning", "rule", "fb-krls"),
-        (full, "learning", "eta", 0.25),
-        (full, "learning", "rho", 1e-9),
-        (full, "learning", "step_limit", 0.5),
-        (with_rule("qklms"), "learning", "quantisation", 0.5),
-        (with_rule("knlms"), "learning", "coherence", 0.6),
-        (with_rule("knlms"), "learning", "epsilon", 0.1),
-        (with_rule("fb-krls"), "learning", "rule", "sw-krls"),
-        (with_rule("krls-t"), "learning", "forgetting", 0.999),
-        (with_rule("krls-t"), "learning", "noise", 0.1),
-        (with_rule("rls"), "learning", "prior_variance", 10.0),
-        (random, "learning", "features", 32),
-        (random, "learning", "seed", 1),
-        (spectrum, "learning", "block", 2),
-        (softmax, "learning", "frequency_eta", 0.25),
-        (full, "reduction", "technique", "sup"),
-        (full, "reduction", "projection", "ls"),
-        (full, "reduction", "n_max", 33),
-        (full, "reduction", "ridge", 2e-3),
-        (full, "reduction", "ald_threshold", 0.02),
-        (with_reduction(technique="lsridge"), "reduction", "penalty", 1e-2),
-        (full, "reduction", "when", "before"),
-        (full, "reduction", "candidates", "newest"),
-        (full, "reduction", "lambda_max", 1e-3),
-        (with_reduction(lambda_max=1e-3), "reduction", "removals", 2),
-        (full, "reduction", "truncate_below", 1e-3),
-        (full, "reduction", "truncate_age", 100),
-        (full, "reduction", "tie", "oldest"),
-        (full, "reduction", "fading", 0.999),
-        (with_rule("fb-krls"), "learning", "relabel", True),
-        (frozen, "input", "center", [1.0, 0.0]),
-        (frozen, "input", "scale", [1.0, 2.0]),
-        (frozen, "kernel", "function", "sigmoid"),
-        (frozen, "kernel", "gamma", 0.25),
-        (frozen, "kernel", "coef0", 1.0),
-        (frozen, "kernel", "degree", 2),
-        (frozen | {"kernel": {"function": "rational-quadratic", "gamma": 0.5}}, "kernel", "alpha", 2.0),
-        (frozen | {"kernel": {"function": "fourier"}}, "expansion", "phases", [0.25, 0.0, 0.0]),
-        (frozen | {"input": {"dim": 2, "max_abs": 10.0}}, "kernel", "normalise", True),
-        (batch, "learning", "ridge", 0.2),
-        (batch, "learning", "samples", 65),
-        (streaming, "basis", "method", "efvs"),
-        (choosing, "basis", "method", "sgma"),
-        (choosing, "basis", "candidates", 9),
-        (choosing, "basis", "points", 9),
-        (choosing, "basis", "tau", 0.1),
-        (streaming, "basis", "horizon", 100),
-        (streaming, "basis", "cache", False),
-        (tracking, "subspace", "update", "hybrid"),
-        (tracking, "subspace", "shrinkage", 0.2),
-        (tracking, "subspace", "step", "averaged"),
-        (tracking, "subspace", "eta", 0.9),
-        (tracking, "subspace", "window", 100),
-        (recursive, "subspace", "forgetting", 0.9),
-        (tracking, "subspace", "budget", "drop"),
-        (tracking, "subspace", "fading", 0.9),
-        (tracking, "subspace", "insensitivity", 0.1),
-        (tracking, "subspace", "censoring", 0.1),
-        (tracking, "subspace", "head", "logistic"),
-        (monitoring, "learning", "components", 3),
-        (monitoring, "input", "sensors", [0, 0]),
-        (watching, "novelty", "false_alarm_rate", 0.1),
-        (watching, "novelty", "threshold", 0.5),
-        (watching, "novelty", "smoothing", 0.5),
-        (watching, "novelty", "warmup", 100),
-        (watching, "novelty", "relearn_after", 3),
-        (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
-        (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
-        (frozen, "expansion", "bias", [0.5]),
-        (paired, "expansion", "decision", "ovo"),
-        (paired, "expansion", "support_class", [0, 0, 2]),
-        (paired, "expansion", "break_ties", True),
-        (frozen | {"label": {"classes": ["n", "y"]}}, "expansion", "calibration", [[-1.0, 0.5]]),
-        (frozen | {"kernel": {"gamma": 0.5}}, "expansion", "distance", "products"),
-        (posterior, "expansion", "noise", 0.25),
-        (posterior, "expansion", "prior_variance", 3.0),
-        (posterior, "expansion", "label_variance", 0.5),
-        (factored, "expansion", "factor", [[1.0], [0.25, 1.0], [0.5, 0.25, 2.0]]),
-        (forecast, "signal", "channels", ["a"]),
-        (forecast, "signal", "max_abs", 50.0),
-        (counted, "signal", "resolution", 0.01),
-        (forecast, "signal", "lags", [0, 2]),
-        (forecast, "signal", "differences", [1]),
-        (forecast, "signal", "averages", [3]),
-        (forecast, "signal", "periods", [25]),
-        (forecast, "signal", "ahead", 2),
-        (spectra, "signal", "rate", 90.0),
-        (spectra, "signal", "bands", [[1.0, 20.0]]),
-        (spectra, "signal", "log", True),
-        (windows, "signal", "window", 32),
-        (windows, "signal", "hop", 8),
-        (windows, "signal", "features", ["mean", "rms"]),
-    ]
-    fields: set[tuple[str | None, str]] = {(None, "name"), (None, "precision")}
-    fields |= {(section, key) for section in sections() for key in keys_of(section)}
-    uncounted = {(None, "name"), ("label", "column"), ("input", "dim"), ("input", "formulas"), ("reduction", "force")}
-    uncounted |= {("target", key) for key in keys_of("target")}
-    uncounted |= {("expansion", "trained")}
-    custom_keys = {("kernel", "source"), ("kernel", "kernel"), ("kernel", "max_value")}
-    assert {(section, key) for _, section, key, _ in changes} == fields - uncounted - custom_keys, "no change here"
-
-    @functools.cache
-    def hash_of_text(text: str) -> str:
-        return str(model_code(make_spec(json.loads(text))).config_hash)
-
-    def hash_of(content: Any) -> str:
-        return hash_of_text(json.dumps(content))
-
-    hashes = set()
-    for base, section, key, value in changes:
-        section_of = base.get(section, {}) if section else {}
-        changed = {**base, key: value} if section is None else {**base, section: {**section_of, key: value}}
-        assert hash_of(changed) != hash_of(base), f"{section}.{key}"
-        hashes |= {hash_of(changed), hash_of(base)}
-    for own, most in ((rational_quadratic, 1.0), (rational_quadratic, 2.0), (products, 2.0)):
-        named = {"function": "custom", "source": "custom_kernels.py", "kernel": own.name, "max_value": most}
-        made = model_code(make_spec({**frozen, "input": {"dim": 2, "max_abs": 0.5}, "kernel": named}, custom=own))
-        assert str(made.config_hash) not in hashes
-        hashes.add(str(made.config_hash))
-    content = make_spec(full).model_dump(mode="json")
-    assert hash_of(content) == hash_of(full)
-    # what the model or a column is called does not count, and a default may be written out or left out
-    assert hash_of({**content, "name": "other"}) in hashes
-    assert hash_of({**content, "label": {**content["label"], "column": "z"}}) in hashes
-    assert hash_of(BASE) == hash_of(make_spec(BASE).model_dump())
 
 
 @pytest.mark.parametrize("rule", ["frozen", "klms", "nlms"])

@@ -39,8 +39,6 @@ from tests.support.toys import LABELS, toy_spec
 pytest.importorskip("unicorn")
 pytest.importorskip("ziglang")
 
-TECHNIQUES = ("nt", "fklms", "mklms")
-
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=8, **sections):
     return make_spec(
@@ -133,20 +131,6 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
-@pytest.mark.in_turn(96)
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
-@pytest.mark.parametrize("name", MODELS)
-def test_every_preset_rule_and_strategy(name, target):
-    """1000 updates with and without an FPU; the kinds of label in turn."""
-    learning, reduction = MODELS[name]
-    labels = ({"max_abs": 10.0}, {"outputs": 2, "max_abs": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
-    reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
-    spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
-    report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
-    assert_equal(report)
-    assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
-
-
 @pytest.mark.exhaustive
 def test_a_spec_without_a_rule_passes_its_selftest_without_an_fpu():
     """The library for floating point divides by zero in its own way, and counts that are wrong are divisors."""
@@ -203,22 +187,6 @@ def test_a_second_opinion(target, chain, emulator):
     report = check_targets(spec_of("mklms"), [target], samples=150, chain=chain, emulator=emulator, tries=0)
     assert_equal(report)
     assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("level", "dim", "n_max"), [("-O0", 1, 1), ("-O2", 3, 24), ("-O3", 8, 7), ("-Os", 2, 16)])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("technique", TECHNIQUES)
-@pytest.mark.parametrize("chain", ["zig", "gcc"])
-@pytest.mark.parametrize("target", (*EIGHT, "avr"))
-def test_the_full_product(target, chain, technique, precision, level, dim, n_max):
-    way = need(target, chain)
-    if precision not in way[0].precisions or right_additions(way[0], chain, precision) is False:
-        pytest.skip("floating point here is not IEEE's")
-    spec = spec_of(technique, precision, dim, n_max, learning={"eta": 0.5, "rho": 0.01})
-    for emulator in found_emulators(way[0]):
-        how = {"chain": chain, "emulator": emulator, "level": level, "tries": 0}
-        assert_equal(check_targets(spec, [target], samples=1000, **how))
 
 
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():

@@ -5,7 +5,6 @@ import io
 import json
 import math
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -548,59 +547,6 @@ def split(x, y, seed):
     return train_test_split(x, y, test_size=0.3, random_state=seed, stratify=y)
 
 
-@pytest.mark.exhaustive
-def test_the_batchs_errors_on_digits_and_breast_cancer():
-    """As measured elsewhere with these kernels: mean residual, |K - Khat|_F / N."""
-    for (x, _), gamma, expected in (
-        (digits(), DIGITS_GAMMA, {5: (0.419, 0.058), 10: (0.319, 0.035), 20: (0.230, 0.020)}),
-        (cancer(), CANCER_GAMMA, {10: (0.238, 0.029), 20: (0.171, 0.019)}),
-    ):
-        for rank, errors in expected.items():
-            told = HostSubspace.fit(x, MercerKernel("gaussian", gamma=gamma), rank, 0.1).approximation(x)
-            np.testing.assert_allclose((told.residual, told.frobenius), errors, atol=0.0012)
-            # how loose each bound is
-            assert 2.5 < told.residual_bound / told.trace_bound < 8.5
-
-
-@pytest.mark.exhaustive
-@pytest.mark.in_turn
-def test_linear_models_on_features_are_kernel_models():
-    from sklearn.kernel_ridge import KernelRidge
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    x, y = digits()
-    kernel = MercerKernel("gaussian", gamma=DIGITS_GAMMA)
-    scores = []
-    for seed in range(3):
-        train, test, taught, asked = split(x, y, seed)
-        subspace = HostSubspace.fit(train, kernel, 50, 0.1)
-        z, z_test = subspace.features(train), subspace.features(test)
-        scores.append(LogisticRegression(C=100, max_iter=2000).fit(z, taught).score(z_test, asked))
-    assert np.mean(scores) == pytest.approx(0.977, abs=0.01)
-    # ridge regression on z is kernel ridge regression with khat, and so near to that with k as the bound says
-    ridge = 5.0
-    linear = Ridge(ridge, fit_intercept=False, solver="cholesky").fit(z, taught)
-    machine = KernelRidge(alpha=ridge, kernel="precomputed").fit(z @ z.T, taught)
-    np.testing.assert_allclose(linear.predict(z_test), machine.predict(z_test @ z.T), atol=1e-8)
-    gram = kernel.gram(train, train)
-    full = KernelRidge(alpha=ridge, kernel="precomputed").fit(gram, taught).predict(gram)
-    told = subspace.approximation(train)
-    off = np.linalg.norm(full - linear.predict(z))
-    assert off <= told.krr(ridge, taught) < np.linalg.norm(taught)
-    assert off > 0.01 * told.krr(ridge, taught)
-
-
-def test_k_means_on_features():
-    """Normalised mutual information, as on the raw inputs: .739 and .741 (digits), .532 and .540 (breast cancer)."""
-    from sklearn.cluster import KMeans
-    from sklearn.metrics import normalized_mutual_info_score
-
-    for (x, y), gamma, count, expected in ((digits(), DIGITS_GAMMA, 10, 0.739), (cancer(), CANCER_GAMMA, 2, 0.532)):
-        z = HostSubspace.fit(x, MercerKernel("gaussian", gamma=gamma), 20, 0.1).features(x)
-        labels = KMeans(count, n_init=10, random_state=0).fit_predict(z)
-        assert normalized_mutual_info_score(y, labels) == pytest.approx(expected, abs=0.05)
-
-
 def test_the_score_tells_what_is_unlike_the_data():
     from sklearn.metrics import roc_auc_score
 
@@ -808,15 +754,3 @@ def test_what_the_guide_says_of_its_tables_is_so():
     assert plain > max(others)
     spreads = [float(row["spread"]) for row in rows["features"] if "Fourier" not in row["method"]]
     assert 0.005 < np.median(spreads) < 0.015
-
-
-@pytest.mark.exhaustive
-def test_the_guides_benchmark_runs(tmp_path, monkeypatch, capsys):
-    module, _, tables = guide()
-    before = PAGE.read_bytes()
-    monkeypatch.setattr(sys, "argv", ["subspace_guide.py", "--quick", "-o", str(tmp_path), "--only", "features"])
-    module.main()
-    rows = tables.load(tmp_path / "subspaces-features.csv")
-    assert [row["method"] for row in rows] == ["inputs as they are", "support vector machine", *module.methods()]
-    assert all(float(row["accuracy"]) > 0.8 for row in rows) and "r = 10, B = 50" in capsys.readouterr().out
-    assert PAGE.read_bytes() == before

@@ -463,9 +463,3 @@ def test_data_without_labels_at_the_end_is_refused(folder, run):
     (folder / "data.csv").write_text("\n".join(lines[:100] + [line.rpartition(",")[0] + "," for line in lines[100:]]))
     code, _, err = run("sweep", "spec.toml", "data.csv", *SMALL)
     assert code == 2 and "the data's second half holds no labels" in err
-
-
-def test_help_shows_examples_and_exit_codes(run):
-    for command in ("sweep", "plan"):
-        code, out, _ = run(command, "--help")
-        assert code == 0 and f"pykernel {command} " in out and "Exit codes" in out
