@@ -159,11 +159,11 @@ HALVES = [k / 2 for k in range(1, 2 * FLOOR_EXPONENT + 1)]
 LOW, HALF = 2.0**-FLOOR_EXPONENT, np.nextafter(np.float32(0.5), np.float32(0))
 BRANCHES = [0.625, 2.0**-12, 0.693147, 1.0, 8.5, 9.01, 17.0, 20.8, 41.58]
 FUNCTIONS = {
-    "exp_negative": Rising(np.exp, mpmath.exp, LOW, 1, 0, -0.0, 1, [-1e-7, *(-x * float(LN2) for x in HALVES)]),
+    "exp_negative": Rising(lambda x: np.exp(x), mpmath.exp, LOW, 1, 0, -0.0, 1, [-1e-7, *(-x * float(LN2) for x in HALVES)]),
     "exp2_negative": Rising(
-        np.exp2, lambda t: mpmath.power(2, t), LOW, 2, 2, HALF, 1.4142137, [2.0**-24, -(2.0**-25), *(-x for x in HALVES)]
+        lambda x: np.exp2(x), lambda t: mpmath.power(2, t), LOW, 2, 2, HALF, 1.4142137, [2.0**-24, -(2.0**-25), *(-x for x in HALVES)]
     ),
-    "hyperbolic_tangent": Rising(np.tanh, mpmath.tanh, 1e-45, 2, 1, np.inf, 1, [*BRANCHES, *(-x for x in BRANCHES)]),
+    "hyperbolic_tangent": Rising(lambda x: np.tanh(x), mpmath.tanh, 1e-45, 2, 1, np.inf, 1, [*BRANCHES, *(-x for x in BRANCHES)]),
     "logistic": Rising(
         lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (1 + mpmath.exp(-x)), 2.0**-59, 2, 1, np.inf, 1,
         [*BRANCHES, *(-x for x in BRANCHES)],

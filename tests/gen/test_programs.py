@@ -422,7 +422,7 @@ def test_simulate_tells_of_answers_and_alarms(run):
 def test_simulate_draws(run):
     pytest.importorskip("matplotlib")
     for spec in ("monitor", "plain"):
-        code, out, err = run("simulate", f"{spec}.toml", "course.csv", "--plot", "course.png")
+        code, out, _ = run("simulate", f"{spec}.toml", "course.csv", "--plot", "course.png")
         assert code == 0 and out.rstrip().endswith("plot   course.png")
         assert Path("course.png").read_bytes().startswith(b"\x89PNG")
 
