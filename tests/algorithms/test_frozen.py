@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.frame import Status
-from pykernel.errors import UserError
 from pykernel.gen.check import same_numbers
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
@@ -363,55 +362,6 @@ def test_of_equal_functions_the_first_wins_and_zero_is_the_first_class(
     model = HostModel(make_spec(content))
     assert model.classify([[3.0]])[0] == label
     np.testing.assert_array_equal(model.ask("predict", [[3.0]])[0][0], np.array(f, model.spec.real.dtype))
-
-
-@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
-@given(st.integers(0, 2**32), st.sampled_from(KERNELS), st.sampled_from(PRECISIONS))
-def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision: str) -> None:
-    """Limits, kernels and weights of any size: refused when it is written, or finite at every corner of the inputs."""
-    rng = np.random.default_rng(seed)
-    top = 35 if precision == "float32" else 150
-    kernel: dict[str, Any] = {"function": function}
-    if function != "linear":
-        kernel["gamma"] = float(10.0 ** rng.uniform(-17, 10))
-    if function in ("polynomial", "sigmoid"):
-        kernel["coef0"] = float(rng.choice([0.0, 1.0, -1e5]))
-    if function == "polynomial":
-        kernel["degree"] = int(rng.integers(1, 10))
-    kind = int(rng.integers(3))
-    count, dim, functions = int(rng.integers(1, 5)), int(rng.integers(1, 3)), [1, 2, 3][kind]
-    expansion: dict[str, Any] = {
-        "vectors": (rng.normal(size=(count, dim)) * 10.0 ** rng.uniform(-3, top / 6)).tolist(),
-        "weights": (rng.normal(size=(count, functions)) * 10.0 ** rng.uniform(-5, top)).tolist(),
-        "bias": (rng.normal(size=functions) * 10.0 ** rng.uniform(-5, top)).tolist(),
-    }
-    if kind == 2:
-        expansion["calibration"] = (rng.normal(size=(3, 2)) * 10.0 ** rng.uniform(-3, top / 2)).tolist()
-    if function == "gaussian" and rng.random() < 0.5:
-        expansion["distance"] = "products"
-    limit = float(10.0 ** rng.uniform(-3, top / 3))
-    inputs: dict[str, Any] = {"dim": dim, "max_abs": limit}
-    if rng.random() < 0.5:
-        inputs |= {
-            "center": (limit * rng.normal(size=dim)).tolist(),
-            "scale": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
-        }
-    label = [{}, {"outputs": 2}, {"classes": ["a", "b", "c"]}][kind]
-    content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": kernel}
-    try:
-        spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
-    except UserError:
-        assume(False)
-    model = HostModel(spec)
-    x = np.array(list(itertools.product([-limit, 0.0, limit], repeat=dim))).astype(spec.real.dtype)
-    x = np.vstack([np.clip(x, -limit, limit), np.array(spec.expansion.vectors) % limit])
-    for question in spec.program.questions:
-        if model.has(question):
-            values, statuses = model.ask(question, x)
-            done = statuses == Status.DONE
-            assert done.sum() >= 1 and np.isfinite(values[done]).all(), question
-            if question == "probability":
-                assert ((values[done] >= 0) & (values[done] <= 1)).all()
 
 
 # ------------------------------------------------------------------------------------------------------------- as C

@@ -86,12 +86,6 @@ def neighbours(centres: np.ndarray, each_side: int) -> np.ndarray:
     return np.add.outer(centres.view(integer), steps).view(centres.dtype)
 
 
-def switches(precision: Precision) -> np.ndarray:
-    """Where the exponent k of the result changes, and where the result becomes zero: near every (j + 1/2) ln 2."""
-    halves = np.arange(0, 2 * FLOOR_EXPONENT + 1) / np.longdouble(2)
-    return np.append(-(halves[1:] * LN2).astype(precision.dtype), precision.real(EXP_LOWEST.value(precision)))
-
-
 def special(precision: Precision) -> np.ndarray:
     tiny = np.finfo(precision.dtype).smallest_subnormal
     normal = np.finfo(precision.dtype).tiny

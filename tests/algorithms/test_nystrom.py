@@ -425,24 +425,6 @@ def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -
     np.testing.assert_allclose(found @ l.T, cross, rtol=0, atol=room * np.abs(cross).max())
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial"])
-@pytest.mark.exhaustive
-def test_float32_is_as_good_as_float64(kernel: str) -> None:
-    """Trace fraction of the basis and error of the predictions, at fresh samples, within 2 % of float64's."""
-    x, y = stream_of(3000, 3)
-    fresh, truth = stream_of(1500, 3, seed=7)
-    fresh = fresh.astype(np.float32).astype(float)
-    found = []
-    for precision in PRECISIONS:
-        spec = spec_of(precision, kernel, n=16, rows=64, dim=3, ridge=0.1)
-        model = HostModel(spec)
-        model.update(x, y)
-        own = Kernel(spec)
-        missing = trace_residual(own, fresh[:400], held(model)) / own.own(fresh[:400]).sum()
-        found.append((missing, np.mean((model.predict(fresh) - truth) ** 2)))
-    np.testing.assert_allclose(found[0], found[1], rtol=0.02)
-
-
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
 
 

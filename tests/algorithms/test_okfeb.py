@@ -860,48 +860,6 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
 # ---------------------------------------------------------------------------------------------------------- float32
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("kernel", ["gaussian", "wide", "polynomial"])
-def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) -> None:
-    """8,000 samples with exact and near repeats: G = A'KA, PK = I, and fresh samples leave what they leave in float64.
-
-    But rls with drop, which loses features by itself.
-    """
-    lossy = (update, budget) == ("rls", "drop")
-    rng = np.random.default_rng(0)
-    x = np.clip(rng.normal(size=(8_000, 4)) * 1.5, -6, 6)
-    x[1::5] = x[::5]
-    x[2::10] = x[::10] * (1 + 1e-4)
-    x, fresh = x.astype(np.float32).astype(float), np.clip(stream_of(500, 4, 9), -6, 6)
-    scores = []
-    for precision in PRECISIONS:
-        spec = spec_of(
-            precision,
-            kernel,
-            dim=4,
-            n=32,
-            r=8,
-            budget=budget,
-            update=update,
-            ald_threshold=None if budget == "drop" else 1e-2,
-        )
-        model = HostModel(spec)
-        model.update(x)
-        assert_finite(model)
-        scores.append(model.ask("novelty", fresh)[0].mean())
-        field, v = model.memory.field, vectors_of(model)
-        gram, m, eps = Kernel(spec).gram(v, v), len(v), np.finfo(spec.real.dtype).eps
-        a, g = field("a")[:m].astype(float), symmetric(field("g"), 8, 8)
-        drift = np.abs(g - a.T @ gram @ a).max() / np.trace(g)
-        assert drift < 1e4 * eps, drift / eps
-        if budget == "exact":
-            off = np.abs(inverse_of(model) @ gram - np.eye(m)).max()
-            assert off < (0.2 if precision == "float32" else 1e-9), off
-    assert lossy or scores[0] == pytest.approx(scores[1], rel=0.05)
-
-
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("labels", [False, True])
 def test_what_drop_has_lost_begins_anew(labels: bool) -> None:

@@ -11,7 +11,6 @@ import pytest
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import RULES
 from pykernel.spec.model import Spec
 from tests.support.following import (
     FIXED,
@@ -264,37 +263,6 @@ def test_float32_and_its_ridge_cost_little(technique: str) -> None:
     )
     print(f"{technique}: {narrow:.2e}, {wide:.2e}")
     assert 0.8 * wide < narrow < 1.25 * wide
-
-
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_float32_is_float64_with_fewer_digits(technique: str, rule: str) -> None:
-    """Predictions agree to single precision until the two choose differently."""
-    if rule in FIXED and technique != "mklms":
-        pytest.skip(f"{rule} has no technique")
-    rng = np.random.default_rng(2)
-    x = rng.uniform(-2, 2, (80, 2)).astype(np.float32)
-    y = np.sin(3 * x.sum(1)).astype(np.float32)
-    keys: dict[str, Any] = {"rule": rule, "sigma": 1.0, "ridge": 1e-2, "ald_threshold": 0.05}
-    if rule in ("krls-t", "fb-krls"):
-        keys["projection"] = "klms"
-    if rule not in FIXED:
-        keys["force"] = True
-    predictions, statuses, vectors = [], [], []
-    for precision in ("float32", "float64"):
-        model = HostModel(spec_of(technique, 8, 2, precision=precision, **keys))
-        seen: list[Any] = []
-        for t in range(len(x)):
-            seen.append((model.predict(x[t])[0], model.update(x[t], y[t : t + 1])[0], in_use(model, "v").tobytes()))
-        predictions.append(np.array([p for p, _, _ in seen]))
-        statuses.append(np.array([s for _, s, _ in seen]))
-        vectors.append([v for _, _, v in seen])
-    same = [a == b and v == w for a, b, v, w in zip(*statuses, *vectors, strict=True)]
-    until = same.index(False) if False in same else len(same)
-    assert until >= 30
-    scale = np.abs(predictions[1][: until + 1]).max()
-    np.testing.assert_allclose(predictions[0][:until], predictions[1][:until], rtol=0, atol=2e-4 * scale)
 
 
 # worst |(K + ridge I) T'T - I| at ridge 1e-3, ald_threshold 2e-3: 3e-4 for MKLMS; a sliding window, where nothing protects the

@@ -142,25 +142,6 @@ def test_where_the_trace_is_known_it_is_compared():
     )  # 2,335 rows are needed, and all are 300
 
 
-def test_an_interrupted_run_stops_at_the_same_vector(tmp_path):
-    options = {"method": "efvs", "tau": 0.25, "confidence": 0.95, "lazy": True}
-    whole = select_basis(X, KERNELS["gaussian"], 100, **options)
-
-    def stop(n, trace):
-        if n == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        select_basis(X, KERNELS["gaussian"], 100, checkpoint=tmp_path / "c.npz", progress=stop, **options)
-    with pytest.raises(UserError, match="other arguments"):
-        select_basis(X, KERNELS["gaussian"], 100, checkpoint=tmp_path / "c.npz", **options | {"confidence": 0.9})
-    again = select_basis(X, KERNELS["gaussian"], 100, checkpoint=tmp_path / "c.npz", **options)
-    assert again.trace.tobytes() == whole.trace.tobytes() and again.indices.tolist() == whole.indices.tolist()
-    assert (again.bound, again.stopped) == (whole.bound, whole.stopped) == (0.25, "tau")
-    again.save(tmp_path / "b.npz")
-    assert type(again).load(tmp_path / "b.npz").bound == 0.25 and again.head(3).bound is None
-
-
 @pytest.mark.parametrize(
     "options, sentence",
     [

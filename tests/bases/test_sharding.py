@@ -1,6 +1,5 @@
 """A basis from shards: the union's choice against brute force, the same bytes wherever it is computed, and however it ends."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -181,68 +180,7 @@ def test_the_same_bytes_from_processes_and_from_every_source(reference, tmp_path
     assert state(select_sharded(X, GAUSSIAN, 15, 4, jobs=1, seed=1, **QUICK)) != reference
 
 
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_dask_cluster_gives_the_same_bytes_also_if_it_loses_a_worker(reference, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    np.save(tmp_path / "x.npy", X)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        address = cluster.scheduler_address
-        assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, jobs=address, **QUICK)) == reference
-        found = select_sharded(
-            Fatal(tmp_path / "x.npy", tmp_path / "died"), GAUSSIAN, 15, 4, jobs=address, measure=None, **QUICK
-        )
-    assert (tmp_path / "died").exists()
-    assert np.array_equal(found.basis.vectors, select_sharded(X, GAUSSIAN, 15, 4, jobs=1, **QUICK).basis.vectors)
-
-
 # --------------------------------------------------------------------------------------------------- however it ends
-
-
-class Fatal:
-    """Rows of a file; the first shard of all that reads blocks of them takes its process with it."""
-
-    def __init__(self, path, died):
-        self.rows, self.path, self.died, self.parent = as_rows(path), path, died, os.getpid()
-
-    def __reduce__(self):
-        return _fatal, (self.path, self.died, self.parent)
-
-    @property
-    def dim(self):
-        return self.rows.dim
-
-    def __len__(self):
-        return len(self.rows)
-
-    def take(self, indices):
-        if os.getpid() != self.parent and len(indices) > 100:
-            with contextlib.suppress(FileExistsError):
-                self.died.touch(exist_ok=False)
-                os._exit(1)
-        return self.rows.take(indices)
-
-    def blocks(self, size):
-        return self.rows.blocks(size)
-
-
-def _fatal(path, died, parent):
-    rows = Fatal(path, died)
-    rows.parent = parent
-    return rows
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, tmp_path, monkeypatch):
-    np.save(tmp_path / "x.npy", X)
-    rows = Fatal(tmp_path / "x.npy", tmp_path / "died")
-    assert state(select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
-    assert (tmp_path / "died").exists()
-    # one that always dies is told
-    monkeypatch.setattr(sharding, "ATTEMPTS", 1)
-    (tmp_path / "died").unlink()
-    with pytest.raises(UserError, match="a worker process ended by itself"):
-        select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)
 
 
 SCRIPT = """
@@ -378,20 +316,3 @@ def test_sgma_takes_passes_where_its_columns_do_not_fit_and_all_candidates_are_t
     found = select_basis(few, GAUSSIAN, 20, "sgma", candidates=7, memory=10)
     assert found.stopped == "spanned" and len(found) == 5
     assert select_basis(X, GAUSSIAN, 200, "sgma", candidates=7, memory=10, tau=0.5).stopped == "tau"
-
-
-def test_sgma_in_passes_goes_on_from_any_vector_to_the_same_bytes(tmp_path):
-    whole = select_basis(X, GAUSSIAN, 9, "sgma", candidates=8, memory=10)
-    for stop in range(1, 9):
-
-        def interrupt(n, trace, stop=stop):
-            if n == stop:
-                raise KeyboardInterrupt
-
-        arguments = {"candidates": 8, "memory": 10, "checkpoint": tmp_path / "kept.npz"}
-        with pytest.raises(KeyboardInterrupt):
-            select_basis(X, GAUSSIAN, 9, "sgma", progress=interrupt, **arguments)
-        again = select_basis(X, GAUSSIAN, 9, "sgma", **arguments)
-        for name in ("vectors", "indices", "factor", "trace"):
-            assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
-        assert again.evaluations == whole.evaluations

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykernel import Basis, MercerKernel, select_basis
-from pykernel.bases import select as selecting
+from pykernel import MercerKernel, select_basis
 from pykernel.bases import swaps as swapping
 from pykernel.bases.gram import PrecomputedKernel
 from pykernel.bases.select import SELECTORS
@@ -128,24 +127,6 @@ def test_a_gram_matrix_is_refined_too():
         select_basis(a, k, 6, "uniform", swaps=2) for a, k in ((x, KERNELS["gaussian"]), (gram, "precomputed"))
     )
     assert direct.indices.tolist() == positions.indices.tolist() and isinstance(positions.kernel, PrecomputedKernel)
-
-
-def test_an_interrupt_keeps_the_choice(tmp_path, monkeypatch):
-    x, k, path = samples(60, 2), KERNELS["gaussian"], tmp_path / "c.npz"
-    whole = select_basis(x, k, 6, "uniform", swaps=2)
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(selecting, "refine", interrupted)
-        with pytest.raises(KeyboardInterrupt, match="contains the finished part"):
-            select_basis(x, k, 6, "uniform", swaps=2, checkpoint=path)
-    again = select_basis(x, k, 6, "uniform", swaps=2, checkpoint=path)
-    assert again.indices.tolist() == whole.indices.tolist() and again.trace.tobytes() == whole.trace.tobytes()
-    assert not path.exists()
-    again.save(path)
-    assert Basis.load(path).trace.tobytes() == whole.trace.tobytes()
 
 
 def test_bad_input_gets_a_sentence():

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.host.alarms import measure, page, rivals, run, theirs
+from benchmarks.host.alarms import measure, rivals, theirs
 from benchmarks.host.alarms.stream import Fault, Stream
 from pykernel.errors import UserError
-from pykernel.parallel import Workers
 
 RNG = np.random.default_rng(7)
 
@@ -178,60 +176,6 @@ def test_short_streams_are_pooled() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the whole run
-
-
-def plants(seed: int) -> Iterator[Stream]:
-    """A stand-in: two kinds of plants, whose faults are offsets of one sensor."""
-    for kind in range(2):
-        x = colored(900, 3, 10 * seed + kind)
-        faults = tuple(Fault("offset", first, first + 30, (1,), "jump") for first in (400, 600, 800))
-        for fault in faults:
-            x[fault.first : fault.last, 1] += (1 + kind) * x[:, 1].std()
-        yield Stream(f"plant {kind}", f"kind {kind}", x, faults)
-
-
-def fault_free(seed: int) -> Iterator[Stream]:
-    yield Stream("sound", "kind 0", colored(2000, 3, seed))
-
-
-@pytest.mark.exhaustive
-def test_settings_are_chosen_and_judged_on_other_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SETTINGS", tmp_path / "alarms-settings.csv")
-    monkeypatch.setattr(page, "DATA", tmp_path)
-    monkeypatch.setattr(run, "SOURCES", {"plants": plants, "fault-free plants": fault_free})
-    run.streams.cache_clear()
-    names = ["spec without a rule", "chance", "max |z|"]
-    with Workers(run.work, jobs=1) as workers:
-        settings = run.choose(workers, names)
-        run.judge(workers, names, settings, ("plants",), tmp_path / "alarms.csv")
-        run.judge(workers, names, settings, ("fault-free plants",), tmp_path / "alarms-rates.csv")
-    run.streams.cache_clear()
-    tried = run.load(run.SETTINGS)
-    of = [row for row in tried if row["detector"] == "max |z|"]
-    assert len(of) == len(rivals.Largest.grid) * 3 and sum(row["chosen"] == "yes" for row in of) == 1
-    best = max(of, key=lambda row: sum(float(row[rate]) for rate in run.TRIED))
-    assert best["setting"] == settings["max |z|"]
-    lines = run.load(tmp_path / "alarms.csv")
-    assert {int(row["seed"]) for row in lines} == set(run.JUDGED_ON) and run.CHOSEN_ON not in run.JUDGED_ON
-    assert [int(row["faults"]) for row in lines] == [3] * (2 * len(run.JUDGED_ON) * 3)
-    made = page.tables("")
-    assert made["alarms-events"].count("\n") == 5 and "max \\|z\\|" in made["alarms-events"]
-    assert made["alarms-rates"].count("\n") == 2 + 3 * len(measure.ALPHAS)
-    # those that are measured again replace their own lines only
-    with Workers(run.work, jobs=1) as workers:
-        run.judge(workers, ["chance"], settings, ("plants",), tmp_path / "alarms.csv")
-    run.streams.cache_clear()
-    assert sorted(map(str, run.load(tmp_path / "alarms.csv"))) == sorted(map(str, lines))
-
-
-@pytest.mark.exhaustive
-def test_raw_streams_have_a_few_faults_after_settling() -> None:
-    streams = list(run.raw_streams(1))
-    assert len(streams) == 40
-    for stream in streams:
-        assert 1 <= len(measure.judged_faults(stream)) == len(stream.faults) <= 4
-        assert measure.sound(stream).sum() > 20 * stream.faulty[measure.settling(len(stream.rows)) :].sum() / 3
-    assert len({fault.kind for stream in streams for fault in stream.faults}) == 5
 
 
 def test_every_written_setting_is_found_again() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from pykernel import MercerKernel, select_basis
 from pykernel.algorithms.kernel_choice import KernelConfig
@@ -127,43 +126,6 @@ def test_alternating_ends_where_the_closed_form_is(kernel):
         np.testing.assert_allclose(walked.a @ walked.q, best.a @ best.q, atol=1e-4 * np.abs(best.a @ best.q).max())
         mine, other = (f.q.T @ (f.a.T @ gram @ f.a) @ f.q for f in (walked, best))
         np.testing.assert_allclose(mine, other, atol=1e-4 * size)
-
-
-@pytest.mark.parametrize(("rank", "shrinkage"), [(4, 0.1), (2, 0.5), (2, 0.02), (3, 0.3)])
-def test_the_alternating_methods_rate(rank, shrinkage):
-    gram = GAUSSIAN.gram(samples(40), samples(40))
-    sigma = np.sqrt(np.linalg.eigvalsh(gram)[::-1])
-    best = solve(gram, rank, shrinkage).objective[0]
-    walked = solve(gram, rank, shrinkage, method="alternating", iterations=2000, tolerance=0)
-    above = walked.objective - best
-    last = np.flatnonzero(above > 1e-9 * best)[-1]
-    rate = max(sigma[rank] / sigma[rank - 1], 1 - 2 * shrinkage / sigma[0]) ** 4
-    assert (above[last] / above[last - 10]) ** 0.1 == pytest.approx(rate, abs=0.01)
-
-
-def test_no_minimiser_goes_below_the_closed_form():
-    """L-BFGS from random starts, on (A, Q) in the coordinates of K's root."""
-    x = samples(12)
-    gram = GAUSSIAN.gram(x, x)
-    values, vectors = np.linalg.eigh(gram)
-    root = vectors * np.sqrt(values) @ vectors.T
-    for rank, shrinkage in ((2, 0.1), (3, 0.7), (5, 1.4)):
-        best = solve(gram, rank, shrinkage)
-
-        def cost(flat, rank=rank, shrinkage=shrinkage):
-            l, q = flat.reshape(2, 12, rank)
-            left = root - l @ q.T
-            value = 0.5 * np.sum(left**2) + shrinkage / 2 * (np.sum(l**2) + np.sum(q**2))
-            return value, np.stack([-left @ q + shrinkage * l, -left.T @ l + shrinkage * q]).ravel()
-
-        ends = [
-            minimize(
-                cost, samples(12 * rank, 2, seed).ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 5000}
-            ).fun
-            for seed in range(5)
-        ]
-        assert min(ends) >= best.objective[0] * (1 - 1e-12)
-        assert min(ends) == pytest.approx(best.objective[0], rel=1e-6)
 
 
 def test_the_gradient_is_zero_at_the_optimum_and_only_there():
