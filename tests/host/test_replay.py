@@ -23,7 +23,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.sections import Input
 from tests.support import DOCS
 from tests.support.specs import named
-from tests.support.toys import TOYS, toy_spec
+from tests.support.toys import toy_spec
 
 ROWS = 600
 
@@ -293,25 +293,6 @@ def test_a_column_of_the_specs_own_is_not_an_answer():
     assert set(answer_columns(spec)) == {"prediction"}
     with pytest.raises(UserError, match="column prediction1 has a fixed meaning"):
         run("a\n", labelled("reals", name="m").model_copy(update={"input": Input(columns=("a", "prediction1"))}))
-
-
-def test_replay_of_classes_by_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (TOYS,))
-    spec = labelled("class")
-    Path("toy.toml").write_text(spec.to_toml())
-    log, _ = recorded_by_c(spec, *mixed_stream(spec, 50), ["classify"])
-    Path("log.csv").write_text(log)
-    for text, code in ((log, 0), (log.replace(",0,", ",1,"), 1)):
-        Path("log.csv").write_text(text)
-        with pytest.raises(SystemExit) as stopped:
-            main(["replay", "toy.toml", "log.csv", "--json"])
-        out, err = capsys.readouterr()
-        report = json.loads(out)
-        assert (
-            stopped.value.code == code and report["ok"] is (code == 0) and report["compared"]["predicted_class"] == 50
-        )
-        assert code == 0 or "predicted_class is 1 (mid) on the device, 0 (low) on the host" in err
 
 
 def test_a_lost_and_a_doubled_row_are_found(log):
