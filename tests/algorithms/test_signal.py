@@ -354,21 +354,6 @@ def random_content(rng):
     }
 
 
-@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 50))])
-def test_the_c_of_any_signal_computes_the_same_bytes(seed):
-    content = random_content(np.random.default_rng(seed))
-    try:
-        spec = make_spec(named(content))
-    except UserError as error:
-        assert "overflow" in str(error) or "features" in str(error)
-        return
-    assert make_spec(named(content)).to_toml() == make_spec(spec.model_dump(mode="json", exclude_unset=True)).to_toml()
-    report = in_one_build(spec, samples=3000, seed=seed)
-    assert report.ok, report.rows
-    assert sum(count for name, count in report.statuses.items() if not name.startswith("refused")) > 1000
-
-
 def random_spec(seed):
     try:
         return make_spec(named(random_content(np.random.default_rng(seed))))

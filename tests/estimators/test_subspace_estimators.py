@@ -380,34 +380,6 @@ def test_heads_refuse_what_is_not_theirs(stream):
         OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 
 
-def test_what_is_out_of_range_is_refused_counted_and_named(stream):
-    x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, input_max_abs=20.0, threshold=0.3, warmup=10).fit(x)
-    before, bad = state(model), np.full((4, 3), 20.5)
-    with pytest.warns(UserWarning, match="^4 of 304 updates were refused: raise input_max_abs from 20;"):
-        model.partial_fit(bad)
-    assert (model.predict(bad) == -1).all()
-    assert state(model) == before and model.status_counts_["REFUSED_INPUT"] == 4
-    for ask in (model.transform, model.novelty, model.score_samples, model.decision_function):
-        with pytest.warns(UserWarning, match="4 of 7 samples have an input beyond the limit of 20: they give NaN"):
-            answers = ask(np.vstack([bad, x[:3]])).reshape(7, -1)
-        assert np.isnan(answers).all(axis=1).tolist() == [True] * 4 + [False] * 3
-    with pytest.warns(UserWarning, match="^8 of 308 updates were refused: raise input_max_abs from 20;"):
-        novelty, alarms = model.monitor(bad)
-    assert np.isnan(novelty).all() and not alarms.any()
-    with pytest.warns(UserWarning):
-        empty = OnlineKernelSubspace(sigma=1.0, input_max_abs=1e-3).fit(x)
-    assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()
-    for call in (lambda: empty.subspace_, lambda: empty.frozen_spec("m"), lambda: empty.approximation(x)):
-        with pytest.raises(UserError, match=r"^OnlineKernelSubspace: has no expansion vectors, as every sample"):
-            call()
-    scaler = StandardScaler().fit(1e6 + x)
-    with pytest.raises(UserError, match="input_max_abs is 20, which the scaler's center alone exceeds"):
-        model.to_spec("m", scaler)
-    with pytest.raises(NotFittedError):
-        OnlineKernelSubspace().monitor(x)
-
-
 def test_fewer_samples_than_features_and_a_stream_of_equals():
     x = np.random.default_rng(0).normal(size=(3, 2))
     model = OnlineKernelSubspace(8, n_max=8, sigma=1.0, precision="float64").partial_fit(x)

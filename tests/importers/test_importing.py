@@ -23,8 +23,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
@@ -259,54 +257,6 @@ def test_inputs_that_a_selection_leaves_out_are_no_inputs_of_the_device():
         spec = from_sklearn(estimator, "m")
     assert spec.input.columns == ("d", "a")
     assert np.abs(HostModel(spec).predict(x[:, [3, 0]]) - estimator.predict(frame)).max() < 1e-4
-
-
-@st.composite
-def problems(draw):
-    """Few or many samples of few or many classes, far from zero or not, and any SVC or NuSVC."""
-    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    dim, count, n = draw(st.integers(1, 6)), draw(st.integers(2, 5)), draw(st.integers(12, 60))
-    kernel = draw(st.sampled_from(["linear", "poly", "rbf", "sigmoid"]))
-    # what rounding takes from a center has no place in kernels of x'v
-    middle = draw(st.sampled_from([0.0] if kernel in ("poly", "sigmoid") else [0.0, 100.0]))
-    spread = draw(st.sampled_from([0.01, 1.0, 50.0]))
-    x = (rng.normal(size=(n + 40, dim)) * spread + middle).astype(np.float32).astype(np.float64)
-    x[n : n + 5] = x[:5]
-    y = np.r_[np.arange(count), rng.integers(0, count, n - count)]
-    if draw(st.booleans()):
-        y[count:] = np.minimum(y[count:], rng.integers(0, 2, n - count))  # few of the later classes
-    names = np.array(list("cabed"))[:count]  # classes_ are sorted, and not as they come
-    keys = {
-        "kernel": kernel,
-        "gamma": draw(st.sampled_from(["scale", "auto", 0.5])),
-        "coef0": draw(st.sampled_from([0.0, 0.5, -1.0])),
-        "degree": draw(st.integers(1, 4)),
-        "decision_function_shape": draw(st.sampled_from(["ovr", "ovo"])),
-        "class_weight": draw(st.sampled_from([None, "balanced"])),
-        "max_iter": 5000,
-    }
-    keys["break_ties"] = keys["decision_function_shape"] == "ovr" and draw(st.booleans())
-    model = SVC(C=draw(st.sampled_from([0.1, 10.0])), **keys)
-    scaler = draw(st.sampled_from([None, StandardScaler, MinMaxScaler, RobustScaler]))
-    sparse = scaler is None and draw(st.booleans())
-    if scaler is None:
-        x = (x - middle) / spread
-        x = x.astype(np.float32).astype(np.float64)
-    estimator = model if scaler is None else make_pipeline(scaler(), "passthrough", model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some do not converge, which is nothing to an import
-        estimator.fit(sp.csr_matrix(x[:n]) if sparse else x[:n], names[y])
-    return estimator, x[n:], draw(st.sampled_from(PRECISIONS)), draw(st.sampled_from(["auto", "differences"]))
-
-
-@pytest.mark.filterwarnings(COARSE)
-@given(problems())
-@settings(max_examples=50)
-def test_any_classifier(problem):
-    estimator, held, precision, distance = problem
-    spec = from_sklearn(estimator, "m", precision=precision, distance=distance)
-    assert spec.label.classes == tuple(parts(estimator)[1].classes_)
-    assert_same(estimator, spec, held)
 
 
 def test_classes_with_equal_votes():

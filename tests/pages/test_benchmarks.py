@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 
-from pykernel.algorithms.online.state import SEARCHES
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
@@ -275,21 +274,6 @@ def test_the_reports_procedure_is_mklms():
     assert np.allclose(fast.predict(x), slow.predict(x.astype(float)), rtol=0, atol=1e-9)
 
 
-def test_exponents():
-    exact = {n: 3e-3 * n**2.3 for n in update_cost.BUDGETS}
-    assert update_cost.exponent(exact) == pytest.approx(2.3)
-    # small budgets do not count
-    assert update_cost.exponent(exact | {8: 5.0}) == pytest.approx(2.3)
-    rows = [
-        {"preset": preset, "runtime": "c", "n": str(n), "microseconds": str(value)}
-        for preset in ("mklms", "nt")
-        for n, value in exact.items()
-    ]
-    assert [line.split(":")[0] for line in update_cost.too_steep(rows)] == ["mklms, c", "nt, c"]
-    linear = [row | {"microseconds": row["n"]} for row in rows]
-    assert update_cost.too_steep(linear) == []
-
-
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", ["nt", "mklms", "krls-t, sup", "rff-rls"])
 def test_the_largest_size_that_fits(name):
@@ -340,30 +324,6 @@ def test_the_commands_run(name, tmp_path, one_build, capsys):
     assert tables.load(tmp_path / f"{name}.csv") == made
     assert PAGES.get(name, tables.PAGE).read_bytes() == page
     assert (tmp_path / f"{name}.png").is_file() == (name not in WITHOUT_FIGURE)
-
-
-def test_some_rows_can_be_measured_again(tmp_path):
-    path = tmp_path / "rows.csv"
-    order = ("a", "b", "c")
-    tables.save(path, [{"name": name, "value": value} for name, value in (("a", 1), ("b", 2), ("c", 3))])
-    rows = tables.merged(path, [{"name": "b", "value": "4"}, {"name": "b", "value": "5"}], "name", ["b"], order)
-    assert [(row["name"], row["value"]) for row in rows] == [("a", "1"), ("b", "4"), ("b", "5"), ("c", "3")]
-    assert tables.merged(tmp_path / "none", rows[:1], "name", ["a"], order) == rows[:1]
-
-
-def test_counting_begins_near_an_exchange():
-    """KLMS discards nearly all of this stream; the most expensive update is among the few that are counted."""
-    n = 16
-    spec = update_cost.spec_of("klms", n)
-    start = preset_instructions.window(spec, n)
-    x, y = update_cost.stream(n, start + preset_instructions.LEAST)
-    statuses = HostModel(spec).update(x, y)[start:].tolist()
-    assert 2 in statuses and 3 in statuses
-
-
-def test_a_table_needs_its_place():
-    with pytest.raises(ValueError, match="no place for 'b'"):
-        tables.place("<!-- a -->\n<!-- end -->\n", "b", "")
 
 
 def test_long_tables_have_files_of_their_own(tmp_path):
@@ -512,14 +472,6 @@ def test_bytes_of_peers_are_those_of_what_they_keep():
     assert subspace_baselines.kernel_pca(4).words(rows, dim)[0] == kept
 
 
-@pytest.mark.parametrize("make", [subspace_baselines.nystroem, subspace_baselines.random_features])
-def test_equal_bytes_are_used_up(make):
-    words = subspace_baselines.okfeb("", 32, 4).words(100, 6)[1]
-    found = subspace_baselines.largest(make, 100, 6, words, 1, words)
-    assert found.words(100, 6)[1] <= words < make(found.size + 1).words(100, 6)[1]
-    assert subspace_baselines.largest(make, 100, 6, 3, 1, 3) is None
-
-
 def test_a_mean_put_back_approximates_the_kernel():
     """What centred components and the mean express is the projection on the plane that they span."""
     rng = np.random.default_rng(1)
@@ -618,12 +570,3 @@ def test_changes_are_what_is_computed_now_and_the_page_says_so():
     # what follows a change by itself, or by what the page names
     for name in ("okfeb, parametric, exact", "krls-t, forgetting 0.999", "fb-krls, relabel, fading 0.999", "nlms"):
         assert worst(name) <= 1.5, name
-
-
-def test_searches_are_limited_as_the_page_says():
-    rows = tables.load(tables.DATA / "searches.csv")
-    assert {row["technique"] for row in rows} == {"fklms", "fmklms"} and len(rows) == 2 * 2 * 3 * 7
-    assert all(int(row["most"]) <= SEARCHES for row in rows)
-    most = max(float(row["limited"]) for row in rows if row["limited"])
-    text = " ".join((tables.DOCS / "online.md").read_text(encoding="utf-8").split())
-    assert f"at most {int(np.ceil(100 * most))} of 100 updates would search more often" in text

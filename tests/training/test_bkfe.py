@@ -410,23 +410,6 @@ def test_on_a_basis_it_is_the_optimum_within_its_span():
 # --------------------------------------------------------------------------------------------------- frozen, collapsed
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("kernel", KERNELS[:6], ids=lambda kernel: f"{kernel.function} {kernel.normalise}")
-def test_the_frozen_map_computes_the_features(kernel, precision):
-    x = samples(30)
-    subspace = HostSubspace.fit(x, kernel, 4, 0.1)
-    if precision == "float32":
-        x = x.astype(np.float32).astype(float)
-    for triangular in (False, True):
-        spec = subspace.to_spec("map", precision=precision, max_abs=10.0, triangular=triangular)
-        z, weights = subspace.features(x, triangular), subspace.expansion(triangular)
-        # rounding of sums that are mostly larger than what they come to
-        sizes = np.abs(kernel.gram(x, subspace.vectors)) @ np.abs(weights)
-        tolerance = (2**-23 if precision == "float32" else 2**-52) * 100 * sizes.max()
-        assert tolerance < 2e-3 * np.abs(z).max()
-        np.testing.assert_allclose(HostModel(spec).predict(x), z, atol=tolerance)
-
-
 def test_linear_models_of_features_collapse_to_kernel_expansions():
     from sklearn.cluster import KMeans
     from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier

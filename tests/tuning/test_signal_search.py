@@ -129,18 +129,6 @@ def test_the_specs_that_a_sweep_writes_have_the_error_and_the_bytes_that_it_prom
     assert found["rows"] == {"gauge": 399}.get(name, 500 - 23 - 24)
 
 
-@pytest.mark.exhaustive  # counts on an emulated target
-def test_what_is_counted_is_the_model_with_its_signal(folder, run):
-    pytest.importorskip("unicorn")
-    words = ["--rule", "nlms", "--rounds", "0", "--jobs", "1", "--json"]
-    code, out, err = run("sweep", "gauge.toml", "gauge.csv", *words)
-    assert code == 0, err
-    costs = json.loads(out)["table"][0]["costs"]
-    assert costs["equal"] and costs["samples"] % 8 == 0 and costs["samples"] >= 200
-    # most calls of push end no step
-    assert costs["update"]["max"] > 3 * costs["update"]["mean"]
-
-
 def on_steps(spec_file, data, content, delay=0):
     """Errors of a model, as a plan judges it, on steps that are made here."""
     spec = make_spec(content)
@@ -236,14 +224,6 @@ def test_what_is_better_than_the_planned_model_gets_a_spec(folder, run, uncounte
     assert windows[8, 2]["last_label"] == pytest.approx(planned["last_label"], rel=0.1)
     assert planned["last_label"] == pytest.approx(found["simple"]["last label"]["error"])
     assert windows[16, 4]["error"] < better["error"] and better["signal"]["window"] == 8
-
-
-@pytest.mark.exhaustive
-def test_a_plan_of_a_monitor_says_why_features_are_not_tried(folder, run):
-    code, out, err = run("plan", "gauge.csv", "--spec", "monitor.toml", "--trials", "2", "--jobs", "1", "--json")
-    assert code == 0 and "faults of a monitor are put into the features themselves" in err, err
-    spec = load_spec(json.loads(out)["spec"])
-    assert spec.signal is not None and spec.program.raises_alarms(spec.config) and json.loads(out)["signal"] is None
 
 
 @pytest.mark.exhaustive  # bounds of candidates, and a build for each kind of feature and each window
