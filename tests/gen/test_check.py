@@ -24,6 +24,24 @@ from tests.support.toys import LABELS, toy_spec
 PRESETS = tuple(REGISTERED)
 TECHNIQUES = ("nt", "fklms", "mklms")  # where one with each kind of memory is enough
 PRECISIONS = ("float32", "float64")
+# rules and strategies: keys of [learning], keys of [reduction], what must become of samples besides being added
+CHOICES = {
+    "qklms": ({"rule": "qklms", "quantisation": 0.5}, {"technique": "mklms"}, "replaced absorbed"),
+    "krls-t": ({"rule": "krls-t", "forgetting": 0.998}, {"technique": "mklms"}, "replaced absorbed merged"),
+    "krls-t, sup": ({"rule": "krls-t"}, {"technique": "sup"}, "replaced discarded"),
+    "fb-krls": ({"rule": "fb-krls"}, {"technique": "at", "projection": "klms"}, "replaced"),
+    "sw-krls": ({"rule": "sw-krls"}, {"ridge": 0.01}, "replaced"),
+    "ald-krls": ({"rule": "ald-krls"}, {"ald_threshold": 0.05}, "absorbed"),
+    "knlms": ({"rule": "knlms", "coherence": 0.9}, {}, "absorbed merged discarded"),
+    "before": ({}, {"technique": "mklms", "when": "before"}, "added"),
+    "newest only": ({}, {"technique": "mklms", "candidates": "newest"}, "discarded"),
+    "threshold": ({"rho": 0.01}, {"technique": "mklms", "lambda_max": 1e-4, "removals": 3}, "replaced discarded"),
+    "truncation": ({"rho": 0.02}, {"technique": "fklms", "truncate_below": 0.01, "truncate_age": 300}, "replaced"),
+    "oldest": ({}, {"technique": "klms", "tie": "oldest"}, "replaced"),
+    "newest": ({}, {"technique": "afklms", "tie": "newest"}, "replaced"),
+    "another projection": ({}, {"technique": "nt", "projection": "lsridge"}, "replaced"),
+    "fklms, as printed": ({}, {"technique": "fklms", "projection": "fklms", "force": True}, "replaced"),
+}
 
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=16, **sections):
@@ -60,6 +78,17 @@ def test_state_is_equal_after_100000_updates(technique, precision, exhaustive):
     absorbed = set() if technique == "lsridge" else {"absorbed"}
     assert {"added", "replaced", "merged", "refused_input", "refused_label"} | absorbed <= set(report.statuses)
     assert report.statuses["replaced"] > 200
+
+
+@pytest.mark.in_turn(16)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_rule_and_strategy_is_equal(choice, precision):
+    learning, reduction, wanted = CHOICES[choice]
+    spec = spec_of(precision=precision, learning=learning, reduction={"n_max": 16} | reduction)
+    report = in_one_build(spec, samples=30_000)
+    assert_equal(report)
+    assert {"added", "refused_input", "refused_label", *wanted.split()} <= set(report.statuses)
 
 
 @pytest.mark.in_turn(4)

@@ -131,6 +131,20 @@ MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
 }
 
 
+@pytest.mark.in_turn(96)
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4f"])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_preset_rule_and_strategy(name, target):
+    """1000 updates with and without an FPU; the kinds of label in turn."""
+    learning, reduction = MODELS[name]
+    labels = ({"max_abs": 10.0}, {"outputs": 2, "max_abs": 10.0}, {"classes": ["a", "b", "c"]}, {"classes": ["a", "b"]})
+    reduction = {"n_max": 6} | reduction | ({"force": True} if name in ("afmklms", "lsreg") else {})
+    spec = spec_of(learning=learning, reduction=reduction, label=labels[list(MODELS).index(name) % 4])
+    report = check_targets(spec, [target], samples=1000, chain="zig", tries=0)
+    assert_equal(report)
+    assert report.rows[0]["selftest"] == "passed" and set(report.rows[0]["calls"]) >= {"predict", "update", "novelty"}
+
+
 @pytest.mark.exhaustive
 def test_a_spec_without_a_rule_passes_its_selftest_without_an_fpu():
     """The library for floating point divides by zero in its own way, and counts that are wrong are divisors."""
