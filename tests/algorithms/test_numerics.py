@@ -218,7 +218,7 @@ def inputs_of(rule: Rising, rng: np.random.Generator, count: int, turn: int) -> 
 def test_float64_is_within_its_bound(name: str, exhaustive: bool) -> None:
     rule, rng = FUNCTIONS[name], np.random.default_rng(0)
     function = numba_function(getattr(numerics, name), FLOAT64)
-    for turn in range(300 if exhaustive else 6):
+    for turn in range(500 if exhaustive else 6):
         x = inputs_of(rule, rng, 200_000, turn)
         exact, y = rule.exact(x.astype(np.longdouble)), over(function, x)
         kept = np.abs(exact) >= rule.least

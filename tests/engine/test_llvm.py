@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from pykernel import sealed
-from pykernel.dialect import FLOAT32, FLOAT64, Index, Kernel, Memory, Precision, is_choice
+from pykernel.dialect import FLOAT32, FLOAT64, Kernel, Memory, Precision, is_choice
 from pykernel.engine import llvm as engine
 from pykernel.engine.engines import program_executor
 from pykernel.engine.llvm import Compiled, compiled, print_module
-from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import Spec, load_spec, make_spec
@@ -437,40 +436,6 @@ def test_streams() -> None:
             for a, b in zip(*results, strict=True):
                 assert a.tobytes() == b.tobytes() and a.shape == b.shape, (spec.learning.rule, first, delay)
             assert mine.memory.bytes == plain.memory.bytes
-
-
-def test_a_state_is_restored_into_it() -> None:
-    """What plain Python learned goes on in the engine and back; `valid` judges both, also what learning cannot lead to."""
-    spec = machine("stream", "float32")
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(size=(300, 3)), rng.normal(size=300)
-    mine, plain = both(spec)
-    plain.update(x[:100], y[:100])
-    end = spec.program.state_bytes(plain.memory.layout)
-
-    def hand_over(source: HostModel, target: HostModel) -> None:
-        target.memory.clear()
-        target.memory.buffer.reshape(1).view(np.uint8)[:end] = np.frombuffer(bytes(source.memory.bytes[:end]), np.uint8)
-
-    hand_over(plain, mine)
-    assert judged(mine) and judged(plain)
-    assert mine.update(x[100:200], y[100:200]).tolist() == plain.update(x[100:200], y[100:200]).tolist()
-    hand_over(mine, plain)
-    assert mine.predict(x).tobytes() == plain.predict(x).tobytes()
-    verdicts = set()
-    for slot in mine.memory.layout.slots:
-        if slot.struct and slot.offset < end:
-            for bad in (-1, 2**31 - 1) if slot.array.scalar is Index else (np.nan, np.inf, -1e30):
-                for model in (mine, plain):
-                    kept = model.memory.field(slot.name).copy()
-                    model.memory.field(slot.name)[...] = bad
-                    verdicts.add((slot.name, bad if bad == bad else "nan", judged(model)))
-                    model.memory.field(slot.name)[...] = kept
-    assert len({each[:2] for each in verdicts}) == len(verdicts) > 10  # both say the same
-    # what the model does not use may be anything
-    used = {slot.name for slot in mine.memory.layout.slots} - set(build(spec).drop)
-    of_used = [each for each in verdicts if each[0] in used]
-    assert sum(not each[2] for each in of_used) > len(of_used) / 3
 
 
 def test_what_a_machine_works_on_stays_alive() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_outlier_detector
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -318,20 +318,6 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
 
 
 # --------------------------------------------------------------------------------------------- with other estimators
-
-
-@pytest.mark.parametrize("head", ["ridge", "logistic"])
-def test_heads_learn_what_linear_models_of_the_features_learn(head):
-    x, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))
-    x, y = x[order], y[order]
-    for classes in (y, y == 1):
-        model = OnlineSubspaceClassifier(8, head=head, n_epochs=10).fit(x[:100], classes[:100])
-        other = LogisticRegression(C=100, max_iter=1000).fit(model.transform(x[:100]), classes[:100])
-        assert model.score(x[100:], classes[100:]) > other.score(model.transform(x[100:]), classes[100:]) - 0.07
-    if head == "logistic":
-        p = model.predict_proba(x)
-        assert np.allclose(p.sum(axis=1), 1) and (model.classes_[p.argmax(axis=1)] == model.predict(x)).all()
 
 
 # ------------------------------------------------------------------------------------------------- what cannot be

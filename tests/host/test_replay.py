@@ -444,29 +444,3 @@ def test_bad_input_of_the_command(tmp_path, capsys, monkeypatch):
         assert stopped.value.code == 2 and out == "" and err.count("\n") == 1 and says in err, err
     with pytest.raises(UserError, match="column status has a fixed meaning"):
         run("a\n", spec_of(input={"columns": ["a", "status"]}))
-
-
-def test_a_long_log_takes_no_more_memory():
-    """Batches are as they were asked for, whatever the length; and the last is right."""
-    spec = spec_of("nt")
-
-    def rows():
-        yield b"a,b,y,state_hash\n"
-        for t in range(50_000):
-            yield f"{t % 7},{t % 5},{t % 3},\n".encode()
-
-    class Endless(io.RawIOBase):
-        lines = rows()
-
-        def readline(self, limit=-1):
-            return next(self.lines, b"")
-
-    replay, largest = Replay(spec), 0
-    for batch in read_log(Endless(), "log.csv", spec, 1000):
-        replay.run(batch)
-        largest = max(largest, len(batch.x))
-    assert largest == 1000 and replay.updates == 50_000
-    twin = HostModel(spec, build(spec).drop)
-    t = np.arange(50_000)
-    twin.update(np.column_stack([t % 7, t % 5]), t % 3)
-    assert twin.memory.bytes == replay.model.memory.bytes

@@ -472,25 +472,6 @@ def test_bytes_of_peers_are_those_of_what_they_keep():
     assert subspace_baselines.kernel_pca(4).words(rows, dim)[0] == kept
 
 
-def test_a_mean_put_back_approximates_the_kernel():
-    """What centred components and the mean express is the projection on the plane that they span."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(64, 5)) @ rng.normal(size=(5, 5)) + 3
-    mean = x.mean(0)
-    turn = np.linalg.svd(x - mean)[2][:2]
-    z = subspace_baselines.with_mean((x - mean) @ turn.T, turn @ mean, float(mean @ mean))
-    plane = mean + (x - mean) @ turn.T @ turn
-    assert z.shape == (64, 3)
-    assert np.allclose(z @ z.T, plane @ plane.T, atol=1e-9)
-    # with all components nothing is lost, in feature space as well
-    given = subspace_baselines.Split(x, x[:7], subspace_baselines.MercerKernel("gaussian", 0.02))
-    projections = subspace_baselines.kernel_pca(64), subspace_baselines.nystroem(64)
-    for method in (*projections, subspace_baselines.incremental(64, 64, subspace_baselines.NYSTROEM_PCA)):
-        fitted = method.fit(given, 0)
-        assert subspace_bench.matrix_error(given.kernel, x, fitted.features(x)) < 1e-6
-        assert np.abs(fitted.residual(given.held)).max() < 1e-5
-
-
 def test_limits_and_errors_of_approximations(monkeypatch):
     monkeypatch.setattr(subspace_bench, "BLOCK", 7)
     x = np.random.default_rng(2).normal(size=(30, 3))
@@ -507,41 +488,6 @@ def test_limits_and_errors_of_approximations(monkeypatch):
     values, vectors = np.linalg.eigh(given.kernel.gram(x, x))
     z = fitted.projected(x)
     assert np.allclose(z @ z.T, (vectors[:, -4:] * values[-4:]) @ vectors[:, -4:].T, atol=1e-8)
-
-
-def test_drift_is_that_of_what_is_held():
-    """Read off a model's memory; a change of one element shows as large as it is."""
-    x = subspace_drift.stream("moving", 3000)
-    spec = subspace_bench.spec_of(8, 16, 4, 1 / 16, precision="float64", fading=0.98)
-    model, swaps = subspace_drift.tracked(spec, x, 0)
-    held = subspace_bench.Held.of(model)
-    assert swaps > 100 and held.vectors.shape == (16, 8) and held.g.shape == (4, 4)
-    assert held.drift_g() < 1e-10 and held.drift_p() < 1e-9
-    assert np.allclose(held.p, np.linalg.inv(held.gram()))
-    found = subspace_drift.judged(model, x[-200:])
-    assert found["score"] == pytest.approx(found["true_score"], abs=1e-12)
-    assert found["error"] == pytest.approx(found["true_error"], abs=1e-12)
-    # element (1, 0) of G is the second of the packed triangle
-    model.memory.field("g")[1] += 0.5 * np.abs(held.g).max()
-    changed = subspace_bench.Held.of(model)
-    assert changed.g[0, 1] == changed.g[1, 0] and changed.drift_g() == pytest.approx(0.5, abs=0.01)
-    again, _ = subspace_drift.tracked(spec, x, 500)
-    assert subspace_bench.Held.of(again).drift_p() < 1e-9
-    assert subspace_drift.tracked(subspace_bench.spec_of(8, 16, 4, 1 / 16, budget="drop"), x, 0)[1] == 3000 - 16
-
-
-@pytest.mark.exhaustive
-def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch):
-    pytest.importorskip("unicorn")
-    pytest.importorskip("ziglang")
-    other = build(subspace_bench.spec_of(3, 8, 2, 1 / 6, fading=subspace_cost.FADING, eta=0.5))
-    real = subspace_cost.model_image
-    monkeypatch.setattr(
-        subspace_cost, "model_image", lambda p, target, chain, level: real(other, target, chain, level=level)
-    )
-    job = {"target": "cortex-m4f", "series": "table", "variant": "exact", "n": 8, "dim": 3, "rank": 2}
-    with pytest.raises(RuntimeError, match="not the host's"):
-        subspace_cost.measured(job, "zig", "-O2")
 
 
 # ----------------------------------------------------------------------------------------------- change and searches

@@ -34,7 +34,6 @@ from tests.support.every_model import MODELS as EVERY_MODEL
 from tests.support.every_model import STAGES, content_of
 from tests.support.specs import named
 from tests.support.targets import EACH_TARGET, EIGHT, OFTEN, rarely
-from tests.support.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
 pytest.importorskip("ziglang")
@@ -100,30 +99,6 @@ def test_every_target_computes_the_hosts_bytes(target, exhaustive):
         assert figures["bound"] is figures["ratio"] is None  # zig's code has no marks
     assert row["predict"]["max"] < row["update"]["max"] < row["other_calls"]["selftest"]
     assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize(
-    ("target", "precision"),
-    [
-        ("cortex-m0plus", "float32"),
-        ("cortex-m0plus", "float64"),
-        ("cortex-m4f", "float64"),
-        rarely("cortex-m7f", "float64"),
-        rarely("rv32imafc", "float32"),
-    ],
-)
-@pytest.mark.parametrize("kind", LABELS)
-def test_every_kind_of_label(kind, target, precision):
-    """A label in a register of the FPU or in integer ones, behind a pointer, and as a position; questions are counted."""
-    report = check_targets(toy_spec(kind, precision), [target], samples=500, chain="zig", tries=30)
-    assert_equal(report)
-    (row,) = report.rows
-    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
-    asked = {"novelty"} if kind in ("real", "reals") else {"novelty", "classify"}
-    assert set(row["calls"]) == {"predict", "update"} | asked
-    for call in row["calls"]:
-        assert 0 < row[call]["min"] <= row[call]["max"] and (row[call]["worst"] is None) == (call in asked)
 
 
 MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
