@@ -1,4 +1,4 @@
-"""KRR and LS-SVM that are trained where they are used: against retraining in float64, and against themselves as C."""
+"""KRR and LS-SVM that are trained where they are used: against retraining in float64."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from tests.support.retraining import (
 )
 
 PRECISIONS = ("float32", "float64")
-
-
-# ------------------------------------------------------------------------------------------------- specs and calls
 
 
 # -------------------------------------------------------------------------------------------------- the definitions
@@ -155,6 +152,3 @@ def test_what_is_accepted_in_float32_is_accurate(rule: str, shape: str, exhausti
     ]
     accepted = [error for error in found if error is not None]
     assert len(accepted) > (20 if exhaustive else 6) and max(accepted) < 1e-2, sorted(accepted)[-5:]
-
-
-# ------------------------------------------------------------------------------------- other ways to run, and as C

@@ -1,4 +1,4 @@
-"""Trained expansions that go on learning: against the frozen model, against definitions in NumPy, and as C."""
+"""Trained expansions that go on learning: against the frozen model, and against definitions in NumPy."""
 
 from __future__ import annotations
 

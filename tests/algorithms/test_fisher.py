@@ -1,4 +1,4 @@
-"""The kernel Fisher discriminant on a basis, trained where it is used: against retraining in float64, and as C."""
+"""The kernel Fisher discriminant on a basis, trained where it is used: against retraining in float64."""
 
 from __future__ import annotations
 
@@ -203,6 +203,3 @@ def test_many_samples_in_tight_clusters_leave_float32_right(widths: tuple[float,
         assert model.train() == Status.DONE
         found.append(model.predict(x[:3000].astype(np.float32)).astype(float))
     assert np.abs(found[0] - found[1]).max() < 1e-2 * np.abs(found[1]).max()
-
-
-# ------------------------------------------------------------------------------------- other ways to run, and as C

@@ -1,4 +1,4 @@
-"""Frozen models against their definitions in float64, and against themselves as C."""
+"""Frozen models against their definitions in float64."""
 
 from __future__ import annotations
 
@@ -362,6 +362,3 @@ def test_of_equal_functions_the_first_wins_and_zero_is_the_first_class(
     model = HostModel(make_spec(content))
     assert model.classify([[3.0]])[0] == label
     np.testing.assert_array_equal(model.ask("predict", [[3.0]])[0][0], np.array(f, model.spec.real.dtype))
-
-
-# ------------------------------------------------------------------------------------------------------------- as C

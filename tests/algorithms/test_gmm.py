@@ -1,4 +1,4 @@
-"""Monitors with a bank of Gaussians (rule "gmm"): a twin from the formulas, hostile streams, decisions, damaged states, symmetries."""
+"""Monitors with a bank of Gaussians (rule "gmm"): a twin from the formulas, decisions, damaged states."""
 
 from __future__ import annotations
 
@@ -208,12 +208,6 @@ def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
     assert rows_in_alarm(model, still) == 0
 
 
-# -------------------------------------------------------------------------------------------------- hostile streams
-
-
-# ------------------------------------------------------------------------------------------- what changes nothing
-
-
 # ----------------------------------------------------------------------------------------------- decisions
 
 
@@ -386,6 +380,3 @@ def test_what_learning_cannot_lead_to_is_refused() -> None:
         assert set(told) == {Status.REFUSED_STATE} and persistent(model) == damage, name
         model.memory.buffer[...] = state
     assert model.update(row)[0] >= 0
-
-
-# ----------------------------------------------------------------------------------------------- symmetries

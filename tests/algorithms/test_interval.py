@@ -1,4 +1,4 @@
-"""Intervals around answers: a naive twin of every rule's, what they promise, states that are forged, and the faces."""
+"""Intervals around answers: a naive twin of every rule's, what they promise."""
 
 import csv
 import itertools

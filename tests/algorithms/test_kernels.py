@@ -1,4 +1,4 @@
-"""Matern, normalised and custom kernels: accuracy, bounds, Gram matrices, and the same bytes in C in every program."""
+"""Matern, normalised and custom kernels: accuracy, bounds and Gram matrices."""
 
 from __future__ import annotations
 
@@ -351,9 +351,6 @@ def test_a_custom_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host()
         UserError, match=r"the kernel products reaches .*, and max_value is 1; max_value must be a bound"
     ):
         MercerKernel("custom", custom=custom_kernels.products, max_value=1.0).gram(x, x)
-
-
-# ----------------------------------------------------------------------------------- every kernel in every program
 
 
 # ------------------------------------------------------------------------------------------------ estimators, import

@@ -1,4 +1,4 @@
-"""The linear rules against definitions in float64, against themselves as C, and against what devices are fed."""
+"""The linear rules against definitions in float64, and against what devices are fed."""
 
 from __future__ import annotations
 

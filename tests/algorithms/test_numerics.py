@@ -128,9 +128,6 @@ def test_exp2_special_values(precision: Precision) -> None:
     assert exp2(precision.real(-0.0)) == exp2(-np.finfo(precision.dtype).smallest_subnormal) == 1
 
 
-# ---------------------------------------------------------------------------------- hyperbolic tangent, logistic
-
-
 # ------------------------------------------------------------------------------- functions that rise or fall
 
 NEGATIVE_ZERO, NEGATIVE_INFINITY = 0x80000000, 0xFF800000

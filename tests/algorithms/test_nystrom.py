@@ -1,4 +1,4 @@
-"""A Nystroem basis on the device: against its definitions in float64, in float32, as C, and after a restart."""
+"""A Nystroem basis on the device: against its definitions in float64 and after a restart."""
 
 from __future__ import annotations
 
@@ -264,9 +264,6 @@ def sequences(draw: st.DrawFn, /, most: int = 80, **parameters: Any) -> tuple[Sp
 
 def points_of(count: int, dim: int = 2, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, dim))
-
-
-# ------------------------------------------------------------------------------------------------- random numbers
 
 
 # --------------------------------------------------------------------------------------------------- definitions
@@ -585,9 +582,6 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
         each.update(x[:100], y[:100])
         each.call("select")
     assert persistent(model) == persistent(fresh)
-
-
-# ------------------------------------------------------------------------------------------------- other ways to run
 
 
 # --------------------------------------------------------------------------------------------------- frozen models

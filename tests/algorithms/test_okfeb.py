@@ -1,4 +1,4 @@
-"""Online feature extraction on a budget (rule "okfeb"): against its definitions in float64, in float32, as C, restored."""
+"""Online feature extraction on a budget (rule "okfeb"): against its definitions in float64, restored."""
 
 from __future__ import annotations
 
@@ -872,6 +872,3 @@ def test_refresh_mends(precision: str) -> None:
     room = 1e-9 if precision == "float64" else 1e-3
     for name, values in good.items():
         np.testing.assert_allclose(model.memory.field(name), values, rtol=0, atol=room * np.abs(values).max())
-
-
-# ------------------------------------------------------------------------------------------------- other ways to run

@@ -1,4 +1,4 @@
-"""Learning as a whole: the paper's claims, refusals that change nothing, and one meaning in all executions."""
+"""Learning as a whole: the paper's claims, and float32 over long streams."""
 
 from __future__ import annotations
 
@@ -366,9 +366,3 @@ def test_what_diverges_begins_anew_as_a_new_model(technique: str) -> None:
     fresh, after = HostModel(made), slice(restarted[-1] + 1, None)
     fresh.update(x[after], y[after])
     assert persistent(fresh) == persistent(model)
-
-
-# ------------------------------------------------------------------------------------------ the working memory
-
-
-# ------------------------------------------------------------------------------------------------- executions

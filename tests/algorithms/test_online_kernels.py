@@ -1,4 +1,4 @@
-"""Online learning with every kernel: against the definitions, in bits, and under samples that no one would send."""
+"""Online learning with every kernel: against the definitions."""
 
 from __future__ import annotations
 
@@ -226,9 +226,6 @@ def test_a_sample_that_the_kernel_takes_for_zero_does_no_harm(kernel: str, rule:
             if turn == 0:
                 assert learned(model.update([[1.0, 0.0], [0.5, 2.0], [3.0, 1.0]], [1.0, -1.0, 0.5]))
                 assert_sound(model)
-
-
-# ---------------------------------------------------------------------------------------- hostile, and in bits
 
 
 # -------------------------------------------------------------------------------------------- a custom kernel

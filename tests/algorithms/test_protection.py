@@ -108,9 +108,6 @@ def test_one_poisoned_label_changes_the_function_by_no_more_than_the_step_limit(
         assert np.abs(model.predict(grid) - before).max() < 1.0
 
 
-# ----------------------------------------------------------------------------------------------------- freeze
-
-
 # ---------------------------------------------------------------------------------------------------- refresh
 
 
@@ -130,6 +127,3 @@ def test_refresh_mends_a_factor_gone_wrong(precision):
     model.refresh()
     assert factor_error(model) < 1e5 * rounding
     assert model.predict(x).tobytes() == predictions.tobytes()
-
-
-# ------------------------------------------------------------------------------------------------------ bounds

@@ -1,4 +1,4 @@
-"""The signal stage in whole numbers against definitions, and the model inside it against itself alone."""
+"""The signal stage in whole numbers against definitions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Waves in whole numbers: a twin from the formulas, the same bits in C, bounds, and what is learned with how few bytes."""
+"""Waves in whole numbers: a twin from the formulas, bounds, and what is learned with how few bytes."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Kernel features and models on a basis, as scikit-learn estimators: conventions, definitions, and the way to the device."""
+"""Kernel features and models on a basis, as scikit-learn estimators: definitions, and the way to the device."""
 
 import functools
 
@@ -29,9 +29,6 @@ from tests.estimators.test_kernel_machines import samples as machine_samples
 from tests.support.compilers import QUICK
 
 samples = functools.partial(machine_samples, count=90)
-
-
-# ------------------------------------------------------------------------------------------------------- conventions
 
 
 # ----------------------------------------------------------------------------------------------------- the features

@@ -1,4 +1,4 @@
-"""The scikit-learn face: its conventions, and that it computes what the host model computes."""
+"""The scikit-learn face: what the online estimators derive, learn, tell and refuse."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""Kernel machines with a closed form: what they compute, against definitions; conventions; and the way to the device."""
+"""Kernel machines with a closed form: what they compute, against definitions; and the way to the device."""
 
 import contextlib
 import dataclasses

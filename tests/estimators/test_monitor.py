@@ -1,4 +1,4 @@
-"""The monitor as an estimator: scikit-learn's conventions, the host model's bits, and what the C tells, row by row."""
+"""The monitor as an estimator: the host model's bits, alarms and what is told of them."""
 
 import numpy as np
 import pytest
@@ -45,9 +45,6 @@ def learned(model):
     """What is kept, without what every call computes anew."""
     fields = (name for struct in model.spec.program.persistent for name in struct.fields)
     return {name: model.memory.field(name).tobytes() for name in fields}
-
-
-# ------------------------------------------------------------------------------------------------------- conventions
 
 
 # -------------------------------------------------------------------------------------------------------------- bits

@@ -1,4 +1,4 @@
-"""The signal stage as a transformer: scikit-learn's conventions, and the rows of the device."""
+"""The signal stage as a transformer: the rows of the device."""
 
 import numpy as np
 import pandas as pd

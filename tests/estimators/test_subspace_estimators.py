@@ -1,4 +1,4 @@
-"""Kernel subspaces as scikit-learn estimators: conventions, definitions, and that the device computes the same."""
+"""Kernel subspaces as scikit-learn estimators: definitions, and that the device computes the same."""
 
 import copy
 
@@ -72,9 +72,6 @@ def state(model):
 
 def fitted(case, x, y, **parameters):
     return clone(MODELS[case]).set_params(**parameters).fit(x, labels(case, y))
-
-
-# ------------------------------------------------------------------------------------------------------- conventions
 
 
 # ------------------------------------------------------------------------------------------------------------- batch
@@ -315,9 +312,6 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
         in f"{caught.value} {caught.value.__cause__}"
     )
     assert none.score_samples(x).min() < 0 and not none.monitor(x)[1].any()
-
-
-# --------------------------------------------------------------------------------------------- with other estimators
 
 
 # ------------------------------------------------------------------------------------------------- what cannot be

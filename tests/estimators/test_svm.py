@@ -1,4 +1,4 @@
-"""Estimators of support vector machines: conventions, what they say of themselves, and the way to the device."""
+"""Estimators of support vector machines: what they say of themselves, and the way to the device."""
 
 from __future__ import annotations
 

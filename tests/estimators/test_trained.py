@@ -1,4 +1,4 @@
-"""Estimators with trained vectors: conventions, what they say of themselves, and the way to the device."""
+"""Estimators with trained vectors: what they say of themselves, and the way to the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from the host, every compiler and every target."""
+"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from the host and every target."""
 
 from __future__ import annotations
 

@@ -255,6 +255,3 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             load_model(path, state=own, vectors=vectors)
         assert says in str(error.value) and "\n" not in str(error.value), (says, str(error.value))
-
-
-# -------------------------------------------------------------------------------------------------------- the command
