@@ -164,27 +164,7 @@ def test_faults_are_counted_at_equal_false_rows() -> None:
     assert (false, own.events, own.rows) == (1 / 80, 0.5, 4 / 12)
 
 
-def test_equal_levels_are_not_above_each_other() -> None:
-    assert (np.array([1, 1, 1, 1]) > measure.threshold(np.array([1, 1, 1, 1]), 0.5)).sum() == 0
-
-
-def test_short_streams_are_pooled() -> None:
-    counts = [("a", 3, 15_000), ("b", 9, 20_000), ("c", 4, 4_000), ("d", 1, 19_000), ("e", 2, 2_000)]
-    assert list(measure.pooled(counts, 0.01)) == [("b", 9, 20_000), ("a and 3 more", 10, 40_000)]
-    assert list(measure.pooled(counts, 0.02)) == [*counts[:2], counts[3], ("c and 1 more", 6, 6_000)]
-    assert list(measure.pooled(counts[:1], 0.01)) == counts[:1]
-
-
 # ------------------------------------------------------------------------------------------------------ the whole run
-
-
-def test_every_written_setting_is_found_again() -> None:
-    for name, kind in rivals.DETECTORS.items():
-        made = [rivals.written(kind(smoothing, **each)) for each in kind.grid for smoothing in kind.smoothings]
-        assert len(set(made)) == len(made)
-        assert [rivals.written(rivals.of(name, setting)) for setting in made] == made
-    with pytest.raises(UserError, match="no setting"):
-        rivals.of("max |z|", "window=7")
 
 
 # ------------------------------------------------------------------------------------------------------------- theirs
