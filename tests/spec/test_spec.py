@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
-import json
 import math
 import pickle
 import re
@@ -24,7 +22,6 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.reserved import SYSTEM_HEADERS
 from pykernel.errors import UserError
-from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.base import is_prefix
@@ -34,7 +31,6 @@ from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_sp
 from pykernel.spec.renamed import LEFT, RENAMED
 from pykernel.spec.sections import CPUS
 from tests.support import ROOT
-from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
 
 BASE: dict[str, Any] = {
