@@ -1,8 +1,9 @@
 """The spec: what it refuses and how it says so, and that nothing else changes on the way."""
 
-from __future__ import annotations
+from __future__ import functools
 
 import copy
+import json
 import math
 import pickle
 import re
@@ -22,6 +23,7 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.reserved import SYSTEM_HEADERS
 from pykernel.errors import UserError
+from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.base import is_prefix
@@ -31,6 +33,7 @@ from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_sp
 from pykernel.spec.renamed import LEFT, RENAMED
 from pykernel.spec.sections import CPUS
 from tests.support import ROOT
+from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
 
 BASE: dict[str, Any] = {
