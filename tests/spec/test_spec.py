@@ -1,8 +1,9 @@
 """The spec: what it refuses and how it says so, and that nothing else changes on the way."""
 
-from __future__ import functools
+from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 import pickle
