@@ -629,7 +629,10 @@ def test_simulate_trains_or_only_scores(files, capsys):
             ("state", "replay", "frozen.toml", "data.csv"),
             "data.csv: holds nothing to compare with; record status or prediction\n",
         ),
-        (("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"), "frozen learns nothing on the device, so that"),
+        (
+            ("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"),
+            "frozen learns nothing on the device, so that",
+        ),
     ],
 )
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, files, capsys):
