@@ -202,9 +202,9 @@ def _build(
         if (found := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
-        context["snapshot"] = stored = snapshot_context(spec, valid, code.layout, code.unread, annotated)
+        context["snapshot"] = storage = snapshot_context(spec, valid, code.layout, code.unread, annotated)
         # tables of both files, defined in NAME.c
-        stored["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in stored["tables"]}
+        storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
     files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)

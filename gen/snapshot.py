@@ -140,9 +140,8 @@ def snapshot_context(
         "reads": [what for what in ("row", "real", "count", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        "valid_takes": "stored"
-        if printer.takes_struct(root.name)
-        else "",  # the tables of ranges may be all there is to check
+        # nothing, if ranges say all that there is to check
+        "valid_takes": "stored" if printer.takes_struct(root.name) else "",
         "ranges": ranges,
         "blanks": blanks,
         "all_zero": renamed(printer.name(all_zero.name)),

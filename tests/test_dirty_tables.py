@@ -16,10 +16,11 @@ from pykernel.rows.columns import MISSING, Column, Columns
 from pykernel.rows.recordings import recordings_of
 from pykernel.rows.text import Part, _positions
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import QUIET, data_told
+from pykernel.telling import data_told
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import infer, read_table, sentinels
+from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
 
 SPEC = make_spec({"name": "m", "input": {"columns": ["a", "b"]}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}})
@@ -378,7 +379,7 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     for name in ("ready", "bare"):
         if name == "bare":
             Path("bare.csv").write_text(Path("ready.csv").read_text())
-        asked = Asked(f"{name}.csv", 0, 1, None, "out", QUIET)
+        asked = Asked(Plan(f"{name}.csv", jobs=1, output="out"))
         planned_data(asked, None, None, "y")
         codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
         assert ("4 cells of heat were -9999" in said and "convert emptied them" in said) == (name == "ready")
@@ -388,7 +389,7 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     known = json.loads(whole)
     for wrong in ("[]", "{", whole.replace("-9999", "1e999"), *(json.dumps(known | {key: ["x"]}) for key in known)):
         Path("ready.inputs.json").write_text(wrong)
-        planned_data(asked := Asked("ready.csv", 0, 1, None, "out", QUIET), None, None, "y")
+        planned_data(asked := Asked(Plan("ready.csv", jobs=1, output="out")), None, None, "y")
         assert sentinels(asked.read) == [] and "made" not in asked.read
     Path("ready.inputs.json").write_text(whole)
     fit = [

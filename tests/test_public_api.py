@@ -1,21 +1,17 @@
 """What ``import pykernel`` offers and what it costs."""
 
-import ctypes
 import importlib.metadata
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 import pykernel
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
-from pykernel.errors import MissingExtra, UserError, install_hint
-from pykernel.gen import compilers
-from pykernel.gen.project import build
+from pykernel import BudgetedKernelRegressor
+from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.interrupts import PATIENCE
@@ -93,34 +89,6 @@ def test_what_learns_on_the_device_is_planned_without_scipy():
     assert done.stdout == "loaded\n", done.stderr
 
 
-def test_without_scikit_learn_a_sentence_says_what_to_install():
-    done = run(
-        "import sys\n"
-        "class Absent:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] == 'sklearn':\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Absent())\n"
-        "import pykernel\n"
-        "from pykernel import HostModel, Spec, check, generate, load_spec\n"
-        "from pykernel.errors import MissingExtra\n"
-        "for attempt in (\n"
-        "    lambda: pykernel.BudgetedKernelRegressor(),\n"
-        "    lambda: pykernel.BudgetedKernelClassifier(),\n"
-        "    lambda: __import__('pykernel.estimators.online'),\n"
-        "    lambda: pykernel.KernelBasis(),\n"
-        "    lambda: pykernel.OnlineKernelSubspace(),\n"
-        "):\n"
-        "    try:\n"
-        "        attempt()\n"
-        "    except MissingExtra as error:\n"
-        "        print(error)\n"
-    )
-    sentence = "{} needs scikit-learn and SciPy; install with: " + install_hint("sklearn") + "\n"
-    assert done.stdout == 5 * sentence.format("pykernel.estimators"), done.stderr
-    assert issubclass(MissingExtra, ImportError) and issubclass(MissingExtra, UserError)
-
-
 @pytest.mark.parametrize("use", [lambda model: pykernel.generate(model, "never-written"), pykernel.check])
 @pytest.mark.parametrize(
     "model, sentence",
@@ -156,21 +124,6 @@ def test_a_wrong_name_is_refused_before_anything_is_written(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-LEARNERS = {
-    "mklms": BudgetedKernelRegressor(n_max=8),
-    "mklms, rho": BudgetedKernelRegressor(rule="klms", n_max=8, rho=0.01, precision="float64"),
-    "fklms": BudgetedKernelRegressor("fklms", rule="klms", n_max=8, sigma=0.5),
-    "nt": BudgetedKernelRegressor("nt", rule="klms", n_max=8, precision="float64"),
-    "two outputs": BudgetedKernelRegressor(n_max=8),
-    "two outputs, rls": BudgetedKernelRegressor(rule="rls", precision="float64"),
-    "two classes": BudgetedKernelClassifier(n_max=8),
-    "three classes": BudgetedKernelClassifier("at", n_max=8, rule="qklms", precision="float64"),
-    "three classes, rls": BudgetedKernelClassifier(rule="quadratic-rls"),
-    "two classes, softmax": BudgetedKernelClassifier(rule="spectrum-softmax", precision="float64"),
-    "three classes, softmax": BudgetedKernelClassifier(rule="spectrum-softmax", features=4),
-}
-
-
 def samples(count, seed, case="one number"):
     x = np.random.default_rng(seed).normal(size=(count, 2))
     y = np.sin(2 * x[:, 0]) + x[:, 1]
@@ -179,69 +132,6 @@ def samples(count, seed, case="one number"):
     if "two classes" in case:
         return x, np.where(y > 0, "wet", "dry")
     return x, np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else y
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("case", LEARNERS)
-def test_the_device_goes_on_from_what_the_estimator_learned(case, tmp_path):
-    model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
-    generated = pykernel.generate(model, tmp_path / "flow", name="flow")
-    assert generated.figures["learned"]
-    library = tmp_path / "flow.so"
-    sources = sorted((generated.folder / "src").glob("*.c"))
-    compilers.compile_c(compilers.find_compilers()[0], sources, library, ["-O2"])
-    device, spec = ctypes.CDLL(str(library)), model.to_spec("flow")
-    kind = spec.real.dtype
-    memory, real = spec.memory(build(spec).drop), ctypes.c_float if spec.precision == "float32" else ctypes.c_double
-    label = {"real": real, "reals": ctypes.c_void_p, "class": ctypes.c_int32}[spec.label_kind]
-    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, label]
-
-    def ask(function, x, room):
-        """What the device writes for each row."""
-        for row, out in zip(x.astype(kind), room, strict=True):
-            assert function(pointer(memory.buffer), pointer(row), pointer(out)) == 0
-        return room
-
-    def agree(x):
-        values = ask(device.flow_predict, x, np.zeros((len(x), spec.outputs), kind))
-        if spec.label_kind == "class":
-            positions = ask(device.flow_classify, x, np.zeros((len(x), 1), np.int32))[:, 0]
-            assert (model.classes_[positions] == model.predict(x)).all() and len(set(positions)) > 1
-            if model.model_.has("probability"):
-                p = ask(device.flow_probability, x, np.zeros((len(x), len(model.classes_)), kind))
-                assert p.tobytes() == model.predict_proba(x).tobytes()
-            assert model.model_.has("probability") or "softmax" not in case
-            return (values == model.decision_function(x).reshape(values.shape)).all()
-        return (values == model.predict(x).reshape(values.shape)).all()
-
-    device.flow_init(pointer(memory.buffer))
-    x, y = samples(300, seed=1, case=case)
-    assert agree(x)
-    model.partial_fit(x, y)
-    taken = np.searchsorted(model.classes_, y) if spec.label_kind == "class" else y.astype(kind)
-    for row, target in zip(x.astype(kind), taken, strict=True):
-        given = pointer(target) if spec.label_kind == "reals" else target.item()
-        assert device.flow_update(pointer(memory.buffer), pointer(row), given) >= 0
-    assert agree(x)
-    for struct in spec.program.persistent:
-        for name in struct.fields:
-            assert memory.field(name).tobytes() == model.model_.memory.field(name).tobytes(), name
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("case", LEARNERS)
-def test_a_fitted_estimator_is_checked_from_what_it_learned(case):
-    model = clone(LEARNERS[case]).fit(*samples(200, seed=0, case=case))
-    quick = {"samples": 1000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
-    report = pykernel.check(model, **quick)
-    assert report.ok and report.figures["learned"]
-    fresh = pykernel.check(model.spec_, **quick)
-    assert fresh.ok and not fresh.figures["learned"]
-    assert report.figures["state_hash"] != fresh.figures["state_hash"]
 
 
 @pytest.mark.in_turn(4)

@@ -1,6 +1,5 @@
 """What a release says of itself: one version, dependencies and licences as they are, workflows whose commands exist."""
 
-import json
 import os
 import re
 import shutil
@@ -259,67 +258,3 @@ def test_what_is_tried_and_published_are_the_files_that_were_built(job, tmp_path
         assert (run_step(compare, cwd=copied, DIGESTS=digests).returncode == 0) == equal, how
     (tmp_path / "empty").mkdir()
     assert run_step(compare, cwd=tmp_path / "empty", DIGESTS="").returncode != 0
-
-
-def nights():
-    """The steps of a night: what brings the examples of earlier ones, and what keeps them."""
-    steps = jobs_of("nightly")["exhaustive"]["steps"]
-    (keep,) = [step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@")]
-    return steps, step_named({"steps": steps}, "The examples that earlier nights found"), keep
-
-
-def test_a_night_keeps_its_examples_however_it_ends():
-    steps, bring, keep = nights()
-    assert keep["if"] == "always()" and keep is steps[-1]
-    # a night that runs again has kept some before: without this GitHub refuses the second ones
-    assert keep["with"]["overwrite"] is True
-    assert keep["with"]["path"] == "build/found" and "build/found" in bring["run"]
-    # before anything that fails, or is interrupted, while the earlier examples are not here
-    assert steps.index(bring) == 1 and steps[0]["uses"].startswith("actions/checkout@")
-    (suite,) = [step for step in steps if step.get("run") == "make nightly"]
-    # a night that lasts too long fails by itself, with time to keep
-    assert suite["timeout-minutes"] <= jobs_of("nightly")["exhaustive"]["timeout-minutes"] - 20
-
-
-@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
-def test_a_night_begins_with_the_examples_of_several_earlier_ones(tmp_path):
-    """The workflow's own script, with a gh for which night 7 has expired; then one that does not answer."""
-    _, bring, keep = nights()
-    gh = tmp_path / "gh"
-    gh.write_text(
-        f"""#!/bin/sh
-case "$1 $2" in
-"api repos/an/owner/actions/artifacts?name={keep["with"]["name"]}&per_page=100") [ "$4" = "$NEWEST" ] && printf '9\\n8\\n7\\n';;
-"run download") [ "$3" != 7 ] && [ "$4 $5" = "--name {keep["with"]["name"]}" ] && [ "$6" = --dir ] && [ ! -e "$7" ] &&
-    mkdir -p "$7/same" && echo "$3" > "$7/same/of_$3" && echo > "$7/same/both";;
-*) echo '{{"message": "Not Found"}}'; exit 1;;
-esac
-""",
-        encoding="utf-8",
-    )
-    gh.chmod(0o755)
-    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GH_REPO": "an/owner", "RUNNER_TEMP": str(tmp_path)}
-    (tmp_path / "tree").mkdir()
-    done = run_step(bring, cwd=tmp_path / "tree", NEWEST="what jq takes", **given)
-    assert done.returncode == 0 and re.findall("::warning::.*", done.stdout) == ["::warning::night 7 gave no examples"]
-    kept = tmp_path / "tree" / keep["with"]["path"]
-    assert sorted(path.name for path in (kept / "same").iterdir()) == ["both", "of_8", "of_9"]
-    shutil.rmtree(kept)
-    done = run_step(bring, cwd=tmp_path / "tree", NEWEST="", **given | {"GH_REPO": "not/there"})
-    assert done.returncode == 0 and "GitHub does not say which nights" in done.stdout and not list(kept.iterdir())
-
-
-@pytest.mark.skipif(not shutil.which("jq"), reason="no jq")
-def test_examples_are_those_of_our_own_nights():
-    """Not of a fork's pull request; not expired; ten at most, the newest ones, as GitHub lists them."""
-    _, bring, _ = nights()
-    ours = {"head_repository_id": 1, "repository_id": 1}
-    listed = [
-        {"expired": False, "workflow_run": {"id": 30, "head_repository_id": 2, "repository_id": 1}},
-        {"expired": True, "workflow_run": {"id": 29} | ours},
-        *({"expired": False, "workflow_run": {"id": number} | ours} for number in range(28, 10, -1)),
-    ]
-    done = subprocess.run(
-        ["jq", bring["env"]["NEWEST"]], input=json.dumps({"artifacts": listed}), capture_output=True, text=True
-    )
-    assert [int(line) for line in done.stdout.split()] == list(range(28, 18, -1)), done

@@ -15,3 +15,8 @@ class Docstrings(griffe.Extension):
             # names suffice, against which griffe checks the docstring: it has the types and the defaults
             names = (griffe.Parameter(name) for name in inspect.signature(found).parameters)
             cls.set_member("__init__", griffe.Function("__init__", parameters=griffe.Parameters(*names)))
+
+    def on_attribute(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        if str(attr.value).startswith("function("):  # of a request
+            found = getattr(importlib.import_module(attr.module.path), attr.name)
+            attr.docstring = griffe.Docstring(inspect.getdoc(found) or "", parent=attr, parser="numpy")

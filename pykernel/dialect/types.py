@@ -166,7 +166,7 @@ def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any, precision
     return end_of(given.least, capacities, config, precision), end_of(given.most, capacities, config, precision)
 
 
-def end_of(bound: Bound, capacities: Mapping[str, int], config: Any, precision: Precision) -> Any:
+def end_of(bound: Bound | None, capacities: Mapping[str, int], config: Any, precision: Precision) -> Any:
     """One end of a range."""
     if isinstance(bound, Extent):
         return bound.value(capacities)

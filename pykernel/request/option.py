@@ -28,7 +28,7 @@ class Opt:
 
     short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
     it.  rare: ``--help`` only names the option.  needed: the shell wants it.  was: its names in earlier versions, or in other commands.
-    more: what Python takes besides.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
+    more: what Python takes besides.  least, most, above: limits of a number.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
     """
 
     text: str
@@ -40,6 +40,9 @@ class Opt:
     needed: bool = False
     was: tuple[str, ...] = ()
     more: str = ""
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
     reads: Literal["spec", "columns", "plain"] | None = None
     kind: Any = None
 
@@ -58,15 +61,13 @@ class Declared:
 
     name: str
     hint: Any
-    """The type, with its limits."""
     opt: Opt
     default: Any
 
     @property
     def kinds(self) -> tuple[Any, ...]:
         """The types of a value that is given."""
-        plain = get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
-        parts = (plain,) if get_origin(plain) is Literal else get_args(plain) or (plain,)
+        parts = (self.hint,) if get_origin(self.hint) is Literal else get_args(self.hint) or (self.hint,)
         return tuple(kind for kind in parts if kind is not NoneType)
 
     @property
@@ -100,31 +101,25 @@ class Declared:
             return value
         from pydantic import TypeAdapter, ValidationError
 
+        opt = self.opt
         try:
-            return TypeAdapter(self.hint).validate_python(value)
-        except ValidationError as error:
-            raise UserError(f"{option(self.name.strip('_'))} is {value!r}; it must be {self._wanted(error)}") from None
-
-    def _wanted(self, error: Any) -> str:
-        """What a value must be."""
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
-        limits = {
-            name: getattr(each, name)
-            for each in get_args(self.hint)[1:]
-            for name in ("ge", "le", "gt")
-            if hasattr(each, name)
-        }
-        if limits and all(isinstance(each["type"], str) and "than" in each["type"] for each in error.errors()):
-            least, most = limits.get("ge"), limits.get("le")
-            above = f"above {limits.get('gt')}" if least is None else f"{least:,} or more"
-            return above if most is None else f"from {least:,} to {most:,}"
-        words = [str(word) for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind)]
-        words += [kinds[kind] for kind in self.kinds if kind in kinds and (kind is not str or not words)]
-        return " or ".join(
-            dict.fromkeys(
-                [*words, *(["several"] if any(get_origin(kind) not in (None, Literal) for kind in self.kinds) else [])]
-            )
-        )
+            found = TypeAdapter(self.hint).validate_python(value)
+        except ValidationError:
+            kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+            words = [str(word) for kind in self.kinds if get_origin(kind) is Literal for word in get_args(kind)]
+            words += [kinds[kind] for kind in self.kinds if kind in kinds]
+            words += ["several"] * any(get_origin(kind) not in (None, Literal) for kind in self.kinds)
+            wanted = " or ".join(dict.fromkeys(words))
+        else:
+            if (
+                (opt.least is None or found >= opt.least)
+                and (opt.above is None or found > opt.above)
+                and (opt.most is None or found <= opt.most)
+            ):
+                return found
+            above = f"above {opt.above}" if opt.least is None else f"{opt.least:,} or more"
+            wanted = above if opt.most is None else f"from {opt.least:,} to {opt.most:,}"
+        raise UserError(f"{option(self.name.strip('_'))} is {value!r}; it must be {wanted}")
 
 
 @functools.cache
@@ -134,10 +129,8 @@ def declared(kind: Any) -> tuple[Declared, ...]:
     for each in fields(kind):
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
         opt = next((what for what in said if isinstance(what, Opt)), None)
-        limits = tuple(what for what in said if not isinstance(what, Opt))
         if opt is not None:
-            hint = Annotated[(plain, *limits)] if limits else plain
-            found.append(Declared(each.name, hint, opt, each.default))
+            found.append(Declared(each.name, plain, opt, each.default))
     return tuple(found)
 
 

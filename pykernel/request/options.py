@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from annotated_types import Ge
-
 from pykernel.request.kinds import File, Files, Jobs, Numbers, Words
 from pykernel.request.option import Arg, Opt, Py
 
@@ -32,6 +30,7 @@ FolderPlot = Annotated[
     ),
 ]
 OUT = ("--out",)
+STARTS = ("--state", "--data")
 SpecOut = Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
 StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
 Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
@@ -91,7 +90,7 @@ Sigma = Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", without="by
 Gamma = Annotated[Numbers, Opt("Width of the other kernels, or several.", "G,G", without="by the data", rare=True)]
 Coef0 = Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", rare=True)]
 Degree = Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", rare=True)]
-Seed = Annotated[int, Ge(0), Opt("Seed of all draws.", "S", rare=True)]
+Seed = Annotated[int, Opt("Seed of all draws.", "S", least=0, rare=True)]
 Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this project.", "FOLDER")]
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
 Watched = Annotated[Any, Py("Who is told how far the work is.")]

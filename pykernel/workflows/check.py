@@ -170,7 +170,7 @@ def count_of(asked: Check) -> int:
 
 def how_of(asked: Check) -> dict[str, Any]:
     """What is asked of this machine's compilers."""
-    return {name: value for name in ("levels", "compilers") if (value := getattr(asked, name)) is not None}
+    return {name: value for name in ("levels", "compilers", "engine") if (value := getattr(asked, name)) is not None}
 
 
 def _need_possible(asked: Check) -> None:
@@ -269,6 +269,7 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
         log=None,
         levels=None,
         compilers=None,
+        engine=None,
         samples=asked.samples or ON_TARGETS,
     )
     return compared(spec, there).rows

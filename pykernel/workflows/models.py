@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pykernel.errors import UserError
 from pykernel.request.option import Arg, Opt, Py
+from pykernel.request.options import STARTS
 from pykernel.telling import Watch
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Start = Annotated[
         "Start from this state, or from what these rows teach.",
         "FILE",
         kind=Path,
-        was=("--state", "--data"),
+        was=STARTS,
         more="Or arrays (x, y).",
     ),
 ]

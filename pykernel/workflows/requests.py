@@ -10,8 +10,6 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Interval
-
 from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
@@ -58,7 +56,7 @@ DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Demo:
     """Show every step, on a year of bike rentals.
 
@@ -83,7 +81,7 @@ class Demo:
     shell: ClassVar = ("engine", "json")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulate:
     """Try a model on recorded data, as the device would learn from it.
 
@@ -133,7 +131,7 @@ class Simulate:
     gone: ClassVar = OF_SPEC | THE_TABLE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Generate:
     """Generate a model's C project: plain C99, without allocation.
 
@@ -175,7 +173,7 @@ class Generate:
     gone: ClassVar = OF_SPEC | {"--micropython": "here it is --for micropython"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """Check that the C computes what the host computes, to the byte.
 
@@ -211,7 +209,7 @@ class Check:
         Literal["-O0", "-O1", "-O2", "-O3", "-Os"], Opt("Optimisation for the target.", "-O2|-Os|…", rare=True)
     ] = "-O2"
     board: Annotated[str | None, Opt("Run on the board at this port.", "URL")] = None
-    baud: Annotated[int, Ge(1), Opt("Speed of the board's line.", "N", rare=True)] = 115_200
+    baud: Annotated[int, Opt("Speed of the board's line.", "N", least=1, rare=True)] = 115_200
     clock: Annotated[float | str | None, Opt("The processor's clock, such as 48M.", "HZ", rare=True)] = None
     rate: Annotated[float | str | None, Opt("Samples a second: the share of the processor.", "HZ", rare=True)] = None
     current: Annotated[float | str | None, Opt("Microamperes per MHz: the charge a day.", "UA", rare=True)] = None
@@ -222,7 +220,9 @@ class Check:
     log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
         None
     )
-    samples: Annotated[int | None, Ge(1), Opt("Random samples to learn.", "N", without="12000; elsewhere 1000")] = None
+    samples: Annotated[int | None, Opt("Random samples to learn.", "N", least=1, without="12000; elsewhere 1000")] = (
+        None
+    )
     seed: Seed = 0
     record: Record = None
     plot: Annotated[File | None, Opt("Write a report, FILE.html.", "FILE", was=("--figure",))] = None
@@ -235,13 +235,14 @@ class Check:
     ] = None
     levels: Annotated[Sequence[str] | None, Py("Optimisations, of this machine's compilers.")] = None
     compilers: Annotated[Sequence[str] | None, Py("This machine's compilers; by default all that are found.")] = None
+    engine: Annotated[str | None, Py("The only engine of the simulation: llvm, numba or python.")] = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
     gone: ClassVar = OF_SPEC
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prove:
     """Prove that no call of the C leaves an array or overflows.
 
@@ -275,7 +276,7 @@ class Prove:
     call: Annotated[
         str | Sequence[str] | None, Opt("Only this call, such as update; may be repeated.", "NAME", kind=list[str])
     ] = None
-    timeout: Annotated[float, Gt(0), Opt("Seconds for the analysis of one call.", "S")] = 600.0
+    timeout: Annotated[float, Opt("Seconds for the analysis of one call.", "S", above=0)] = 600.0
     output: Annotated[File | None, Opt("Keep annotated C, drivers and logs here.", "FOLDER", short="-o", was=OUT)] = (
         None
     )
@@ -286,7 +287,7 @@ class Prove:
     gone: ClassVar = OF_SPEC
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Page:
     """Make a page in which the generated C learns recorded data.
 
@@ -312,7 +313,7 @@ class Page:
     gone: ClassVar = OF_SPEC | THE_TABLE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Replay:
     """Repeat what a device logged, and name the first difference.
 
@@ -347,7 +348,7 @@ class Replay:
     was: ClassVar = ("replay",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Migrate:
     """Make a saved state one of a changed spec.
 
@@ -373,7 +374,7 @@ class Migrate:
     was: ClassVar = ("migrate",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Merge:
     """Make one state of what several devices have learned.
 
@@ -415,7 +416,7 @@ class Merge:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Find the best model for a table of data, within a device's limits.
 
@@ -453,10 +454,10 @@ class Plan:
     ] = None
     target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
     no_limits: Annotated[bool, Opt("Models of any size.", rare=True)] = False
-    time: Annotated[float, Interval(ge=1, le=10_000_000), Opt("Time for trials.", "SECONDS")] = 120.0
-    trials: Annotated[
-        int | None, Interval(ge=1, le=1_000_000), Opt("Make so many trials, however long they take.", "N")
-    ] = None
+    time: Annotated[float, Opt("Time for trials.", "SECONDS", least=1, most=10_000_000)] = 120.0
+    trials: Annotated[int | None, Opt("Make so many trials, however long they take.", "N", least=1, most=1_000_000)] = (
+        None
+    )
     seed: Seed = 0
     name: Name = None
     output: Folder = Path("pykernel-plan")
@@ -477,7 +478,7 @@ class Plan:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """Train a kernel machine on a table, and write it as a spec for the device.
 
@@ -565,7 +566,7 @@ class Fit:
     unnamed: ClassVar = "model"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Basis:
     """Choose a basis from up to millions of rows, for a spec.
 
@@ -611,8 +612,8 @@ class Basis:
     degree: Degree = 3
     normalise: Annotated[bool, Opt("Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", rare=True)] = False
     ridge: Ridge = None
-    candidates: Annotated[int, Ge(0), Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", rare=True)] = 59
-    points: Annotated[int, Ge(0), Opt("efvs: rows that judge a candidate; 0: all.", "V", rare=True)] = 59
+    candidates: Annotated[int, Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", least=0, rare=True)] = 59
+    points: Annotated[int, Opt("efvs: rows that judge a candidate; 0: all.", "V", least=0, rare=True)] = 59
     with_: With = None
     tau: Annotated[float, Opt("Stop when at most this part is left out; 0: never.", "T", rare=True)] = 0.0
     confidence: Annotated[
@@ -620,7 +621,7 @@ class Basis:
         Opt("Stop for --tau when it is true with this probability.", "P", without="when the estimate is", rare=True),
     ] = None
     standardise: Standardise = None
-    shards: Annotated[int, Ge(1), Opt("Choose in S parts, then from their choices.", "S")] = 1
+    shards: Annotated[int, Opt("Choose in S parts, then from their choices.", "S", least=1)] = 1
     jobs: AllJobs = None
     seed: Seed = 0
     precision: Precision = "float32"
@@ -639,7 +640,7 @@ class Basis:
         return self.output is not None or self.save is None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableOf:
     """Write a table as .npy, or as a .csv table of numbers alone.
 
@@ -677,7 +678,7 @@ class TableOf:
     was: ClassVar = ("convert",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Import:
     """Import a model that scikit-learn trained.
 
@@ -727,7 +728,7 @@ class Import:
     shell: ClassVar = ("json",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Info:
     """List the CPUs that a model can be checked on; or print what editors need.
 
@@ -755,7 +756,7 @@ class Info:
     was: ClassVar = ("targets", "schema")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Show:
     """Show the values in a saved state, or where two states differ.
 

@@ -27,7 +27,6 @@ from pykernel.algorithms.spectrum import FREQUENCY_MOST, WEIGHT_MOST
 from pykernel.algorithms.spectrum_softmax import FLAT
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
-from pykernel.gen.check import check
 from pykernel.host.model import HostModel
 from pykernel.host.simulate import Simulation
 from pykernel.host.snapshot import load, save
@@ -266,66 +265,6 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
     for mixture in (False, True):
         model = HostModel(spec_of(mixture=mixture))
         np.testing.assert_allclose(np.ravel(model.probability(np.zeros(3))), 1 / 3)
-
-
-@pytest.mark.parametrize(("field", "wrong"), [
-    ("plane", 1e5), ("plane", float("nan")), ("started", 2), ("started", 0), ("frequencies", 33.0), ("expert_sharpness", 31.0),
-    ("expert_sharpness", -1.0), ("told_sharpness", 31.0), ("told_sharpness", 0.0), ("told_sharpness", 0.05), ("random_part", 0.95),
-    ("random_part", 0.0), ("random_part", -0.1), ("model_wrong", -1e-3), ("expert_wrong", 5.0), ("pivots", -1.0), ("expert_scale", 0.0),
-])  # fmt: skip
-@pytest.mark.in_turn
-def test_forged_states_are_refused_and_lead_nowhere(field, wrong):
-    rng = np.random.default_rng(4)
-    model = HostModel(spec_of(precision="float32"))
-    x, y = stream(rng, 300, 3)
-    model.update(x, y)
-    model.memory.field(field)[...] = wrong
-    with pytest.raises(UserError):
-        load(HostModel(model.spec), save(model))
-    # memory that was overwritten: answers stay numbers
-    if np.isfinite(wrong):
-        assert np.isfinite(model.probability(x[:5])).all()
-
-
-def test_extremes_within_the_ranges_stay_numbers():
-    """Whatever a restored state may hold: probabilities are numbers whose sum is 1, and learning goes on."""
-    rng = np.random.default_rng(5)
-    x, y = stream(rng, 200, 3)
-    for rule in ("spectrum-softmax", "klms"):
-        model = HostModel(spec_of(rule, precision="float32"))
-        model.update(x, y)
-        names = ("a", "b", "plane", "frequencies") if rule == "spectrum-softmax" else ("model_sharpness",)
-        others = (
-            "expert_weights factor pivots expert_sharpness model_wrong expert_wrong told_sharpness random_part".split()
-        )
-        for name in (*names, *others):
-            struct = next(s for s in model.memory.structs if name in s.fields)
-            assert name in struct.ranges, name
-        for sign in (1.0, -1.0):
-            for name, size in (
-                ("expert_weights", 1024.0),
-                ("factor", 1e4),
-                *((n, 1024.0) for n in names if n in "a b plane"),
-            ):
-                model.memory.field(name)[...] = sign * size
-            model.memory.field("pivots")[...] = 1e6
-            model.memory.field("told_sharpness")[...] = 30.0 if sign > 0 else 0.1
-            model.memory.field("random_part")[...] = 0.9 if sign > 0 else 1e-4
-            load(model, save(model))
-            p = model.probability(x)
-            assert (p >= 0).all() and (p[np.arange(200), model.classify(x)] == p.max(axis=1)).all()
-            assert (np.abs(p.sum(axis=1) - 1) < 4e-7).all()
-            assert (model.update(x, y) >= 0).all() and np.isfinite(model.probability(x)).all()
-
-
-@pytest.mark.parametrize(("rule", "classes", "precision", "mixture"), [
-    ("spectrum-softmax", 3, "float32", True), ("klms", 2, "float64", True),
-])  # fmt: skip
-@pytest.mark.in_turn
-def test_host_and_c_compute_the_same_bits_with_probabilities(rule, classes, precision, mixture):
-    spec = spec_of(rule, classes, precision, mixture)
-    assert "probability" in [entry.name for entry in spec.program.entries_for(spec.config)]
-    assert check(spec, samples=500, levels=["-O2"], compilers=["gcc"]).ok
 
 
 REFUSED = [

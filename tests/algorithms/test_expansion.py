@@ -1,22 +1,19 @@
-"""Trained expansions that go on learning: against the frozen model, against definitions in NumPy, and as C."""
+"""Trained expansions that go on learning: against the frozen model, and against definitions in NumPy."""
 
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.check import check
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.expansion import RULES
 from pykernel.spec.model import make_spec
-from tests.support.compilers import compilers
 from tests.support.naive import kernel_values
 from tests.support.random_specs import FUNCTIONS
 
@@ -250,32 +247,6 @@ def test_100000_smooth_rows_in_float32_leave_no_growing_error(rule: str) -> None
 
 
 # ------------------------------------------------------------------------------------------------- as C
-
-CASES: tuple[tuple[str, str, Content], ...] = (
-    ("expansion-nlms", "one", {"expansion": PRODUCTS, "mixture": {}}),
-    ("expansion-nlms", "several", {"linear": {}, "label": {"center": True, "clip": 5.0}, "interval": {}}),
-    ("expansion-nlms", "classes", {"expansion": {"calibration": [[-1.0, 0.0]] * 3} | PRODUCTS}),
-    ("expansion-rls", "one", {"kernel": {"function": "matern32", "gamma": 0.5}, "mixture": {}, "linear": {}}),
-    ("expansion-rls", "several", {"input": {"missing": "hold"}, "label": {"low": -0.5}}),
-    ("expansion-rls", "two classes", {"learning": {"forgetting": 0.95}, "mixture": {}}),
-)
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("case", CASES, ids=json.dumps)
-def test_host_and_c_agree_to_the_byte(case: tuple[str, str, Content], precision: str, exhaustive: bool) -> None:
-    rule, label, more = case
-    found = compilers(exhaustive)
-    chosen = found if exhaustive else [found[(CASES.index(case) + (precision == "float64")) % len(found)]]
-    report = check(
-        make_spec(content_of(rule, label, "gaussian", True, precision, **copy.deepcopy(more))),
-        samples=100_000 if exhaustive else 20_000,
-        levels=("-O2",),
-        compilers=[c.name for c in chosen],
-    )
-    assert report.ok, report.rows
-    assert report.statuses["done"] > 1000 and report.statuses["refused_input"] > 10
 
 
 def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:

@@ -8,7 +8,6 @@ import pytest
 from pykernel.algorithms.expert import EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, PIVOT_LEAST
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
-from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
 from pykernel.spec.model import make_spec
@@ -130,12 +129,6 @@ def test_inputs_that_stand_still_do_not_make_float32_another_model(seed):
         model.update(x, y)
         answers[precision] = np.array([model.predict(row)[0] for row in elsewhere], float)
     assert np.sqrt(np.mean((answers["float32"] - answers["float64"]) ** 2)) < 0.2
-
-
-def test_a_triangle_takes_half_of_a_square_on_the_host_and_in_c():
-    spec = spec_of("spectrum-nlms")
-    assert HostModel(spec).memory.field("factor").shape == (6,)
-    assert "factor[((M_DIM * (M_DIM + 1)) / 2)];" in build(spec).files["src/m.h"]
 
 
 @pytest.mark.parametrize("name", ["expert_offset", "expert_scale", "expert_center", "pivots", "center"])

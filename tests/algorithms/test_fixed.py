@@ -17,7 +17,7 @@ from pykernel.algorithms.int16 import arithmetic, kernels
 from pykernel.dialect import FLOAT32, INT16
 from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
-from pykernel.gen.check import check, mixed_stream
+from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -332,48 +332,6 @@ def _counts_library(files: dict[str, str], kept: dict[str, Any] = {}) -> Any:  #
 # --------------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize("case", ONLINE, ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
-def test_learning_is_the_same_in_c(case: dict[str, Any], exhaustive: bool) -> None:
-    spec = online(**case)
-    samples = 100_000 if exhaustive else 4000
-    report = (
-        check(spec, samples=samples) if exhaustive else in_one_build(spec, samples=samples, level="-O3", c=QUICK[-1])
-    )
-    assert report.ok, report.rows
-    assert {"added", "refused_input"} <= set(report.statuses)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", ONLINE[::60], ids=lambda c: f"{c['technique']}-{c['rule']}-{c['kind']}")
-def test_learning_is_the_same_in_each_engine(case: dict[str, Any]) -> None:
-    spec = online(**case)
-    x, y = mixed_stream(spec, 600, seed=3)
-    found = {}
-    for engine in ("python", "numba", "llvm"):
-        model = HostModel(spec, engine=engine, raw=True)
-        answers, statuses = model.prequential(x, y)
-        found[engine] = bytes(model.memory.bytes), answers.tobytes(), statuses.tobytes()
-    assert len(set(found.values())) == 1
-
-
-LINES: list[dict[str, Any]] = [
-    {"max_abs": 4.0},
-    {"outputs": 3, "max_abs": 50.0, "low": -1.0, "high": 20.0},
-    {"classes": ["a", "b"]},
-    {"classes": ["a", "b", "c"]},
-]
-
-
-@pytest.mark.parametrize("label", LINES, ids=str)
-@pytest.mark.in_turn(6)
-def test_a_line_is_the_same_in_c(label: dict[str, Any]) -> None:
-    content = {"name": "flow", "precision": "int16", "learning": {"rule": "nlms"}, "label": label}
-    content["input"] = {"dim": 4, "max_abs": [3.0, 1.0, 10.0, 2.0], "scale": [1.0, 3.0, 0.3, 1.5]}
-    report = in_one_build(make_spec(content), samples=3000, level="-O3", c=QUICK[-1])
-    assert report.ok, report.rows
-
-
 def test_a_line_in_whole_numbers_is_as_good() -> None:
     rng = np.random.default_rng(0)
     x = np.clip(rng.normal(size=(4000, 3)), -3, 3)
@@ -432,13 +390,6 @@ def test_what_is_beyond_a_limit_has_its_status() -> None:
     assert model.update([[1.0, 1.0]], [2.0])[0] > 0
     assert model.update([[9.0, 1.0]], [2.0])[0] == -1 and model.update([[1.0, 1.0]], [4.1])[0] == -2
     assert model.update([[1.0, 1.0]], [math.nan])[0] == -2
-
-
-def test_a_memory_that_was_overwritten_is_refused() -> None:
-    model = HostModel(online("nt", "klms", 2, 4, "number", {}))
-    for n in (-1, 5, 32767):
-        model.memory.field("n")[0] = n
-        assert model.update([[0.0, 0.0]], [0.0])[0] == -9 and model.ask("predict", [[0.0, 0.0]])[1][0] == -9
 
 
 # --------------------------------------------------------------------------------------------------- specs

@@ -1,4 +1,4 @@
-"""Frozen models against their definitions in float64, and against themselves as C."""
+"""Frozen models against their definitions in float64."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.algorithms.frame import Status
-from pykernel.errors import UserError
 from pykernel.gen.check import same_numbers
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
 from tests.support.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")
@@ -364,115 +362,3 @@ def test_of_equal_functions_the_first_wins_and_zero_is_the_first_class(
     model = HostModel(make_spec(content))
     assert model.classify([[3.0]])[0] == label
     np.testing.assert_array_equal(model.ask("predict", [[3.0]])[0][0], np.array(f, model.spec.real.dtype))
-
-
-@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
-@given(st.integers(0, 2**32), st.sampled_from(KERNELS), st.sampled_from(PRECISIONS))
-def test_no_spec_that_is_taken_can_overflow(seed: int, function: str, precision: str) -> None:
-    """Limits, kernels and weights of any size: refused when it is written, or finite at every corner of the inputs."""
-    rng = np.random.default_rng(seed)
-    top = 35 if precision == "float32" else 150
-    kernel: dict[str, Any] = {"function": function}
-    if function != "linear":
-        kernel["gamma"] = float(10.0 ** rng.uniform(-17, 10))
-    if function in ("polynomial", "sigmoid"):
-        kernel["coef0"] = float(rng.choice([0.0, 1.0, -1e5]))
-    if function == "polynomial":
-        kernel["degree"] = int(rng.integers(1, 10))
-    kind = int(rng.integers(3))
-    count, dim, functions = int(rng.integers(1, 5)), int(rng.integers(1, 3)), [1, 2, 3][kind]
-    expansion: dict[str, Any] = {
-        "vectors": (rng.normal(size=(count, dim)) * 10.0 ** rng.uniform(-3, top / 6)).tolist(),
-        "weights": (rng.normal(size=(count, functions)) * 10.0 ** rng.uniform(-5, top)).tolist(),
-        "bias": (rng.normal(size=functions) * 10.0 ** rng.uniform(-5, top)).tolist(),
-    }
-    if kind == 2:
-        expansion["calibration"] = (rng.normal(size=(3, 2)) * 10.0 ** rng.uniform(-3, top / 2)).tolist()
-    if function == "gaussian" and rng.random() < 0.5:
-        expansion["distance"] = "products"
-    limit = float(10.0 ** rng.uniform(-3, top / 3))
-    inputs: dict[str, Any] = {"dim": dim, "max_abs": limit}
-    if rng.random() < 0.5:
-        inputs |= {
-            "center": (limit * rng.normal(size=dim)).tolist(),
-            "scale": (10.0 ** rng.uniform(-3, 3, dim)).tolist(),
-        }
-    label = [{}, {"outputs": 2}, {"classes": ["a", "b", "c"]}][kind]
-    content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": kernel}
-    try:
-        spec = make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
-    except UserError:
-        assume(False)
-    model = HostModel(spec)
-    x = np.array(list(itertools.product([-limit, 0.0, limit], repeat=dim))).astype(spec.real.dtype)
-    x = np.vstack([np.clip(x, -limit, limit), np.array(spec.expansion.vectors) % limit])
-    for question in spec.program.questions:
-        if model.has(question):
-            values, statuses = model.ask(question, x)
-            done = statuses == Status.DONE
-            assert done.sum() >= 1 and np.isfinite(values[done]).all(), question
-            if question == "probability":
-                assert ((values[done] >= 0) & (values[done] <= 1)).all()
-
-
-# ------------------------------------------------------------------------------------------------------------- as C
-
-CASES: dict[str, dict[str, Any]] = {
-    "gaussian": {"kernel": {"function": "gaussian", "sigma": 1.5}},
-    "products": {"kernel": {"function": "gaussian", "gamma": 0.3}, "expansion": {"distance": "products"}},
-    "laplacian": {"kernel": {"function": "laplacian", "gamma": 0.5}, "classes": 2},
-    "polynomial": {"kernel": {"function": "polynomial", "gamma": 0.25, "coef0": 1.0, "degree": 9}, "outputs": 3},
-    "linear": {"kernel": {"function": "linear"}, "classes": 4},
-    "sigmoid": {
-        "kernel": {"function": "sigmoid", "gamma": 0.5, "coef0": -0.25},
-        "outputs": 2,
-        "low": -0.2,
-        "high": 0.4,
-    },
-    "pairs": {"kernel": {"function": "gaussian", "gamma": 0.4}, "classes": 4, "expansion": {"decision": "ovo"}},
-    "votes": {
-        "kernel": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 2},
-        "classes": 5,
-        "expansion": {"decision": "ovo_vote", "break_ties": True},
-    },
-    "calibrated": {
-        "kernel": {"function": "gaussian", "gamma": 0.4},
-        "classes": 3,
-        "expansion": {"calibration": [[-2.0, 0.25], [-50.0, 3.0], [0.5, 0.0]]},
-    },
-    "calibrated, two": {
-        "kernel": {"function": "linear"},
-        "classes": 2,
-        "expansion": {"calibration": [[-2.0, 0.25]], "distance": "differences"},
-    },
-}
-
-
-def case(name: str, precision: str, dim: int = 3, count: int = 11) -> Spec:
-    given, rng = dict(CASES[name]), np.random.default_rng(len(name))
-    label: dict[str, Any] = {key: given[key] for key in ("outputs", "low", "high") if key in given}
-    functions = columns = given.get("outputs", 1)
-    if "classes" in given:
-        classes = given["classes"]
-        label["classes"] = [f"c{i}" for i in range(classes)]
-        functions = columns = 1 if classes == 2 else classes
-    expansion = dict(given.get("expansion", {}))
-    if "decision" in expansion:
-        functions, columns = classes * (classes - 1) // 2, classes - 1
-        expansion["support_class"] = sorted(rng.integers(0, classes, count).tolist())
-    expansion |= {
-        "vectors": rng.normal(size=(count, dim)).tolist(),
-        "weights": rng.normal(size=(count, columns)).tolist(),
-        "bias": rng.normal(size=functions).tolist(),
-    }
-    inputs = {"dim": dim, "max_abs": 50.0, "center": [0.25] * dim, "scale": rng.uniform(0.5, 2, dim).tolist()}
-    content = {"name": "gate", "precision": precision, "input": inputs, "label": label, "kernel": given["kernel"]}
-    return make_spec(content | {"learning": {"rule": "frozen"}, "expansion": expansion})
-
-
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", CASES)
-def test_c_gives_the_same_bits(name: str, precision: str, exhaustive: bool) -> None:
-    """Every question, on inputs of all kinds; and so does plain Python."""
-    assert parting(case(name, precision), 5000 if exhaustive else 1000) is None

@@ -1,9 +1,8 @@
-"""Matern, normalised and custom kernels: accuracy, bounds, Gram matrices, and the same bytes in C in every program."""
+"""Matern, normalised and custom kernels: accuracy, bounds and Gram matrices."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 from typing import Any
 
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel
 
-from pykernel import from_sklearn
 from pykernel.algorithms.kernel_choice import custom_kernel, kernel_value, self_value
 from pykernel.algorithms.kernels import cosine_similarity as cosine_kernel
 from pykernel.algorithms.kernels import inverse_power, matern32, matern52
@@ -25,14 +23,10 @@ from pykernel.dialect import FLOAT32, FLOAT64, Memory, Precision, substitute
 from pykernel.dialect.types import REALS
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
-from pykernel.gen.check import check
-from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS, INDEFINITE, UNIT, bound, parameters, reach
-from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.spec.model import Spec, make_spec
 from tests.support import custom_kernels
-from tests.support.compilers import in_one_build
 from tests.support.dialect_cases import numba_function
-from tests.support.machines import CLASSES, TWO, expansion
 
 BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 MATERN = {"matern32": (matern32, 3), "matern52": (matern52, 5)}
@@ -359,142 +353,7 @@ def test_a_custom_kernel_beyond_its_bound_or_no_number_is_an_error_on_the_host()
         MercerKernel("custom", custom=custom_kernels.products, max_value=1.0).gram(x, x)
 
 
-# ----------------------------------------------------------------------------------- every kernel in every program
-
-NEW = [
-    "matern12",
-    "matern32",
-    "matern52",
-    "rational-quadratic",
-    "polynomial-normalised",
-    "linear-normalised",
-    "custom",
-    "custom-normalised",
-]
-OUTPUTS = {"outputs": 2, "max_abs": 10.0}
-PROGRAMS: dict[str, dict[str, Any]] = {
-    "frozen": {"learning": {"rule": "frozen"}, "expansion": expansion(5, 1)},
-    "votes": {"learning": {"rule": "frozen"}, "label": CLASSES, "expansion": expansion(7, 2, True, decision="ovo_vote")},
-    "krr": {"learning": {"rule": "krr", "ridge": 1.0, "samples": 10}, "label": OUTPUTS},
-    "ls-svm": {"learning": {"rule": "ls-svm", "ridge": 1.0, "samples": 12}, "label": CLASSES},
-    "kfd": {"learning": {"rule": "kfd", "ridge": 5.0}, "label": TWO, "expansion": {"vectors": expansion(6, 1)["vectors"]}},
-    "klms": {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms", "n_max": 6}},
-    "fklms": {"learning": {"rule": "klms", "eta": 0.2}, "reduction": {"technique": "fklms", "n_max": 6}},
-    "krls-t": {"learning": {"rule": "krls-t"}, "reduction": {"technique": "sup", "n_max": 6}},
-    "nystrom": {"learning": {"rule": "nystrom"}, "expansion": expansion(3, 1)},
-    "stream": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2}},
-    "efvs": {"learning": {"rule": "nystrom-rls", "samples": 18}, "reduction": {"n_max": 6, "ald_threshold": 1e-2},
-             "basis": {"method": "efvs", "candidates": 7, "points": 5}},
-}  # fmt: skip
-
-
-def in_program(kernel: str, program: str, precision: str) -> Spec:
-    # where a user's own reaches (5^2 + 1/2)^3 + 3 5^2 + 1/4
-    own = kernel.startswith("custom")
-    made, limit = section(kernel, **({"max_value": 2e4} if own else {})), 5.0 if own else 50.0
-    content = PROGRAMS[program] | {"name": "flow", "precision": precision, "kernel": made}
-    return spec_of(content | {"input": {"dim": 3, "max_abs": limit}})
-
-
-def selected() -> list[Any]:
-    """All; without --exhaustive each program with two kernels, each kernel with all kinds of program, in both precisions."""
-    found = []
-    for i, program in enumerate(PROGRAMS):
-        for j, kernel in enumerate(NEW):
-            for k, precision in enumerate(REALS):
-                # a user's own is compiled for each program anew
-                often = (
-                    (i + j + k) % 4 == 0
-                    if not kernel.startswith("custom")
-                    else (program, precision, kernel) in CUSTOM_OFTEN
-                )
-                marks = () if often else pytest.mark.exhaustive
-                found.append(
-                    pytest.param(kernel, program, precision, marks=marks, id=f"{kernel}-{program}-{precision}")
-                )
-    return found
-
-
-CUSTOM_OFTEN = (("krr", "float64", "custom"),)
-
-
-@pytest.mark.in_turn(24)
-@pytest.mark.parametrize(("kernel", "program", "precision"), selected())
-def test_c_computes_the_hosts_bytes(kernel: str, program: str, precision: str, exhaustive: bool) -> None:
-    spec = in_program(kernel, program, precision)
-    report = (check if exhaustive else in_one_build)(spec, samples=20_000 if exhaustive else 2_000)
-    assert report.ok, [row["first_difference"] for row in report.rows]
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize("kernel", NEW)
-def test_a_frozen_model_on_an_emulated_target(kernel: str) -> None:
-    pytest.importorskip("unicorn")
-    pytest.importorskip("ziglang")
-    from pykernel.targets.check import check_targets
-
-    spec = in_program(kernel, "frozen", "float32")
-    report = check_targets(spec, ["cortex-m4f"], samples=300, chain="zig", emulator="unicorn", tries=0)
-    assert report.ok, [row["first_difference"] for row in report.rows]
-
-
 # ------------------------------------------------------------------------------------------------ estimators, import
-
-
-@pytest.mark.parametrize("kernel", ["matern32", "matern52"])
-def test_estimators_train_with_matern_kernels(kernel: str, tmp_path: Any) -> None:
-    from pykernel.estimators.batch import KernelFisherClassifier, KernelRidgeRegressor, LSSVMClassifier
-
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=(40, 2))
-    y = np.sin(2 * x[:, 0]) + x[:, 1] ** 2
-    for machine, target in ((KernelRidgeRegressor, y), (LSSVMClassifier, y > 0.5), (KernelFisherClassifier, y > 0.5)):
-        model = machine(kernel=kernel, gamma=1.5, ridge=0.05).fit(x, target)
-        gram = MercerKernel(kernel, gamma=1.5).gram(x, model.basis_)
-        values = gram @ model.alpha_ + model.bias_
-        host = HostModel(model.to_spec("m"))
-        np.testing.assert_allclose(host.predict(x), values[:, 0], atol=1e-4)
-        if machine is KernelRidgeRegressor:
-            solved = np.linalg.solve(gram + 0.05 * np.eye(40), y)
-            np.testing.assert_allclose(model.predict(x), gram @ solved, rtol=1e-9, atol=1e-9)
-    chosen = KernelRidgeRegressor(kernel=kernel).fit(x, y)
-    assert len(chosen.selection_.widths) == 13 and chosen.score(x, y) > 0.9
-
-
-def test_gaussian_processes_with_matern_kernels_are_imported() -> None:
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
-
-    rng = np.random.default_rng(4)
-    x, new = rng.normal(size=(30, 3)), rng.normal(size=(50, 3))
-    y = np.sin(x).sum(axis=1) + 3
-    for nu, name in ((0.5, "matern12"), (1.5, "matern32"), (2.5, "matern52")):
-        for length in (1.3, [0.8, 1.5, 2.5]):
-            own = ConstantKernel(2.0) * Matern(length, nu=nu) + ConstantKernel(0.3) + WhiteKernel(0.1)
-            model = GaussianProcessRegressor(own, optimizer=None, normalize_y=True).fit(x, y)
-            spec = from_sklearn(model, name="gp", precision="float64")
-            assert spec.kernel.function == name
-            np.testing.assert_allclose(HostModel(spec).predict(new), model.predict(new), rtol=1e-10)
-    for wrong, message in (
-        (Matern(nu=0.7), "holds a Matern with nu 0.7; those with C have 0.5, 1.5 or 2.5"),
-        (Matern(nu=1.5) * RBF(), "a product of gaussian and matern32 kernels"),
-        (Matern(nu=1.5) + RBF(), "a sum of gaussian and matern32 kernels"),
-    ):
-        with pytest.raises(UserError, match=message):
-            from_sklearn(GaussianProcessRegressor(wrong, optimizer=None).fit(x, y), name="gp")
-
-
-def test_fit_with_a_matern_kernel(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from pykernel.cli.app import main
-
-    monkeypatch.chdir(tmp_path)
-    x = np.random.default_rng(1).normal(size=(30, 2))
-    rows = [f"{a!r},{b!r},{math.sin(a) + b!r}" for a, b in x.tolist()]
-    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
-    with pytest.raises(SystemExit) as end:
-        main(["fit", "d.csv", "--label", "y", "--model", "krr", "--kernel", "matern32", "-o", "m.toml", "--json"])
-    assert not end.value.code and json.loads(capsys.readouterr().out)
-    assert load_spec("m.toml").kernel.function == "matern32"
 
 
 def test_parameters_name_what_a_kernel_is() -> None:

@@ -291,3 +291,12 @@ def test_float32_learns_a_smooth_stream_as_float64_does() -> None:
         assert (triangle_of(model, "root").diagonal() > 0).all()
         errors.append(np.sqrt(np.mean((forecasts[1_000:].reshape(-1) - clean[1_000:]) ** 2)))
     assert errors[0] < 1.2 * errors[1] < 0.05
+
+
+def test_a_power_beyond_what_labels_can_leave_is_refused() -> None:
+    spec = make_spec({"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": "krls-t"}})
+    model = HostModel(spec)
+    model.update(np.zeros((1, 2)), [1.0])
+    for part, sound in ((0.99, True), (1.01, False)):
+        model.memory.field("power")[0] = part * spec.config.power_limit
+        assert is_valid(model) == sound

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.check import Reference, mixed_stream
-from pykernel.gen.compilers import compiler
 from pykernel.gen.model import specialised
-from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.replay import read_log
 from pykernel.host.samples import missing_rows, stand_ins
@@ -106,15 +103,6 @@ def test_to_hold_is_to_fill_the_rows_on_the_host(kind):
             assert own[name].tobytes() == values.tobytes(), name
 
 
-@pytest.mark.parametrize("missing", ["mean", "hold"])
-def test_rows_without_gaps_are_learned_as_without_the_key(missing):
-    _, x, y = stream(600)
-    x[300:, 0] += 40  # outlying samples in a row, too
-    answers = [HostModel(default(each)).prequential(x, y) for each in (missing, "refuse")]
-    for found, expected in zip(*answers, strict=True):
-        np.testing.assert_array_equal(found, expected)
-
-
 def test_an_input_has_the_statistics_of_its_own_values():
     """Gaps neither shrink the variance nor move the mean, also beyond the horizon and where an input begins late."""
     more = {"standardise": True, "horizon": 50}
@@ -167,39 +155,6 @@ def test_a_dead_input_and_one_that_begins_late_cost_no_samples():
     errors = np.ravel(answers) - y
     assert np.std(errors[700:]) < 0.95 * np.std(errors[100:600])  # what begins late is learned
     assert model.memory.field("mean")[0] == model.memory.field("scale")[0] == 0
-
-
-@pytest.mark.parametrize("outliers", ["clip", "hold"])
-@pytest.mark.parametrize("missing", ["mean", "hold"])
-def test_no_bits_of_inputs_bring_nan_into_the_state(missing, outliers):
-    rng = np.random.default_rng(4)
-    model = HostModel(spec_of(missing=missing, input={"standardise": True, "outliers": outliers, "max_abs": 1e9}))
-    for _ in range(20):
-        gappy, _, y = stream(40, seed=int(rng.integers(1000)))
-        x = gappy.astype(np.float32)
-        bits = rng.integers(0, 2**32, x.shape, np.uint32)
-        nans = (0x7F800001 + bits % 0x7FFFFE) | (bits & 0x80000000)  # payloads of both signs
-        x = np.where(rng.random(x.shape) < 0.1, bits.view(np.float32), x)
-        x = np.where(rng.random(x.shape) < 0.1, nans.astype(np.uint32).view(np.float32), x).astype(np.float32)
-        model.update(x, y)
-        assert all(np.isfinite(values).all() for values in fields(model).values() if values.dtype.kind == "f")
-        assert is_valid(model.spec, model.memory)
-
-
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize(
-    "spec",
-    [default("hold", outliers="hold"), spec_of("class", "mean", input={"standardise": True})],
-    ids=["number, hold", "class, mean"],
-)
-def test_host_and_c_have_the_same_bytes(spec):
-    x, y = mixed_stream(spec, 3000)
-    reference = Reference(build(spec), None, x, y, "llvm")
-    row = reference.compare(compiler("gcc"), "-O1")
-    assert row["equal"] and row["selftest"] == "passed", row
-    refused = reference.report([row]).statuses["refused_input"]
-    # rows of which all inputs are missing, or one is infinite
-    assert refused < 200 < 500 < (np.isnan(x).any(axis=1) & ~np.isnan(x).all(axis=1)).sum()
 
 
 FORGED = [

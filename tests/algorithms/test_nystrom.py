@@ -1,4 +1,4 @@
-"""A Nystroem basis on the device: against its definitions in float64, in float32, as C, and after a restart."""
+"""A Nystroem basis on the device: against its definitions in float64 and after a restart."""
 
 from __future__ import annotations
 
@@ -11,45 +11,26 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from pykernel.algorithms.basis.nystrom_rls import NYSTROM_RLS
-from pykernel.algorithms.random_numbers import draw, position
-from pykernel.dialect import PRECISIONS as REALS
-from pykernel.dialect import bind
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.spec.families import nystrom
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
-from tests.support.dialect_cases import numba_function
 from tests.support.nystrom_twin import (
+    KERNELS,
+    LIMITS,
     Kernel,
-    Learned,
     Twin,
     WichmannHill,
     first_seeds,
     greedy,
-    losses,
-    residual_gram,
     trace_residual,
 )
-from tests.support.retraining import Call, assert_finite, persistent
+from tests.support.retraining import Call, assert_finite, made, persistent
 
 NystromStatus = NYSTROM_RLS["real"].status
 
 PRECISIONS = ("float32", "float64")
 QUESTIONS = ("predict", "classify", "features", "residual")
-KERNELS: dict[str, dict[str, Any]] = {
-    "gaussian": {"gamma": 0.5},
-    "wide": {"gamma": 0.02},
-    "laplacian": {"function": "laplacian", "gamma": 0.5},
-    "matern32": {"function": "matern32", "gamma": 0.8},
-    "matern52": {"function": "matern52", "gamma": 0.8},
-    "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
-    "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
-    "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
-    "linear": {"function": "linear"},
-}
-LIMITS = {"polynomial": 6.0, "cubic": 3.0}
-"""Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "number": {"max_abs": 50.0},
     "numbers": {"outputs": 2, "max_abs": 50.0},
@@ -96,25 +77,6 @@ def spec_of(
 # --------------------------------------------------------------------------------------------- calls, and the state
 
 
-def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
-    """Make one call of a host or C model: its status, and what it wrote."""
-    name, *arguments = call
-    if name == "update":
-        x, label = arguments
-        labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
-        if not isinstance(model, HostModel):  # whose caller gives no more than int32 holds
-            labels = (
-                labels.clip(-(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
-                if model.spec.label_kind == "class"
-                else labels
-            )
-        return int(model.visit("update", x[None], labels)[0]), np.zeros(0)
-    if name in QUESTIONS:
-        values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
-        return int(statuses[0]), values[0]
-    return int(model.call(name)), np.zeros(0)
-
-
 def held(model: Any) -> np.ndarray:
     """The product's vectors, float64."""
     field = model.memory.field
@@ -134,10 +96,6 @@ def upper(packed: np.ndarray, n_max: int, n: int) -> np.ndarray:
     r = np.zeros((n_max, n_max))
     r[np.triu_indices(n_max)] = packed
     return r[:n, :n]
-
-
-def has(model: Any, name: str) -> bool:
-    return any(slot.name == name for slot in model.memory.layout.slots)
 
 
 def agrees(model: Any, twin: Twin) -> None:
@@ -308,69 +266,6 @@ def points_of(count: int, dim: int = 2, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, dim))
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_twins_loss_is_what_the_trace_loses(name: str) -> None:
-    kernel, x = Kernel(spec_of(kernel=name, dim=3)), points_of(30, 3)
-    vectors = x[:3] if name == "linear" else x[:6]
-    own = trace_residual(kernel, x, vectors)
-    assert own == pytest.approx(np.trace(residual_gram(kernel, x, vectors)), abs=1e-9 * kernel.own(x).sum())
-    lost = [trace_residual(kernel, x, np.delete(vectors, j, axis=0)) - own for j in range(len(vectors))]
-    np.testing.assert_allclose(losses(kernel, x, vectors), lost, rtol=1e-6, atol=1e-9 * kernel.own(x).sum())
-
-
-def test_the_twin_without_a_feature_has_learned_all_samples_on_the_rest() -> None:
-    """Samples in the span of what stays and what goes: the information matrix is what it would have been."""
-    twin, rng = Twin(spec_of(kernel="matern32")), np.random.default_rng(0)
-    vectors, x, y = points_of(5), points_of(40, seed=1), rng.normal(size=40)
-
-    def information(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        z = np.array([twin.features_of(row, s) for row in x])
-        return z.T @ z + twin.ridge * np.eye(len(s)), z.T @ y[:, None]
-
-    a, b = information(vectors)
-    for j in range(5):
-        left = twin.without(Learned(vectors, a, b), j)
-        expected = information(np.delete(vectors, j, axis=0))
-        np.testing.assert_allclose(left.a, expected[0], rtol=0, atol=1e-9)
-        np.testing.assert_allclose(left.b, expected[1], rtol=0, atol=1e-9)
-
-
-# ------------------------------------------------------------------------------------------------- random numbers
-
-
-@pytest.mark.in_turn(6)
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_random_numbers_are_those_of_as_183(precision: str, compiled: bool) -> None:
-    real, exact = REALS[precision], WichmannHill((1, 2, 3))
-    seeds, count = np.array([1, 2, 3], np.int32), 20_000 if compiled else 500
-    made = numba_function if compiled else bind
-    next_, at = made(draw, real), made(position, real)
-    found = []
-    for _ in range(count):
-        u, expected = float(next_(seeds)), float(exact.draw())
-        assert tuple(seeds.tolist()) == exact.seeds
-        # a sum of three: rounding may carry it over 1, to 0
-        difference = abs(u - expected)
-        assert 0 <= u < 1 and min(difference, 1 - difference) <= 4 * np.finfo(real.dtype).eps
-        found.append(u)
-    if compiled:
-        assert abs(np.mean(found) - 0.5) < 0.01 and abs(np.std(found) - 12**-0.5) < 0.01
-        counts = np.bincount([at(seeds, 7) for _ in range(count)], minlength=7)
-        assert len(counts) == 7 and np.abs(counts / count - 1 / 7).max() < 0.01
-    assert {int(at(seeds, 1)) for _ in range(100)} == {0}
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_state_of_zeros_draws(precision: str) -> None:
-    """As a model's memory is after a reset; no seed ever becomes zero."""
-    seeds = np.zeros(3, np.int32)
-    next_ = numba_function(draw, REALS[precision])
-    found = {float(next_(seeds)) for _ in range(1000)}
-    assert len(found) > 990 and (seeds > 0).all()
-
-
 # --------------------------------------------------------------------------------------------------- definitions
 
 
@@ -525,24 +420,6 @@ def test_hundreds_of_swaps_leave_the_factor_right(kernel: str, precision: str) -
     found = model.ask("features", fresh)[0][:, :n].astype(float)
     cross = twin.gram(fresh.astype(float), vectors)
     np.testing.assert_allclose(found @ l.T, cross, rtol=0, atol=room * np.abs(cross).max())
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial"])
-@pytest.mark.exhaustive
-def test_float32_is_as_good_as_float64(kernel: str) -> None:
-    """Trace fraction of the basis and error of the predictions, at fresh samples, within 2 % of float64's."""
-    x, y = stream_of(3000, 3)
-    fresh, truth = stream_of(1500, 3, seed=7)
-    fresh = fresh.astype(np.float32).astype(float)
-    found = []
-    for precision in PRECISIONS:
-        spec = spec_of(precision, kernel, n=16, rows=64, dim=3, ridge=0.1)
-        model = HostModel(spec)
-        model.update(x, y)
-        own = Kernel(spec)
-        missing = trace_residual(own, fresh[:400], held(model)) / own.own(fresh[:400]).sum()
-        found.append((missing, np.mean((model.predict(fresh) - truth) ** 2)))
-    np.testing.assert_allclose(found[0], found[1], rtol=0.02)
 
 
 # ----------------------------------------------------------------------------------------- EFVS and SGMA, and select
@@ -705,37 +582,6 @@ def test_restart_forgets_everything_but_the_random_numbers(method: str, precisio
         each.update(x[:100], y[:100])
         each.call("select")
     assert persistent(model) == persistent(fresh)
-
-
-# ------------------------------------------------------------------------------------------------- other ways to run
-
-
-@pytest.mark.in_turn(48)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("case", LONG)
-def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
-    """Whatever is called, in any order; and so does plain Python."""
-    assert parting(spec_of(precision, **LONG[case]), 2800 if exhaustive else 700) is None
-
-
-@given(st.integers(0, 2**32), st.sampled_from(PRECISIONS), st.sampled_from(sorted(KERNELS)), st.sampled_from(METHODS))
-def test_nothing_leaves_anything_but_numbers(seed: int, precision: str, kernel: str, method: str) -> None:
-    """Inputs and labels up to their limits, near repeats and the origin, at any ridge and forgetting: numbers."""
-    rng = np.random.default_rng(seed)
-    ridge = float(10.0 ** rng.uniform(-2, 3))
-    size, forgetting = 2 if method == "given" or kernel == "linear" else 5, float(rng.choice([1.0, 0.99, 0.6]))
-    spec = spec_of(precision, kernel, "numbers", method, n=size, rows=12, ridge=ridge, forgetting=forgetting)
-    model = HostModel(spec)
-    for _ in range(4):
-        x = rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
-        x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))
-        model.update(x, np.clip(rng.normal(size=(40, 2)) * 10.0 ** rng.uniform(-10, 2, (40, 1)), -50, 50))
-        model.call("select")
-        assert_finite(model)
-        inside = np.clip(x, -spec.input.max_abs, spec.input.max_abs)
-        assert np.isfinite(model.predict(inside)).all() and np.isfinite(model.ask("features", inside)[0]).all()
-        part = model.ask("residual", inside)[0]
-        assert (part >= 0).all() and (part <= 1).all()
 
 
 # --------------------------------------------------------------------------------------------------- frozen models

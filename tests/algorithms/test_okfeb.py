@@ -1,4 +1,4 @@
-"""Online feature extraction on a budget (rule "okfeb"): against its definitions in float64, in float32, as C, restored."""
+"""Online feature extraction on a budget (rule "okfeb"): against its definitions in float64, restored."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.families import subspace as declared
 from pykernel.spec.model import Spec, make_spec
-from tests.support.compilers import parting
-from tests.support.nystrom_twin import Kernel
+from tests.support.nystrom_twin import KERNELS, LIMITS, Kernel
 from tests.support.okfeb_twin import (
     ADDED,
     CENSORED,
@@ -34,24 +33,11 @@ from tests.support.okfeb_twin import (
     features_of,
     projected,
 )
-from tests.support.retraining import assert_finite, persistent
+from tests.support.retraining import Call, assert_finite, made, persistent
 
 PRECISIONS = ("float32", "float64")
 UPDATES, STEPS, BUDGETS = (tuple(each) for each in (declared.UPDATES, declared.STEPS, declared.BUDGETS))
 QUESTIONS = ("novelty", "features", "predict", "classify", "probability")
-KERNELS: dict[str, dict[str, Any]] = {
-    "gaussian": {"gamma": 0.5},
-    "wide": {"gamma": 0.02},
-    "laplacian": {"function": "laplacian", "gamma": 0.5},
-    "matern32": {"function": "matern32", "gamma": 0.8},
-    "matern52": {"function": "matern52", "gamma": 0.8},
-    "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
-    "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
-    "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
-    "linear": {"function": "linear"},
-}
-LIMITS = {"polynomial": 6.0, "cubic": 3.0}
-"""Of inputs, where kernel values grow with them."""
 LABELS: dict[str, dict[str, Any]] = {
     "none": {},
     "number": {"column": "y", "max_abs": 50.0},
@@ -59,7 +45,6 @@ LABELS: dict[str, dict[str, Any]] = {
     "two classes": {"classes": ["no", "yes"]},
     "three classes": {"classes": ["rest", "tap", "shake"]},
 }
-Call = tuple[Any, ...]
 
 
 def spec_of(
@@ -91,32 +76,6 @@ def spec_of(
 
 
 # --------------------------------------------------------------------------------------------- calls, and the state
-
-
-def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
-    """Make one call of a host or C model: its status, and what it wrote."""
-    name, *arguments = call
-    program = model.spec.program
-    if name == "update":
-        x, label = arguments
-        if label is None:
-            y = np.zeros((1, 0))
-        elif model.spec.label_kind == "class":
-            y = np.array([label], np.int64).clip(-(2**31), 2**31 - 1).astype(np.int32)
-        else:
-            y = np.array([label], model.spec.real.dtype)
-        return int(model.visit("update", x[None], y)[0]), np.zeros(0)
-    if name in QUESTIONS:
-        values, statuses = model.ask(name, arguments[0][None].astype(model.spec.real.dtype))
-        return int(statuses[0]), values[0]
-    if name in program.readings:
-        values, status = model.read(name)
-        return int(status), values
-    return int(model.call(name)), np.zeros(0)
-
-
-def has(model: Any, name: str) -> bool:
-    return any(slot.name == name for slot in model.memory.layout.slots)
 
 
 def symmetric(packed: np.ndarray, size: int, n: int) -> np.ndarray:
@@ -376,41 +335,6 @@ def learned(spec: Spec, count: int = 60) -> tuple[Twin, np.ndarray]:
     for row in x:
         twin.update(row)
     return twin, x
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "cubic", "matern52"])
-def test_the_twins_projection_is_that_of_the_inverse(kernel: str) -> None:
-    """What least squares loses is |a_i|^2 / P_ii, and what is left A_j - P_ji / P_ii a_i (note B7)."""
-    twin, _ = learned(spec_of(kernel=kernel, dim=3, ald_threshold=1e-2))
-    p, f = twin.inverse, features_of(twin.gram)
-    for i in range(len(twin.v)):
-        left, lost = projected(f, twin.a, i)
-        assert lost == pytest.approx(twin.a[i] @ twin.a[i] / p[i, i], rel=1e-8)
-        np.testing.assert_allclose(left, twin.a - np.outer(p[:, i] / p[i, i], twin.a[i]), rtol=0, atol=1e-8)
-
-
-def test_the_twins_sample_has_the_notes_residual() -> None:
-    """e2 = k - v'q - lambda |q|^2, |q|^2 <= k / (4 lambda), and z'z is q'Gq."""
-    twin, _ = learned(spec_of(kernel="polynomial", dim=3, ald_threshold=1e-2))
-    for row in stream_of(20, 3, seed=5):
-        s = twin.look(row)
-        assert s.e2 == pytest.approx(s.own - s.k @ twin.a @ s.q - 0.1 * s.q @ s.q, abs=1e-9 * s.own)
-        assert s.q @ s.q <= s.own / (4 * 0.1) * (1 + 1e-9)
-        assert s.z @ s.z == pytest.approx(s.q @ twin.g @ s.q, rel=1e-9)
-
-
-def test_the_twins_recursion_is_least_squares() -> None:
-    """rls without forgetting or budget: L = (lambda L0 + sum phi q')(sum q q' + lambda I)^-1, L0 the seeds'."""
-    twin, x = Twin(spec_of(update="rls", n=8, r=3, ald_threshold=1e-9)), stream_of(8)
-    for row in x[:3]:
-        assert twin.update(row) == [ADDED]
-    right, left = np.vstack([0.1 * twin.a, np.zeros((5, 3))]), 0.1 * np.eye(3)
-    for i in range(3, 8):
-        q = twin.look(x[i]).q
-        right[i] += q
-        left += np.outer(q, q)
-        twin.update(x[i])
-        np.testing.assert_allclose(twin.a, (right @ np.linalg.inv(left))[: i + 1], rtol=0, atol=1e-11)
 
 
 # --------------------------------------------------------------------------------------------------- definitions
@@ -695,27 +619,6 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
     assert not (before == CENSORED).any()  # not before the budget is full
 
 
-def test_what_is_censored_changes_nothing_of_the_subspace() -> None:
-    for more in ({"insensitivity": 0.3}, {"censoring": 0.6}):
-        spec = spec_of(n=10, r=4, ald_threshold=1e-2, label="number", **more)
-        model, x = HostModel(spec), stream_of(1500)
-        names = ("v", "a", "g", "root", "n", "rank")
-        count = 0
-        for row in x:
-            before = [model.memory.field(name).tobytes() for name in names]
-            score = float(model.ask("novelty", row[None])[0][0, 0])
-            status = int(model.update(row[None], [0.5])[0])
-            same = [model.memory.field(name).tobytes() for name in names] == before
-            if "insensitivity" in more and model.memory.field("n")[0] > 4:
-                assert (status == CENSORED) == (score < 0.3)
-            if status == CENSORED:
-                assert same
-                count += 1
-            elif status in (REPLACED, ADDED):
-                assert not same
-        assert count > 200
-
-
 def test_a_lasting_fault_does_not_become_normal_by_the_scale() -> None:
     """What is held back moves no running scale, and the fault stays an alarm for as long as relearn_after says."""
     novelty = {"false_alarm_rate": 0.02, "warmup": 100, "relearn_after": 400}
@@ -888,26 +791,6 @@ def test_the_subspace_comes_near_the_best_one() -> None:
 # ------------------------------------------------------------------------------------------------------------ heads
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_the_ridge_head_is_ridge_regression(precision: str) -> None:
-    """Where the subspace stands still (all censored), the head is least squares on (z, 1) of all samples."""
-    spec = spec_of(precision, label="numbers", r=4, n=4, insensitivity=0.999, learning={"ridge": 0.5})
-    model, x = HostModel(spec), stream_of(600)
-    y = labels_for(spec, x)
-    model.update(x, y)
-    a, b = 0.5 * np.eye(5), np.zeros((5, 2))
-    again = HostModel(spec)
-    for row, label in zip(x, y, strict=True):
-        z = np.append(again.ask("features", row[None])[0][0].astype(float), 1.0)
-        a, b = a + np.outer(z, z), b + np.outer(z, label)
-        again.update(row[None], label[None])
-    assert persistent(again) == persistent(model)
-    w = np.linalg.solve(a, b)
-    z = np.column_stack([model.ask("features", x)[0].astype(float), np.ones(len(x))])
-    room = 1e-9 if precision == "float64" else 1e-3
-    np.testing.assert_allclose(model.predict(x), z @ w, rtol=0, atol=room)
-
-
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("head", ["ridge", "logistic"])
@@ -934,48 +817,6 @@ def test_heads_tell_classes_apart(label: str, head: str, precision: str) -> None
 
 
 # ---------------------------------------------------------------------------------------------------------- float32
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("kernel", ["gaussian", "wide", "polynomial"])
-def test_float32_is_as_good_as_float64(kernel: str, budget: str, update: str) -> None:
-    """8,000 samples with exact and near repeats: G = A'KA, PK = I, and fresh samples leave what they leave in float64.
-
-    But rls with drop, which loses features by itself.
-    """
-    lossy = (update, budget) == ("rls", "drop")
-    rng = np.random.default_rng(0)
-    x = np.clip(rng.normal(size=(8_000, 4)) * 1.5, -6, 6)
-    x[1::5] = x[::5]
-    x[2::10] = x[::10] * (1 + 1e-4)
-    x, fresh = x.astype(np.float32).astype(float), np.clip(stream_of(500, 4, 9), -6, 6)
-    scores = []
-    for precision in PRECISIONS:
-        spec = spec_of(
-            precision,
-            kernel,
-            dim=4,
-            n=32,
-            r=8,
-            budget=budget,
-            update=update,
-            ald_threshold=None if budget == "drop" else 1e-2,
-        )
-        model = HostModel(spec)
-        model.update(x)
-        assert_finite(model)
-        scores.append(model.ask("novelty", fresh)[0].mean())
-        field, v = model.memory.field, vectors_of(model)
-        gram, m, eps = Kernel(spec).gram(v, v), len(v), np.finfo(spec.real.dtype).eps
-        a, g = field("a")[:m].astype(float), symmetric(field("g"), 8, 8)
-        drift = np.abs(g - a.T @ gram @ a).max() / np.trace(g)
-        assert drift < 1e4 * eps, drift / eps
-        if budget == "exact":
-            off = np.abs(inverse_of(model) @ gram - np.eye(m)).max()
-            assert off < (0.2 if precision == "float32" else 1e-9), off
-    assert lossy or scores[0] == pytest.approx(scores[1], rel=0.05)
 
 
 @pytest.mark.in_turn(2)
@@ -1031,38 +872,3 @@ def test_refresh_mends(precision: str) -> None:
     room = 1e-9 if precision == "float64" else 1e-3
     for name, values in good.items():
         np.testing.assert_allclose(model.memory.field(name), values, rtol=0, atol=room * np.abs(values).max())
-
-
-# ------------------------------------------------------------------------------------------------- other ways to run
-
-
-@pytest.mark.in_turn(48)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("case", LONG)
-def test_c_gives_the_same_bytes(case: str, precision: str, exhaustive: bool) -> None:
-    """Whatever is called, in any order; and so does plain Python."""
-    assert parting(spec_of(precision, **LONG[case]), 2800 if exhaustive else 700) is None
-
-
-@given(st.integers(0, 2**32), specs(precisions=PRECISIONS), st.floats(-5, 3))
-def test_nothing_leaves_anything_but_numbers(seed: int, spec: Spec, size: float) -> None:
-    """Inputs and labels up to their limits and of any size, near repeats and the origin: numbers."""
-    rng = np.random.default_rng(seed)
-    model, limit, dim = HostModel(spec), spec.input.max_abs, spec.dim
-    for _ in range(4):
-        x = rng.normal(size=(40, dim)) * 10.0 ** rng.uniform(-20, 2, (40, 1))
-        x[10:20] = x[9] * (1 + 10.0 ** rng.uniform(-9, -2, (10, 1)))
-        y: Any = labels_for(spec, np.clip(x, -1, 1))
-        if spec.label_kind in ("real", "reals"):
-            y = np.clip(y * 10.0**size, -50, 50)
-        model.update(x, y)
-        model.update(np.clip(x, -limit, limit), y)
-        assert_finite(model)
-        inside = np.clip(x, -limit, limit)
-        for question in spec.program.questions:
-            if model.has(question):
-                assert np.isfinite(model.ask(question, inside)[0]).all(), question
-        part = model.ask("novelty", inside)[0]
-        assert (part >= 0).all() and (part <= 1).all()
-        model.call("refresh")
-        assert_finite(model)

@@ -11,11 +11,10 @@ from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.cli.app import main
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
-from pykernel.gen.check import check, raw_stream
+from pykernel.gen.check import raw_stream
 from pykernel.gen.compilers import find_compilers
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
-from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
@@ -280,21 +279,6 @@ def test_before_there_are_features_nothing_is_said():
         assert status == SignalStatus.NO_FEATURES and np.isnan(values).all()
 
 
-def test_states_that_no_signal_leads_to_are_refused():
-    spec = spec_of({"window": 8, "hop": 4, "features": list(KINDS), "lags": [0, 2], "periods": [24], "max_abs": 50.0})
-    model = HostModel(spec)
-    model.update(waves(60, "float32"), np.ones(60))
-    assert is_valid(spec, model.memory)
-    for field, value in (
-        ("features", 51.0), ("kept", np.nan), ("clock", 24), ("clock", -1), ("steps", 9), ("latest", -1), ("block", 2),
-        ("gathered", 4), ("steps", 1),
-    ):  # fmt: skip
-        memory = spec.memory()
-        memory.copy_from(model.memory)
-        memory.field(field).reshape(-1)[0] = value
-        assert not is_valid(spec, memory), (field, value)
-
-
 # --------------------------------------------------------------------------------------------- the same bytes in C
 
 
@@ -370,21 +354,6 @@ def random_content(rng):
     }
 
 
-@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
-@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 50))])
-def test_the_c_of_any_signal_computes_the_same_bytes(seed):
-    content = random_content(np.random.default_rng(seed))
-    try:
-        spec = make_spec(named(content))
-    except UserError as error:
-        assert "overflow" in str(error) or "features" in str(error)
-        return
-    assert make_spec(named(content)).to_toml() == make_spec(spec.model_dump(mode="json", exclude_unset=True)).to_toml()
-    report = in_one_build(spec, samples=3000, seed=seed)
-    assert report.ok, report.rows
-    assert sum(count for name, count in report.statuses.items() if not name.startswith("refused")) > 1000
-
-
 def random_spec(seed):
     try:
         return make_spec(named(random_content(np.random.default_rng(seed))))
@@ -398,16 +367,6 @@ def test_all_functions_in_any_order(part):
     """Gaps, labels, saves, loads and hostile samples among them: the same on the host, in plain Python and in C."""
     if (spec := random_spec(100 + part)) is not None:
         assert parting(spec, seed=100 + part) is None
-
-
-@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
-@pytest.mark.exhaustive
-def test_a_million_raw_samples():
-    """With NaN, saturation, constants and steps among them."""
-    spec = spec_of(
-        {"window": 64, "hop": 16, "features": list(KINDS), "lags": [0, 3], "periods": [24], "max_abs": 100.0}, "rls"
-    )
-    assert check(spec, samples=1_000_000, levels=("-O2",), engine="llvm").ok
 
 
 @pytest.mark.parametrize(
@@ -566,14 +525,6 @@ def test_simulate_takes_raw_rows_with_labels(tmp_path, capsys):
     assert run("simulate", spec_file, data, "--json", "--delay", "2") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["rows"] == len(loud) // 8 - 1 and report["second_half"]["error_rate"]["model"] < 0.2
-
-
-@pytest.mark.exhaustive
-def test_check_takes_raw_rows(tmp_path):
-    content = {"signal": {"channels": ["a", "b", "c"], "window": 16, "features": ["rms"]}, "novelty": {}}
-    spec_file, data = written(tmp_path, content), table_of(tmp_path, waves(300, "float64"))
-    pytest.importorskip("unicorn")
-    assert run("check", spec_file, "--data", data, "--target", "cortex-m4f", "--json") == 0
 
 
 def test_monitors_watch_raw_rows(tmp_path, capsys):

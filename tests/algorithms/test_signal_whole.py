@@ -1,4 +1,4 @@
-"""The signal stage in whole numbers against definitions, and the model inside it against itself alone."""
+"""The signal stage in whole numbers against definitions."""
 
 import numpy as np
 import pytest
@@ -8,17 +8,12 @@ from pykernel.algorithms.signal import int16_lags
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.dialect import INT16, bind
 from pykernel.errors import UserError
-from pykernel.gen.check import check, raw_stream
-from pykernel.gen.compilers import find_compilers
-from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import plan_of
 from pykernel.spec.signal_whole import MEASURED, measure_units
-from tests.algorithms.test_signal import inner_bytes
 from tests.support.compilers import in_one_build
-from tests.support.every_model import MODELS, content_of
 from tests.support.signal_errors import Truth
 
 CHANNELS = ("a", "b", "c")
@@ -42,19 +37,6 @@ def waves(samples, seed=0):
     x[200:300, 1] = 0.25
     x[350:420] = np.sign(x[350:420])
     return np.clip(x, -1, 1) * np.array(MOST)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "model", [model for model in MODELS if model[1] == "int16" and model[2] in ("windows", "forecast")], ids=" ".join
-)
-def test_every_rule_becomes_c_behind_a_signal(model):
-    """Both had a kernel or a constant of one name, and one of them could not be generated."""
-    content = content_of(*model)
-    if content is None:
-        pytest.skip("the rule has no such stage")
-    spec = make_spec(content)
-    assert spec.signal is not None and model_code(spec).config_hash
 
 
 @pytest.mark.in_turn(2)
@@ -148,25 +130,6 @@ def test_cosines_are_within_a_count():
     assert np.abs(found - 16384 * np.cos(2 * np.pi * turns / 65536)).max() <= 1.5
 
 
-@pytest.mark.parametrize("windowed", [False, True])
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_a_forecast_is_the_model_that_learns_each_step_with_its_truth(windowed, ahead):
-    """The model within the stage ends with the bytes of the model alone, which was given features and their truths."""
-    window = {"window": 8, "hop": 4, "features": ["mean", "std"]} if windowed else {}
-    spec = spec_of({"lags": [0, 1, 3], "periods": [24], "ahead": ahead} | window, "b", linear={})
-    x = raw_stream(spec, 600, 5)[0]
-    model = HostModel(spec, raw=True)
-    statuses = model.update(x)
-    stage, beside = SignalStage(spec), SignalStage(spec)
-    seen = x * spec.resolutions
-    steps, told = stage.steps(seen), stage.truths(beside.steps(seen, "measures").features)
-    alone = HostModel(spec.inner)
-    learned = alone.update(steps.features[:-ahead], told[-len(steps.rows) :][ahead:])
-    assert inner_bytes(model, spec) == inner_bytes(alone, spec)
-    assert (learned >= 0).mean() > 0.9
-    assert (statuses[steps.rows[ahead:]] == np.where(learned < 0, SignalStatus.PASSED_OVER, learned)).all()
-
-
 def test_a_model_in_whole_numbers_forecasts():
     """A wave in noise: better than the last value."""
     rng, t = np.random.default_rng(0), np.arange(4000)
@@ -178,13 +141,6 @@ def test_a_model_in_whole_numbers_forecasts():
     said, _ = model.prequential(x[:, None])
     errors = np.abs(said[2000:-1].reshape(-1) - x[2001:]).mean()
     assert errors < 0.7 * np.abs(np.diff(x[2000:])).mean()
-
-
-@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
-@pytest.mark.exhaustive
-def test_a_million_raw_samples():
-    signal = {"window": 64, "hop": 16, "rate": 100.0, "features": KINDS, "bands": [[2, 20]], "lags": [0, 3]}
-    assert check(spec_of(signal | {"periods": [24]}), samples=1_000_000, levels=("-O2",), engine="llvm").ok
 
 
 @pytest.mark.parametrize(

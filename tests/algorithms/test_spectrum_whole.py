@@ -1,4 +1,4 @@
-"""Waves in whole numbers: a twin from the formulas, the same bits in C, bounds, and what is learned with how few bytes."""
+"""Waves in whole numbers: a twin from the formulas, bounds, and what is learned with how few bytes."""
 
 import itertools
 import math
@@ -11,14 +11,11 @@ from pykernel.algorithms.int16 import spectrum
 from pykernel.dialect import INT16
 from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.host.snapshot import is_valid, read, save
 from pykernel.spec.families.fixed_spectrum import FEATURES_MOST, OCTAVES
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
-from tests.support.compilers import QUICK, in_one_build
 from tests.support.random_specs import random_spec
 
 RULE = "spectrum-nlms"
@@ -108,29 +105,6 @@ LABELS = [
     {"classes": list("ab")},
     {"classes": list("abc")},
 ]
-CASES = [
-    (dim, label, staged, learning)
-    for (dim, learning), label in itertools.product(
-        ((3, {}), (1, {"features": 1, "eta": 1.0}), (5, {"features": 13, "eta": 0.03, "seed": 7})), LABELS
-    )
-    for staged in ((False, True) if "classes" not in label else (False,))
-]
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize(("dim", "label", "staged", "learning"), CASES, ids=str)
-def test_learning_is_the_same_in_c_and_nothing_forged_is_taken(dim, label, staged, learning, exhaustive):
-    spec = spec_of(dim=dim, label=label, staged=staged, **learning)
-    report = in_one_build(spec, samples=100_000 if exhaustive else 3000, level="-O3", c=QUICK[-1])
-    assert report.ok, report.rows
-    model = HostModel(spec, raw=True)
-    x, y = mixed_stream(spec, 400, seed=1)
-    blank = save(model)
-    model.update(x, y)
-    assert (read(spec, save(model)).memory.field("a") == model.memory.field("a")).all() and read(spec, blank)
-    assert is_valid(spec, model.memory)
-    model.memory.field("counted")[...] = 0  # nothing was learned: then nothing may be there
-    assert not is_valid(spec, model.memory)
 
 
 @pytest.mark.in_turn

@@ -167,18 +167,6 @@ def test_stages_are_their_formulas(rule: str, stages: str, outputs: int) -> None
     assert spec.label.clip is None or twin.outlying >= 2
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("stages", STAGES)
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.in_turn(120)
-def test_c_computes_the_hosts_bytes(rule: str, stages: str, precision: str, exhaustive: bool) -> None:
-    if not fits(rule, stages):
-        pytest.skip("a linear rule has no linear part beside it")
-    spec = spec_of(rule, stages, precision, standardise=True)
-    report = in_one_build(spec, samples=100_000 if exhaustive else 2_000)
-    assert report.ok, [row["first_difference"] for row in report.rows]
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("center", [False, True])
 def test_noise_is_estimated_by_what_the_model_leaves(center: bool, exhaustive: bool) -> None:

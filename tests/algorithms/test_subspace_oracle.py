@@ -17,7 +17,6 @@ import pytest
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.spec.families.subspace import BUDGETS, UPDATES
 from pykernel.spec.model import Spec, make_spec
 
 pytest.importorskip("scipy")
@@ -268,68 +267,6 @@ def test_a_window_ends_the_growth_of_the_scale() -> None:
         grown[window] = traces[3] / traces[1]
     assert 1.3 < grown[0] < 1.5  # 2 ** 0.5
     assert 0.9 < grown[200] < 1.15
-
-
-def test_exact_removal_distorts_less_than_dropping() -> None:
-    """|Phi A - Phi_-i Y|^2, least over all Y, is |a_i|^2 / P_ii and not above k_ii |a_i|^2; so more of a stream is kept."""
-    x = stream(1500, period=1)
-    exact, drop = (HostModel(spec_of(budget=budget, window=200)) for budget in ("exact", "drop"))
-    exact.update(x)
-    drop.update(x)
-    v, a, _ = state(exact)
-    k, n = gram(v, v), len(v)
-    root = np.zeros((n, n))
-    root[np.tril_indices(n)] = exact.memory.field("root")[: n * (n + 1) // 2]
-    inverse = root.T @ root
-    for i in range(n):
-        others = np.arange(n) != i
-        left = a[others] + np.linalg.solve(k[np.ix_(others, others)], k[others, i])[:, None] * a[i]
-        gap = a.copy()
-        gap[others] -= left
-        cost = np.trace(gap.T @ k @ gap)
-        assert cost == pytest.approx((a[i] ** 2).sum() / inverse[i, i], rel=1e-6)
-        assert cost <= (a[i] ** 2).sum() * (1 + 1e-9)
-    assert residual(exact, x[:300]) < 0.95 * residual(drop, x[:300])
-
-
-def test_claims_that_fade_let_the_subspace_follow_a_switch() -> None:
-    """After a switch an exact budget without fading holds on to the past; dropping follows by itself, and is worse at rest.
-
-    Least squares with forgetting, too; without, it does not.
-    """
-    past, now = stream(600, period=1), stream(600, period=1, seed=12)
-    rest, left = {}, {}
-    kinds: dict[str, dict[str, Any]] = {
-        "kept": {"budget": "exact"},
-        "faded": {"budget": "exact", "fading": 0.95},
-        "dropped": {"budget": "drop"},
-        "rls": {"update": "rls"},
-        "rls, faded": {"update": "rls", "forgetting": 0.98, "fading": 0.95},
-    }
-    for name, keys in kinds.items():
-        model = HostModel(spec_of(16, 6, **keys))
-        model.update(past)
-        rest[name] = residual(model, past)
-        model.update(now)
-        left[name] = residual(model, now)
-    assert rest["kept"] < rest["faded"] < rest["dropped"]
-    assert left["faded"] < left["dropped"] < 0.6 * left["kept"]
-    assert left["faded"] < 1.15 * best(now, 6)
-    assert left["rls, faded"] < 1.25 * best(now, 6) and left["rls"] > 2 * best(now, 6)
-
-
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("update", UPDATES)
-def test_a_regime_that_has_nothing_in_common_with_those_before_is_learned(update: str, budget: str) -> None:
-    """There q = 0 and so is every gradient; after some samples in a row the weakest column of L starts again."""
-    x = stream(800, period=1)
-    keys = {"update": update, "budget": budget} | ({"forgetting": 0.98} if update == "rls" else {"window": 200})
-    model = HostModel(spec_of(**keys))
-    model.update(x[:600])
-    elsewhere = 0.2 * x[600:] + 6.0
-    e2, _ = model.prequential(elsewhere)
-    assert (e2[:8] == 1).all()
-    assert e2[8:20].mean() < 0.6 and e2[100:].mean() < 0.4
 
 
 def test_long_steps_inflate_the_scale_and_gain_nothing() -> None:

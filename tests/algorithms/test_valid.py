@@ -10,6 +10,7 @@ from pykernel.dialect import ends_of
 from pykernel.dialect.program import taken_by
 from pykernel.gen.model import model_code
 from pykernel.host.model import HostModel
+from pykernel.spec.families import online
 from pykernel.spec.model import Spec, make_spec
 from tests.support.every_model import MODELS, content_of, with_every_section
 from tests.support.following import is_valid
@@ -61,6 +62,23 @@ def test_no_state_may_have_a_number_that_is_none_or_beyond_its_range(model: tupl
                     assert not is_valid(taught), (name, at, value)
                     flat[at] = kept
     assert is_valid(taught)
+
+
+@pytest.mark.parametrize("rule", online.RULES)
+def test_what_no_vector_uses_is_zero(rule: str) -> None:
+    """The first place that is free and the last, of every field with a row for each vector."""
+    content = content_of(rule, "float32", "plain")
+    assert content is not None
+    model = HostModel(make_spec(content | {"reduction": {"n_max": 9}}))
+    model.update(np.random.default_rng(0).uniform(-5, 5, (4, 2)), np.ones(4))
+    n = int(model.memory.field("n")[0])
+    assert is_valid(model) and 0 < n < 8
+    for name in ("v", "alpha"):
+        for at in (n, 8):
+            model.memory.field(name)[at] = 0.5
+            assert not is_valid(model), (name, at)
+            model.memory.field(name)[at] = 0
+    assert is_valid(model)
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("frozen", "nystrom")])

@@ -142,13 +142,6 @@ def test_where_the_trace_is_known_it_is_compared():
     )  # 2,335 rows are needed, and all are 300
 
 
-def test_a_bound_is_kept_in_a_file(tmp_path):
-    found = select_basis(X, KERNELS["gaussian"], 100, "efvs", tau=0.25, confidence=0.95, lazy=True)
-    assert (found.bound, found.stopped) == (0.25, "tau")
-    found.save(tmp_path / "b.npz")
-    assert type(found).load(tmp_path / "b.npz").bound == 0.25 and found.head(3).bound is None
-
-
 @pytest.mark.parametrize(
     "options, sentence",
     [

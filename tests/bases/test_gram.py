@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,16 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
+from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.bases.gram import MercerKernel
-from pykernel.dialect import DIM, FLOAT32, FLOAT64, Memory, Precision, Real, kernel
+from pykernel.dialect import DIM, Real, kernel
 from pykernel.errors import UserError
-from pykernel.spec.kernel_settings import FUNCTIONS, MATERN, UNIT
-from tests.support import dialect_cases
-from tests.support.dialect_cases import CAPACITIES, Box, Compiled, c_source, executors
+from pykernel.spec.kernel_settings import FUNCTIONS, MATERN
+from tests.support.dialect_cases import Box
 
-BOTH = pytest.mark.parametrize("precision", [FLOAT32, FLOAT64], ids=str)
 CHOICES = [(name, 1) for name in FUNCTIONS if name not in ("polynomial", "custom")] + [
     ("polynomial", d) for d in (1, 2, 3, 4, 9)
 ]
-EVERY = pytest.mark.parametrize(("name", "degree"), CHOICES, ids=[f"{name}{degree}" for name, degree in CHOICES])
 
 
 def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: float, degree: int) -> float:
@@ -134,93 +130,6 @@ def test_refusals(arguments: tuple, options: dict, message: str) -> None:
 def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # type: ignore[valid-type]
     s.total[0] = kernel_value(q, a, b)
     return s.total[0]  # what is only written, C does without
-
-
-def settings(name: str, degree: int, precision: Precision, gamma: float, coef0: float) -> Any:
-    values = {
-        "function": KernelFunction[name.upper().replace("-", "_")],
-        "exponent": 1.0,
-        "normalises": False,
-        "unit": name in UNIT,
-        "rescales": False,
-        "gamma": gamma,
-        "rate": gamma / math.log(2),
-        "coef0": coef0,
-        "degree": degree,
-        "max_value": 0.0,
-        "input_center": np.zeros(3),
-        "input_scale": np.ones(3),
-        "input_max_abs": 1e6,
-    }
-    return KernelConfig.of(precision, values, CAPACITIES)
-
-
-def pairs_of_inputs(rng: np.random.Generator, precision: Precision, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs of all sizes, some equal, some nearly so."""
-    a = rng.normal(size=(count, 3)) * 10.0 ** rng.integers(-6, 2, (count, 1))
-    b = rng.normal(size=(count, 3)) * 10.0 ** rng.integers(-6, 2, (count, 1))
-    near = rng.random(count) < 0.4
-    b[near] = a[near] * (1 + 10.0 ** rng.uniform(-8, -1, near.sum())[:, None] * rng.normal(size=(near.sum(), 3)))
-    b[rng.random(count) < 0.1] = 0
-    return a.astype(precision.dtype), b.astype(precision.dtype)
-
-
-@pytest.fixture
-def unrolls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a generated file says before the loops that it asks to be written out."""
-
-    def source(*arguments: Any) -> tuple:
-        text, *rest = c_source(*arguments)
-        return ("#define M_UNROLL\n" + text, *rest)
-
-    monkeypatch.setattr(dialect_cases, "c_source", source)
-
-
-@pytest.mark.in_turn(48)
-@BOTH
-@EVERY
-@pytest.mark.usefixtures("unrolls")
-def test_kernels_in_the_dialect(name: str, degree: int, precision: Precision, tmp_path: Path) -> None:
-    rng, gamma, coef0 = np.random.default_rng(degree), 0.375, -0.625
-    config = settings(name, degree, precision, gamma, coef0)
-    libraries = {level: Compiled(tmp_path, [compare], precision, config, level) for level in ("-O0", "-O3")}
-    drop, engines = libraries["-O0"].drop, executors([compare], precision, config)
-    a, b = pairs_of_inputs(rng, precision, 400)
-    values = np.zeros(len(a), precision.dtype)
-    for t in range(len(a)):
-        found = {}
-        for how in (*engines, "-O0", "-O3"):
-            memory = Memory([Box], precision, CAPACITIES, drop if how in libraries else ())
-            if how in libraries:
-                libraries[how].call("compare", memory, a[t], b[t])
-            else:
-                engines[how](memory).call(compare, a[t], b[t])
-            found[how] = memory.field("total").tobytes()
-            values[t] = memory.field("total")[0]
-        assert len(set(found.values())) == 1, (a[t], b[t], found)
-    wide, other = a.astype(float), b.astype(float)
-    eps = float(np.finfo(precision.dtype).eps)
-    exact = np.array([MercerKernel(name, gamma, coef0, degree).gram(x[None], y[None])[0, 0]
-                      for x, y in zip(wide, other, strict=True)])  # fmt: skip
-    products = np.abs(wide * other).sum(1)
-    bound = {
-        "gaussian": (4 + 8 * gamma * np.square(wide - other).sum(1)) * exact + 2.0**-60,
-        "laplacian": (4 + 8 * gamma * np.abs(wide - other).sum(1)) * exact + 2.0**-60,
-        "matern32": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-52,
-        "matern52": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-48,
-        "matern12": (6 + 8 * gamma * np.sqrt(np.square(wide - other).sum(1))) * exact + 2.0**-60,
-        "rational-quadratic": (8 + 8 * gamma * np.square(wide - other).sum(1)) * exact,
-        "fourier": 4 + 40 * products,
-        "polynomial": 5 * degree * (gamma * products + abs(coef0)) ** degree,
-        "linear": 3 * products,
-        "sigmoid": 2 * np.abs(exact) + 5 * (gamma * products + abs(coef0)) * (1 - exact**2) + 4 * eps,
-    }[name]
-    assert (
-        np.abs(values - exact)
-        <= eps * bound
-        + ({"gaussian": 2.0**-60, "laplacian": 2.0**-60, "matern32": 2.0**-54, "matern52": 2.0**-50}.get(name, 0))
-    ).all()
-    assert np.ptp(values) > 0.5
 
 
 def test_without_scipy_a_sentence_says_what_to_install(tmp_path):

@@ -1,6 +1,5 @@
 """A basis from shards: the union's choice against brute force, the same bytes wherever it is computed, and however it ends."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -8,7 +7,6 @@ import subprocess
 import numpy as np
 import pytest
 
-from pykernel import parallel
 from pykernel.bases import sgma
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
@@ -178,68 +176,7 @@ def test_the_same_bytes_from_processes_and_from_every_source(reference, tmp_path
     assert state(select_sharded(X, GAUSSIAN, 15, 4, jobs=1, seed=1, **QUICK)) != reference
 
 
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_dask_cluster_gives_the_same_bytes_also_if_it_loses_a_worker(reference, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    np.save(tmp_path / "x.npy", X)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        address = cluster.scheduler_address
-        assert state(select_sharded(tmp_path / "x.npy", GAUSSIAN, 15, 4, jobs=address, **QUICK)) == reference
-        found = select_sharded(
-            Fatal(tmp_path / "x.npy", tmp_path / "died"), GAUSSIAN, 15, 4, jobs=address, measure=None, **QUICK
-        )
-    assert (tmp_path / "died").exists()
-    assert np.array_equal(found.basis.vectors, select_sharded(X, GAUSSIAN, 15, 4, jobs=1, **QUICK).basis.vectors)
-
-
 # --------------------------------------------------------------------------------------------------- however it ends
-
-
-class Fatal:
-    """Rows of a file; the first shard of all that reads blocks of them takes its process with it."""
-
-    def __init__(self, path, died):
-        self.rows, self.path, self.died, self.parent = as_rows(path), path, died, os.getpid()
-
-    def __reduce__(self):
-        return _fatal, (self.path, self.died, self.parent)
-
-    @property
-    def dim(self):
-        return self.rows.dim
-
-    def __len__(self):
-        return len(self.rows)
-
-    def take(self, indices):
-        if os.getpid() != self.parent and len(indices) > 100:
-            with contextlib.suppress(FileExistsError):
-                self.died.touch(exist_ok=False)
-                os._exit(1)
-        return self.rows.take(indices)
-
-    def blocks(self, size):
-        return self.rows.blocks(size)
-
-
-def _fatal(path, died, parent):
-    rows = Fatal(path, died)
-    rows.parent = parent
-    return rows
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_dies_is_replaced_and_what_was_finished_stays(reference, tmp_path, monkeypatch):
-    np.save(tmp_path / "x.npy", X)
-    rows = Fatal(tmp_path / "x.npy", tmp_path / "died")
-    assert state(select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)) == reference
-    assert (tmp_path / "died").exists()
-    # one that always dies is told
-    monkeypatch.setattr(parallel, "REPEATS", 0)
-    (tmp_path / "died").unlink()
-    with pytest.raises(UserError, match="a worker process ended by itself"):
-        select_sharded(rows, GAUSSIAN, 15, 4, jobs=2, **QUICK)
 
 
 SCRIPT = """

@@ -146,30 +146,6 @@ def test_options_reach_the_selection(folder, basis, arguments, expected):
         assert report["stopped"] == "tau" and left[-1] <= tau and ("confidence" in expected or left[-2] > tau)
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "arguments, kernel",
-    [
-        (["--kernel", "laplacian", "--gamma", "0.4"], MercerKernel("laplacian", 0.4)),
-        (["--kernel", "matern32", "--gamma", "0.4"], MercerKernel("matern32", 0.4)),
-        (["--kernel", "matern52", "--gamma", "0.4"], MercerKernel("matern52", 0.4)),
-        (["--kernel", "polynomial", "--gamma", "0.4", "--coef0", "0.5", "--degree", "2"], MercerKernel("polynomial", 0.4, 0.5, 2)),
-        (["--kernel", "polynomial", "--gamma", "0.4", "--normalise"], MercerKernel("polynomial", 0.4, 1.0, 3, True)),
-        (["--kernel", "linear"], MercerKernel("linear")),
-    ],
-    ids=["laplacian", "matern32", "matern52", "polynomial", "normalised", "linear"],
-)  # fmt: skip
-def test_every_kernel_is_chosen_for_and_written(folder, basis, arguments, kernel):
-    report = basis(
-        "flow.npy", "--inputs", "0,1", "-n", 5, *arguments, "--output", "b.toml", "--save", "b.npz", "--no-standardise"
-    )
-    found = Basis.load("b.npz")
-    assert found.kernel == kernel and report["kernel"] == kernel.section()
-    assert report["left_out"][-1] == pytest.approx(error(kernel, found.vectors, X), abs=1e-9)
-    z = HostModel(load_spec("b.toml")).predict(X[:50])
-    assert np.allclose(z, found.features(X[:50]), atol=2e-4 * np.abs(found.features(X[:50])).max())
-
-
 def test_widths_are_those_of_the_data(folder, basis):
     for kernel, width in [
         ("gaussian", "sigma"),
@@ -391,12 +367,6 @@ def test_uneven_inputs_are_standardised_unless_that_is_not_wanted(folder, basis)
     assert load_spec("v.toml").input.center is None
 
 
-def test_the_spec_is_taken_by_check(folder, basis, run, one_build):
-    basis("flow.csv", "--label", "y", "-n", 10, "--sigma", "1", "--ridge", "0.1", "--output", "flow.toml")
-    code, out, err = run("check", "flow.toml", "--samples", "200", "--json")
-    assert code == 0 and json.loads(out)["ok"], err
-
-
 def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folder, basis, monkeypatch):
     monkeypatch.setattr(cli_basis, "TUNED_ROWS", 150)
     monkeypatch.setattr(cli_basis, "LIMIT_ROWS", 100)
@@ -514,16 +484,6 @@ def test_however_it_ends_nothing_is_written(folder, how, ignoring):
     assert b"error: interrupted; " in err and err.count(b"\n") == 1
 
 
-@pytest.mark.exhaustive
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_in_the_background_interrupts_are_ignored(folder):
-    """As the shell asked for that started it."""
-    process = begun(".", ignoring=True)
-    interrupts.signalled(process, signal.SIGINT, ".")
-    _, err = process.communicate(timeout=interrupts.PATIENCE)
-    assert process.returncode == 0 and err == b"" and Path("b.npz").exists()
-
-
 # ------------------------------------------------------------------------------------------------------------ refusals
 
 
@@ -635,14 +595,6 @@ def test_standard_input_is_a_csv_file(folder, basis, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("flow.csv").read_bytes())))
     assert basis("-", "-n", 5, "--sigma", "1", "--inputs", "a,b", "--save", "b.npz")["rows"] == ROWS
     assert np.array_equal(Basis.load("b.npz").vectors, select_basis(X, MercerKernel("gaussian", gamma=0.5), 5).vectors)
-
-
-@pytest.mark.parametrize("command", ["basis", "table"])
-def test_help_shows_examples_columns_and_exit_codes(run, command):
-    code, out, err = run(command, "--help")
-    assert code == 0 and err == ""
-    for text in (f"pykernel {command} ", "Columns:", "Exit codes: 0 "):
-        assert text in out
 
 
 # ------------------------------------------------------------------------------------------------------------ convert

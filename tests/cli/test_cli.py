@@ -235,12 +235,6 @@ def test_imports_of_the_command_line_go_downwards(file):
         assert words[0] != "commands" or part != "commands", "a command imports another"
 
 
-def test_no_other_room_imports_the_command_line():
-    for file in CLI.parent.rglob("*.py"):
-        if CLI not in file.parents and file.name != "__main__.py":
-            assert not any(part_of(module, name) for module, name in imports(file) if module), file
-
-
 def test_every_function_of_the_command_line_is_read_without_scrolling():
     for file in CLI.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

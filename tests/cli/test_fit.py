@@ -1,9 +1,7 @@
 """pykernel fit: what it prints is what was computed, what it writes is what was trained, and bad input leaves nothing."""
 
-import io
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.errors import install_hint
 from pykernel.estimators.batch import LSSVMRegressor
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
@@ -156,17 +153,6 @@ def test_numbers(folder, fit, model):
     assert report["errors"]["held_out"] < 0.5 * without(report)
 
 
-def test_the_spec_is_taken_by_generate_and_check(folder, fit, run, one_build):
-    report, _ = fit("two.csv", "--n-max", "12", *QUICK, "--output", "gate.toml", "--name", "flood_gate")
-    assert report["vectors"] == 12 and report["name"] == "flood_gate"
-    code, out, err = run("check", "gate.toml", "--samples", "300", "--json")
-    checked = json.loads(out)
-    assert code == 0, err
-    assert checked["ok"] and checked["sizes"]["const_bytes"] == report["flash_bytes"]
-    code, _, err = run("generate", "gate.toml", "-o", "out")
-    assert code == 0 and Path("out/src/flood_gate.c").is_file(), err
-
-
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "kernel, more",
@@ -256,26 +242,6 @@ def test_for_people(folder, run):
     assert code == 0 and "RMSE" in out and "always the mean" in out and "corrected" not in out
 
 
-def test_from_a_pipe(folder, fit, monkeypatch):
-    expected, _ = fit("kinds.csv", *QUICK, "--output", "file.toml", "--name", "m")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("kinds.csv").read_bytes())))
-    piped, _ = fit("-", *QUICK, "--output", "pipe.toml", "--name", "m")
-    assert piped == expected | {
-        "output": "pipe.toml",
-        "spec": "pipe.toml",
-        "data": expected["data"] | {"file": "standard input"},
-    }
-    # a pipe cannot be read again, to know its rows by
-    kept, count = re.subn(r', "rows" = \d+, "data" = "\w+"', "", Path("file.toml").read_text())
-    assert Path("pipe.toml").read_text() == kept and count == 1
-
-
-def test_processes_give_the_same_spec(folder, fit):
-    for workers in ("1", "2"):
-        fit("kinds.csv", *QUICK, "--jobs", workers, "--output", f"{workers}.toml", "--name", "m")
-    assert Path("1.toml").read_bytes() == Path("2.toml").read_bytes()
-
-
 def test_the_specs_bits_do_not_depend_on_the_threads_of_linear_algebra(folder, fit):
     from threadpoolctl import threadpool_limits
 
@@ -308,22 +274,6 @@ def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
 def test_a_best_cell_on_the_border_is_a_warning(folder, fit):
     report, err = fit("flow.csv", "--sigma", "0.01,0.02", "--ridge", "0.001,0.1,10", "--output", "n.toml")
     assert "warning: the best sigma 0.02 is the largest" in err and "wider grid" in report["warnings"][0]
-
-
-def test_what_float32_cannot_resolve_is_a_warning(folder, fit):
-    hard = ["--sigma", "5", "--ridge", "1e-8", "--model", "krr"]
-    _, err = fit("flow.csv", *hard, "--output", "a.toml")
-    assert "warning: in float32, predictions differ by up to" in err and "--precision float64" in err
-    _, err = fit("flow.csv", *hard, "--precision", "float64", "--output", "b.toml")
-    assert err == ""
-
-
-def test_inputs_that_could_overflow_are_refused_before_anything_is_written(folder, run):
-    hard = ["--kernel", "polynomial", "--degree", "9", "--gamma", "3", "--ridge", "1e-3", "--model", "krr"]
-    code, out, err = run("fit", "flow.csv", *hard, "--output", "a.toml", "--json")
-    assert code == 2 and out == "" and not Path("a.toml").exists()
-    assert err.startswith("error: flow.csv: could overflow float32 if every input were as large as the largest")
-    assert "bring the inputs to one scale" in err and err.count("\n") == 1
 
 
 # ------------------------------------------------------------------------------------------------- rows and vectors apart
@@ -599,20 +549,6 @@ def test_an_interrupt_says_so_and_writes_nothing(folder, run, monkeypatch):
     monkeypatch.setattr(kernel_machine.selection, "select", interrupted)
     code, _, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
     assert code == 130 and err == "error: interrupted; no file was written\n" and not Path("k.toml").exists()
-
-
-def test_without_scikit_learn_a_sentence_says_what_to_install(folder, run, monkeypatch):
-    import importlib.util
-
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else find(name))
-    code, out, err = run("fit", "kinds.csv", *QUICK, "--output", "k.toml")
-    assert code == 2 and out == "" and install_hint("sklearn") in err
-
-
-def test_help_shows_examples_columns_and_exit_codes(run):
-    code, out, err = run("fit", "--help")
-    assert code == 0 and err == "" and all(text in out for text in ("pykernel fit ", "Columns:", "Exit codes: 0 "))
 
 
 # --------------------------------------------------------------------------------------------------------- raw signals

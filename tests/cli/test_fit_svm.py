@@ -12,7 +12,6 @@ import pytest
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
-from pykernel.training import lp, svm
 from tests.cli.test_fit import write_both
 from tests.support.reports import without
 
@@ -78,21 +77,6 @@ def test_classes_in_so_much_flash(table: Any, run: Any) -> None:
     assert code == 0 and "more than 6 vectors were not allowed" in " ".join(out.split())
 
 
-def test_ctrl_c_keeps_the_last_basis(table: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    solve = svm.solve
-
-    def stopped(dual: Any, features: Any, before: Any = None, tell: Any = lambda part: None) -> Any:
-        if features.width > 8:
-            raise KeyboardInterrupt
-        return solve(dual, features, before, tell)
-
-    monkeypatch.setattr(svm, "solve", stopped)
-    monkeypatch.setattr(svm.train, "__kwdefaults__", svm.train.__kwdefaults__ | {"first": 8})
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--sigma", "2", "--ridge", "0.1", *QUICK)
-    assert code == 130 and "flow.toml is the best so far" in " ".join(err.split())
-    assert len(load_spec("flow.toml").expansion.vectors) == 8  # type: ignore[attr-defined]
-
-
 def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
     """Of --model lp only vectors with a weight are written; the limits are those of any model."""
     tried = ("--label", "y", "--sigma", "2", "--ridge", "0.3,3", "--model", "lp", "--cv", "3", "--json")
@@ -132,38 +116,3 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
 def test_bad_input_is_one_sentence(table: Any, run: Any, model: str, arguments: tuple[str, ...], sentence: str) -> None:
     code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", model, *arguments)
     assert code == 2 and sentence.replace("MODEL", model) in " ".join(err.split()) and not Path("flow.toml").exists()
-
-
-@pytest.mark.parametrize("model, module", [("svm", svm), ("lp", lp)])
-@pytest.mark.parametrize("file", ["flow", "kinds"])
-def test_ctrl_c_in_the_folds_keeps_the_machine(
-    table: Any, run: Any, monkeypatch: pytest.MonkeyPatch, model: str, module: Any, file: str
-) -> None:
-    words = (
-        "fit",
-        f"{file}.csv",
-        "--label",
-        "y",
-        "--sigma",
-        "2",
-        "--ridge",
-        "0.3",
-        "-n",
-        "6",
-        "--model",
-        model,
-        "--cv",
-        "3",
-    )
-    assert run(*words, "-o", "whole.toml", "--name", "m")[0] == 0
-
-    def stopped(*given: Any, **options: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "left_out", stopped)
-    code, out, err = run(*words, "-o", "kept.toml", "--name", "m")
-    assert code == 130 and "kept.toml is the best so far" in " ".join(err.split())
-    assert "the error left out is not known" in " ".join(out.split()) and "nan" not in out
-    kept, whole = (load_spec(f"{name}.toml").expansion for name in ("kept", "whole"))
-    assert (kept.vectors, kept.weights, kept.bias) == (whole.vectors, whole.weights, whole.bias)  # type: ignore[union-attr]
-    assert kept.calibration is None  # type: ignore[union-attr]

@@ -188,13 +188,3 @@ def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     asked = default(run, "flow.csv", "--label", "y", "--model", "trained", "-o", "t.toml")
     assert asked["flash_bytes"] == other["flash_bytes"]
     assert asked["errors"]["cross_validated"] == pytest.approx(other["error"])
-
-
-def test_an_interrupt_of_the_second_keeps_the_first(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pykernel.workflows.trained.TrainedJob.run", interrupted)
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml")
-    assert code == 130 and "interrupted; m.toml is the best so far" in " ".join(err.split())
-    assert load_spec("m.toml").learning.rule == "frozen"

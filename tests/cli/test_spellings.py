@@ -1,11 +1,13 @@
 """An option of another command, or of an earlier version, is refused with what this command calls the same thing."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
 from pykernel.cli.face import options_of
-from pykernel.request.option import Arg, declared
+from pykernel.request.option import Arg, declared, former
 from pykernel.workflows.requests import COMMANDS, GONE
 
 OPTIONS = {
@@ -42,6 +44,17 @@ def test_what_is_said_in_another_way(command, old, said, run):
 def test_names_of_earlier_versions_are_told(run):
     assert len(WAS) > 40 and len(SAID) > 50
     assert "it is --output now" in refused(run, "fit", "--out") and "now" not in refused(run, "check", "--out")
+
+
+def test_every_option_of_version_0_3_is_there_or_told():
+    """Of a command that is gone, the command is told."""
+    before = json.loads(Path(__file__).with_name("options-0.3.json").read_text(encoding="utf-8"))
+    assert len(before) == 20 and sum(len(options.split()) for options in before.values()) > 198
+    for command, options in before.items():
+        kind = COMMANDS.get(command)
+        assert kind or command.split()[0] in GONE, command
+        left = {old for old in options.split() if kind and old not in OPTIONS[command]}
+        assert all(former(kind, old, EVERYWHERE) for old in left), (command, left)
 
 
 @pytest.mark.parametrize("command", GONE)

@@ -244,8 +244,8 @@ def test_every_option_is_an_argument_that_the_docstring_describes(command):
 def test_a_value_of_another_type_or_beyond_the_limits_is_refused(command):
     """By one sentence with the argument's name, before anything runs."""
     for each in declared(COMMANDS[command]):
-        least = [limit.ge for limit in getattr(each.hint, "__metadata__", ()) if getattr(limit, "ge", None) is not None]
-        wrong = [value - 1 for value in least] + [object()] * (set(each.kinds) <= {int, float, bool, str})
+        beyond = [limit - 1 for limit in (each.opt.least, each.opt.above) if limit is not None]
+        wrong = beyond + [object()] * (set(each.kinds) <= {int, float, bool, str})
         for value in wrong if not isinstance(each.opt, Py) else ():
             with pytest.raises(UserError, match=rf"^{each.name.strip('_')} is .*; it must be (?!$)"):
                 each.checked(value)

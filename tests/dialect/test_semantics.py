@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real, program
+from pykernel.dialect import FLOAT32, FLOAT64, Array, Bool, Index, Kernel, Memory, Precision, Real
 from pykernel.engine import jitted
-from pykernel.engine.plain import Plain
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
@@ -868,39 +867,6 @@ def test_two_kernels_of_one_name(tmp_path: Path) -> None:
     second = load(tmp_path, source.format(f"from {first.__name__} import helper as other", "helper", "other(y)"))
     with pytest.raises(TypeError, match="two kernels are called helper"):
         c_source([second.helper], FLOAT32)
-
-
-# -------------------------------------------------------------------------------------------- plain execution
-
-
-def test_plain_execution_refuses_what_c_would_not_survive(tmp_path: Path) -> None:
-    source = """
-from pykernel.dialect import Index, Real, Constant, kernel, real
-from tests.support.dialect_cases import Box
-
-TABLE = Constant((1.0, 2.0))
-
-@kernel
-def read_table(s: Box, k: Index) -> Real:
-    return TABLE[k]
-
-@kernel
-def read_field(s: Box, k: Index) -> Real:
-    return s.a[k]
-
-@kernel
-def store(s: Box, k: Index) -> None:
-    s.n[0] = k * k
-"""
-    module = load(tmp_path, source)
-    run = Plain(Memory([Box], FLOAT32, CAPACITIES), program.Settings({})).call
-    for k in (module.read_table, module.read_field):
-        for position in (-1, 4):
-            with pytest.raises(IndexError):
-                run(k, position)
-    with pytest.raises(OverflowError):
-        run(module.store, 46341)
-    run(module.store, 46340)
 
 
 # --------------------------------------------------------------------------------------------- specialisation

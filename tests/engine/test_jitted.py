@@ -15,7 +15,7 @@ from pykernel.gen.check import check, mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.support.compilers import QUICK
-from tests.support.program_toys import gauge_spec
+from tests.support.machines import machine
 from tests.support.random_calls import first_difference, random_calls, trace
 from tests.support.table_toy import frozen_spec
 
@@ -33,7 +33,9 @@ def assert_same(spec: Spec, count: int = 120, seed: int = 3) -> None:
     assert valid is None or jitted.executor.call(valid) == plain.executor.call(valid)
 
 
-@pytest.mark.parametrize("make", [gauge_spec, lambda: frozen_spec("float64"), lambda: make_spec(ONLINE)])
+@pytest.mark.parametrize(
+    "make", [lambda: machine("subspace"), lambda: frozen_spec("float64"), lambda: make_spec(ONLINE)]
+)
 @pytest.mark.in_turn(3)
 def test_random_calls(make) -> None:  # type: ignore[no-untyped-def]
     assert_same(make())
@@ -75,7 +77,7 @@ def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
         "compiler.compile_extra = lambda *given, **how: made.append(given[2].__name__) or real(*given, **how)\n"
         "from numba.core import dispatcher; dispatcher.compiler.compile_extra = compiler.compile_extra\n"
         "from tests.engine.test_jitted import *\n"
-        "model = HostModel(gauge_spec(), engine='numba'); x = np.ones((5, 3))\n"
+        "model = HostModel(machine('subspace'), engine='numba'); x = np.ones((5, 3))\n"
         "print(len(made), model.prequential(x)[0].tobytes().hex(), len(made))\n"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}

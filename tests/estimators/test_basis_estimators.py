@@ -1,6 +1,6 @@
-"""Kernel features and models on a basis, as scikit-learn estimators: conventions, definitions, and the way to the device."""
+"""Kernel features and models on a basis, as scikit-learn estimators: definitions, and the way to the device."""
 
-import doctest
+import functools
 
 import numpy as np
 import pytest
@@ -8,13 +8,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import has_fit_parameter
 
 from pykernel import (
     HostModel,
     KernelFisherClassifier,
-    KernelRidgeClassifier,
     KernelRidgeRegressor,
     LSSVMClassifier,
     LSSVMRegressor,
@@ -23,70 +20,15 @@ from pykernel import (
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
-from pykernel.estimators import basis as basis_estimators
 from pykernel.estimators.basis import KernelBasis
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.reduced import ReducedProblem
 from pykernel.training.rounding import device_bound
-from tests.support import custom_kernels
+from tests.estimators.test_kernel_machines import ALL, EACH, labels_of, values
+from tests.estimators.test_kernel_machines import samples as machine_samples
 from tests.support.compilers import QUICK
 
-ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
-CLASSIFIERS = ALL[:3]
-
-
-def samples(labels="two classes", count=90, seed=3):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, 3))
-    x[-3:] = x[:3]
-    y = np.sin(x[:, 0]) + x[:, 1] + 0.3 * rng.normal(size=count)
-    if labels == "two classes":
-        return x, np.where(y > 0.4, "wet", "dry")
-    if labels == "three classes":
-        return x, np.digitize(y, [-0.8, 0.8]) + 5
-    return x, y if labels == "number" else np.column_stack([y, 3 - x[:, 2] ** 2])
-
-
-def labels_of(kind):
-    return ("two classes", "three classes") if kind in CLASSIFIERS else ("number", "two numbers")
-
-
-EACH = [(kind, labels) for kind in ALL for labels in labels_of(kind)]
-
-
-def values(model, x):
-    f = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)
-    return f.reshape(len(x), -1)
-
-
-# ------------------------------------------------------------------------------------------------------- conventions
-
-
-def not_promised(estimator):
-    """docs/kernel-machines.md: predict goes by the functions, whose order that of their sigmoids need not be."""
-    failing = {}
-    if isinstance(estimator, CLASSIFIERS):
-        failing["check_classifiers_train"] = "the most probable class need not be that of predict"
-    if has_fit_parameter(estimator, "sample_weight"):
-        failing["check_sample_weight_equivalence_on_dense_data"] = (
-            "cv is a number of folds, and not splits that are given"
-        )
-    return failing
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks(
-    [KernelBasis(), KernelBasis("polynomial", n_components=7, method="rpcholesky"), KernelBasis(method="skfa")]
-    + [kind(basis=40, ridge=[0.01, 1.0], basis_params={"method": "rpcholesky"}) for kind in ALL],
-    expected_failed_checks=not_promised,
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def test_the_examples_run():
-    result = doctest.testmod(basis_estimators)
-    assert result.attempted >= 8 and not result.failed
+samples = functools.partial(machine_samples, count=90)
 
 
 # ----------------------------------------------------------------------------------------------------- the features
@@ -344,22 +286,6 @@ def test_a_basis_brings_any_kernel_and_other_parameters_must_agree():
         KernelRidgeRegressor(basis=basis).fit(x[:, :2], y)
 
 
-def test_a_kernel_of_ones_own_goes_all_the_way():
-    x, y = samples("number")
-    kernel = MercerKernel("custom", gamma=0.5, custom=custom_kernels.rational_quadratic, max_value=1.0)
-    transformer = KernelBasis(kernel, n_components=10, epsilon=2e-3).fit(x)
-    with pytest.raises(UserError, match="max_abs must be given with a custom kernel"):
-        transformer.to_spec("m")
-    features = HostModel(transformer.to_spec("m", max_abs=10.0, precision="float64"))
-    assert np.abs(features.predict(x) - transformer.transform(x)).max() < 1e-10
-    model = KernelRidgeRegressor(basis=transformer.basis_, ridge=[0.1, 1.0]).fit(x, y)
-    frozen = HostModel(model.to_spec("m", rule="nystrom", max_abs=10.0, precision="float64"))
-    assert np.abs(frozen.predict(x) - model.predict(x)).max() < 1e-10
-    learner = HostModel(model.device_spec("m", max_abs=10.0, precision="float64"))
-    learner.update(x, y)
-    assert np.abs(learner.predict(x) - model.predict(x)).max() < 1e-8
-
-
 def test_parameters_of_machines_on_a_basis_that_cannot_be():
     x, y = samples("number")
     cases = {
@@ -386,19 +312,6 @@ def test_parameters_of_machines_on_a_basis_that_cannot_be():
     }.items():
         with pytest.raises(UserError, match=message):
             call()
-
-
-def test_pipelines_are_imported_and_workers_choose_the_same():
-    x, y = samples("number")
-    x = 5 + 10 * x
-    grid = {"ridge": [0.01, 1.0], "sigma": [0.7, 1.5], "basis": 9, "cv": 5}
-    pipeline = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid)).fit(x, y)
-    spec = from_sklearn(pipeline, "m", precision="float64")
-    assert len(spec.expansion.vectors) == 9
-    assert np.abs(HostModel(spec).predict(x) - pipeline.predict(x)).max() < 1e-10
-    two = make_pipeline(StandardScaler(), KernelRidgeRegressor("gaussian", **grid, jobs=2)).fit(x, y)
-    assert two.predict(x).tobytes() == pipeline.predict(x).tobytes()
-    assert two[1].selection_.press.tobytes() == pipeline[1].selection_.press.tobytes()
 
 
 def test_a_frozen_basis_tells_features_and_what_it_leaves_over():

@@ -1,7 +1,9 @@
 """What all estimators share: parameters that are declared once, and the base that everything about them follows from."""
 
+import doctest
 import inspect
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -10,9 +12,27 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
 import pykernel
-from pykernel import HostModel, KernelBasis, KernelRidgeRegressor, OnlineKernelSubspace
+from pykernel import (
+    BudgetedKernelClassifier,
+    BudgetedKernelRegressor,
+    HostModel,
+    KernelBasis,
+    KernelRidgeRegressor,
+    KernelSubspace,
+    OnlineKernelSubspace,
+    OnlineMonitor,
+    OnlineSubspaceClassifier,
+    OnlineSubspaceRegressor,
+    SignalFeatures,
+    SupportVectorClassifier,
+    SupportVectorRegressor,
+    TrainedKernelClassifier,
+    TrainedKernelRegressor,
+)
 from pykernel.estimators import base, signal, subspace_head
 from pykernel.spec.model import Spec, keys_of
 
@@ -21,6 +41,106 @@ ALL = [
     for kind in (getattr(pykernel, name) for name in pykernel.__all__)
     if isinstance(kind, type) and issubclass(kind, base.KernelEstimator)
 ]
+
+
+MERE_BORDER = "the most probable class need not be the predicted one: Platt's sigmoids have an order of their own"
+WEIGHTS = "cv is a number of folds, and not splits that are given"
+EARLIER_ROWS = "the features of a raw sample depend on those before"
+FIXED = {"sigma": 2.0}
+FEW = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
+WINDOWS = {"window": 16, "hop": 8, "features": ["mean", "kurtosis"], "rate": 100.0, "bands": [[5.0, 20.0]]}
+OTHERS = [
+    *(
+        kind(**FIXED, penalty=each)
+        for kind in (SupportVectorRegressor, SupportVectorClassifier)
+        for each in ("l2", "l1")
+    ),
+    *(kind(**FEW) for kind in (TrainedKernelRegressor, TrainedKernelClassifier)),
+    *(BudgetedKernelRegressor(rule=rule) for rule in ("qklms", "ald-krls", "nlms", "rff-rls")),
+    BudgetedKernelRegressor("fklms", rule="fb-krls", projection="klms", precision="float64"),
+    BudgetedKernelRegressor(missing="hold"),
+    *(BudgetedKernelClassifier(rule=rule) for rule in ("klms", "krls-t", "rls", "spectrum-softmax")),
+    KernelSubspace(kernel="polynomial", coef0=1.0, method="alternating", n_max=None),
+    KernelSubspace(n_max=20),
+    OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
+    OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2, false_alarm_rate=0.05, warmup=100),
+    OnlineSubspaceRegressor(update="rls", precision="float64"),
+    OnlineSubspaceClassifier(head="logistic", precision="float64"),
+    OnlineMonitor(precision="float64", missing="hold", warmup=50),
+    KernelBasis("polynomial", n_components=7, method="rpcholesky"),
+    KernelBasis(method="skfa"),
+    *(kind(basis=40, ridge=[0.01, 1.0]) for kind in ALL if "coding" in kind._parameters() or "LSSVM" in kind.__name__),
+    SignalFeatures(**WINDOWS),
+    SignalFeatures(lags=(0, 1, 3), differences=[2], averages=[3], periods=[24], precision="float64"),
+]
+"""Beside each kind as it is by default, whose training takes no minutes."""
+
+
+def not_promised(estimator):
+    """Checks of scikit-learn's that ask for what no page promises."""
+    chosen = getattr(estimator, "basis", None) is not None or getattr(estimator, "penalty", "l2") == "l1"
+    subspace = isinstance(estimator, OnlineSubspaceClassifier) and estimator.head != "logistic"
+    failing = {}
+    if is_classifier(estimator) and (chosen or subspace):
+        failing["check_classifiers_train"] = MERE_BORDER
+    if has_fit_parameter(estimator, "sample_weight"):
+        failing["check_sample_weight_equivalence_on_dense_data"] = WEIGHTS
+    if isinstance(estimator, SignalFeatures) and (estimator.window or estimator.lags):
+        failing |= dict.fromkeys(
+            ("check_methods_sample_order_invariance", "check_methods_subset_invariance"), EARLIER_ROWS
+        )
+    return failing
+
+
+@pytest.mark.in_turn(12)
+@parametrize_with_checks(
+    [kind() for kind in ALL if not kind.__name__.startswith(("Support", "Trained"))] + OTHERS,
+    expected_failed_checks=not_promised,
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("module", sorted({kind.__module__ for kind in ALL}))
+def test_the_examples_run(module):
+    result = doctest.testmod(sys.modules[module])
+    assert result.attempted >= 5 and not result.failed
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if is_regressor(kind())])
+@pytest.mark.filterwarnings("ignore:.*and a linear model's", "ignore:.*weights nearly cancel")
+def test_a_column_of_labels_is_predicted_as_a_column(kind):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.sin(2 * x[:, 0])
+    flat, column = kind().fit(x, y), kind().fit(x, y[:, None])
+    assert flat.predict(x).shape == (60,) and column.predict(x).shape == (60, 1)
+    assert flat.predict(x).tobytes() == column.predict(x).tobytes() and column.to_spec("m").outputs == 1
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ([3, 7, 2**40], ("3", "7", str(2**40))),
+        ([False, True], ("False", "True")),
+        (np.array(["b", "a"], object), ("a", "b")),
+        (["", "a\nb", " c", "class 1", "d" * 200], ("class 0", "class 1", "class 2", "class 1'", "class 4")),
+    ],
+)
+@pytest.mark.parametrize("kind", [kind for kind in ALL if is_classifier(kind())])
+@pytest.mark.filterwarnings(
+    "ignore:.*and a linear model's", "ignore:.*weights nearly cancel", "ignore:The number of un"
+)
+def test_classes_of_any_kind(kind, classes, names):
+    x = np.random.default_rng(0).normal(size=(150, 2))
+    classes = np.asarray(classes)
+    y = classes[np.digitize(x[:, 0], np.linspace(-0.5, 0.5, len(classes) - 1))]
+    model = kind().fit(x, y)
+    assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
+    assert model.to_spec("m").label.classes == names
+    told, values = model.predict(x), model.decision_function(x)
+    assert told.dtype == classes.dtype and values.shape == ((150,) if len(classes) == 2 else (150, len(classes)))
+    positions = (values > 0).astype(int) if len(classes) == 2 else values.argmax(axis=1)
+    assert (told == model.classes_[positions]).all() and model.score(x, y) > 0.7
 
 
 def documented(kind):
@@ -115,6 +235,8 @@ def test_notebooks_and_pipelines_show_it(kind):
     assert kind.__name__ in page and "Not fitted" in page and repr(model) == f"{kind.__name__}()"
     model.fit(x, x[:, 0] > 0)
     assert "Not fitted" not in model._repr_html_()
+    told = inspect.getdoc(kind).split("\nAttributes\n----------\n")[1].split("\n\n")[0]
+    assert {name for name in vars(model) if name.endswith("_")} <= set(re.findall(r"\w+_\b", told))
     if hasattr(model, "predict") and hasattr(model, "score"):
         assert model.score(x, x[:, 0] > 0) > 0.5
     if hasattr(model, "transform"):

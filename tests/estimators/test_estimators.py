@@ -1,8 +1,7 @@
-"""The scikit-learn face: its conventions, and that it computes what the host model computes."""
+"""The scikit-learn face: what the online estimators derive, learn, tell and refuse."""
 
 import copy
 import dataclasses
-import doctest
 import inspect
 import itertools
 import pickle
@@ -15,17 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
+from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 import pykernel
-from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel, load_spec
+from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import online as estimators
@@ -40,36 +39,6 @@ from tests.support.following import persistent
 
 EXAMPLES = ROOT / "examples"
 BOTH = (BudgetedKernelRegressor, BudgetedKernelClassifier)
-MODELS = {
-    "mklms": BudgetedKernelRegressor(),
-    "fklms": BudgetedKernelRegressor("fklms", precision="float64", rule="klms"),
-    "nt": BudgetedKernelRegressor("nt", n_max=7, rho=0.01, rule="klms"),
-    "small": BudgetedKernelRegressor(n_max=5, precision="float64", rho=0.1, rule="klms"),
-    "lsridge": BudgetedKernelRegressor("lsridge", n_max=9, when="before", rule="klms"),
-    "lambda": BudgetedKernelRegressor("klms", n_max=9, lambda_max=0.1, removals=2, tie="oldest", rule="klms"),
-    "truncation": BudgetedKernelRegressor("at", n_max=9, truncate_below=0.01, truncate_age=100, rule="klms"),
-    "qklms": BudgetedKernelRegressor("at", rule="qklms", quantisation=0.2),
-    "krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8, forgetting=0.999, noise=0.1),
-    "fb-krls": BudgetedKernelRegressor("at", rule="fb-krls", projection="klms", n_max=8),
-    "sw-krls": BudgetedKernelRegressor(rule="sw-krls", n_max=8),
-    "ald-krls": BudgetedKernelRegressor(rule="ald-krls", n_max=8, precision="float64"),
-    "knlms": BudgetedKernelRegressor(rule="knlms", n_max=8, coherence=0.8, epsilon=0.1),
-    "nlms": BudgetedKernelRegressor(rule="nlms", eta=0.1),
-    "rls": BudgetedKernelRegressor(rule="rls", forgetting=0.99),
-    "quadratic-rls": BudgetedKernelRegressor(rule="quadratic-rls", precision="float64"),
-    "rff-rls": BudgetedKernelRegressor(rule="rff-rls", features=16, seed=3),
-    "spectrum-ekf": BudgetedKernelRegressor(rule="spectrum-ekf"),
-    "spectrum-nlms": BudgetedKernelRegressor(rule="spectrum-nlms", features=5, seed=3),
-    "two outputs": BudgetedKernelRegressor(n_max=8),
-    "two outputs, krls-t": BudgetedKernelRegressor(rule="krls-t", n_max=8),
-    "two outputs, rls": BudgetedKernelRegressor(rule="rls"),
-    "two classes": BudgetedKernelClassifier(n_max=8),
-    "three classes": BudgetedKernelClassifier("nt", n_max=8, precision="float64", rule="klms"),
-    "three classes, krls-t": BudgetedKernelClassifier(rule="krls-t", n_max=8),
-    "three classes, quadratic-rls": BudgetedKernelClassifier(rule="quadratic-rls"),
-    "two classes, spectrum-softmax": BudgetedKernelClassifier(rule="spectrum-softmax", features=4),
-    "three classes, spectrum-softmax": BudgetedKernelClassifier(rule="spectrum-softmax", precision="float64"),
-}
 
 
 def labels(case, y):
@@ -92,33 +61,6 @@ def stream():
 
 def state(model):
     return persistent(model.model_)
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks(
-    [
-        BudgetedKernelRegressor(),
-        BudgetedKernelRegressor(precision="float64"),
-        BudgetedKernelRegressor(rule="qklms"),
-        BudgetedKernelRegressor(rule="krls-t"),
-        BudgetedKernelRegressor("fklms", rule="fb-krls", projection="klms"),
-        BudgetedKernelRegressor(rule="ald-krls"),
-        BudgetedKernelRegressor(rule="nlms"),
-        BudgetedKernelRegressor(rule="rls"),
-        BudgetedKernelRegressor(rule="quadratic-rls"),
-        BudgetedKernelRegressor(rule="rff-rls"),
-        BudgetedKernelRegressor(missing="hold"),
-        BudgetedKernelClassifier(),
-        BudgetedKernelClassifier(missing="mean"),
-        BudgetedKernelClassifier("nt", precision="float64", rule="klms"),
-        BudgetedKernelClassifier("lsridge", rule="qklms"),
-        BudgetedKernelClassifier(rule="krls-t"),
-        BudgetedKernelClassifier(rule="rls"),
-        BudgetedKernelClassifier(rule="spectrum-softmax"),
-    ]
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.exhaustive
@@ -144,19 +86,6 @@ def test_scikit_learn_conventions_of_everything(kind, parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(kind(**parameters), on_skip=None)
-
-
-def test_the_docstrings_tell_the_truth():
-    result = doctest.testmod(estimators)
-    assert result.attempted >= 20 and not result.failed
-    documented = {}
-    for kind in BOTH:
-        section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\nAttributes\n")[0]
-        documented[kind] = dict(re.findall(r"^(\w+) : (.*\n(?:(?:    .*)?\n)*)", section + "\n", re.MULTILINE))
-        assert list(documented[kind]) == list(inspect.signature(kind).parameters)
-    of_regressor, of_classifier = documented.values()
-    assert {key: of_regressor[key] for key in of_classifier} == of_classifier
-    assert set(of_regressor) - set(of_classifier) == {"label_max_abs", "interval_level"}
 
 
 def test_intervals_come_with_predictions():
@@ -187,34 +116,6 @@ def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the
                 assert f"{shown} if not given" in " ".join(told.split()).replace('"', ""), key
                 continue
             assert (float(default) == field.default) if type(field.default) is float else default == shown, key
-
-
-@pytest.mark.parametrize("case", MODELS)
-def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
-    x, y = stream
-    y = labels(case, y)
-    model = clone(MODELS[case]).set_params(n_epochs=2).fit(x, y)
-    (tmp_path / "flow.toml").write_text(model.to_spec("flow").to_toml())
-    host = HostModel(load_spec(tmp_path / "flow.toml"))
-    assert host.spec == model.to_spec("flow") and host.spec.name == "flow"
-    with pytest.raises(UserError, match=rf"^{type(model).__name__}: name is 'int'"):
-        model.to_spec("int")
-    taken = np.unique(y, return_inverse=True)[1] if "classes" in case else y
-    host.update(x, taken)
-    host.update(x, taken)
-    assert state(model) == persistent(host)
-    values = model.decision_function(x) if "classes" in case else model.predict(x)
-    assert values.dtype == np.float64 and (values == host.predict(x)).all()
-    if "classes" in case:
-        assert (model.predict(x) == model.classes_[host.classify(x)]).all()
-    if host.has("novelty"):
-        assert (model.novelty(x) == host.novelty(x)).all()
-    if host.has("variance") and "classes" not in case:
-        means, deviations = model.predict(x, return_std=True)
-        assert (means == values).all() and deviations.shape == y.shape
-        assert (np.sqrt(host.variance(x).astype(float)) == deviations.reshape(300, -1).T).all()
-    host.refresh()
-    assert state(model.refresh()) == persistent(host)
 
 
 def test_fit_forgets_and_partial_fit_does_not(stream):
@@ -281,14 +182,6 @@ def test_defaults_learn(data):
     assert cross_val_score(BudgetedKernelRegressor(), x, y).mean() > 0.25
 
 
-@pytest.mark.parametrize("load, worst", [(load_iris, 0.9), (load_breast_cancer, 0.9)])
-def test_defaults_classify(load, worst):
-    x, y = load(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))
-    model = make_pipeline(StandardScaler(), BudgetedKernelClassifier())
-    assert cross_val_score(model, x[order], y[order]).mean() > worst
-
-
 def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
     """Waves of classes learn by steps, five times; waves of numbers by least squares, once."""
     x, y = stream
@@ -296,26 +189,6 @@ def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
         learned = model().fit(x, labels)
         assert sum(learned.status_counts_.values()) == passes * len(x)
         assert state(learned) == state(model(n_epochs=passes).fit(x, labels)) != state(model(n_epochs=2).fit(x, labels))
-
-
-def test_a_grid_over_a_pipeline(stream):
-    x, y = stream
-    kernels = {
-        "budgetedkernelregressor__n_max": np.array([4, 16]),
-        "budgetedkernelregressor__eta": np.float32([0.2, 0.5]),
-    }
-    linear = {"budgetedkernelregressor__rule": np.array(["rls", "nlms"])}
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), BudgetedKernelRegressor(rule="klms")),
-        [kernels, linear],
-        error_score="raise",
-    )
-    assert search.fit(100 * x, y).best_params_["budgetedkernelregressor__n_max"] == 16
-    assert search.score(100 * x, y) > 0.7
-    # and what is linear is found to be
-    assert "budgetedkernelregressor__rule" in search.fit(x, x @ [1.0, -2.0, 3.0]).best_params_
-    search = GridSearchCV(BudgetedKernelClassifier(rule="klms"), {"technique": ["mklms", "nt"]}, error_score="raise")
-    assert search.fit(x, labels("two classes", y)).score(x, labels("two classes", y)) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -335,15 +208,6 @@ def test_labels_that_share_vectors_are_learned_as_if_alone(stream, parameters):
         model.partial_fit(x, several[:, :2])
     with pytest.raises(ValueError, match="y has 1 outputs"):
         model.partial_fit(x, y)
-
-
-def test_a_column_of_labels_is_predicted_as_a_column(stream):
-    x, y = stream
-    flat, column = BudgetedKernelRegressor().fit(x, y), BudgetedKernelRegressor().fit(x, y[:, None])
-    assert flat.predict(x).shape == (300,) and column.predict(x).shape == (300, 1)
-    assert state(flat) == state(column)
-    assert state(flat.partial_fit(x, y[:, None])) == state(column.partial_fit(x, y))
-    assert flat.predict(x).shape == (300,) and column.predict(x).shape == (300, 1)
 
 
 def test_novelty_is_what_the_vectors_leave_over(stream):
@@ -383,38 +247,6 @@ def test_deviations_are_those_of_the_labels():
     np.testing.assert_allclose(scaled.predict(x, return_std=True)[1], 1000 * near, rtol=1e-3)
     with pytest.raises(UserError, match=r"rule 'klms' does not know how sure it is; for return_std give rule='krls-t'"):
         BudgetedKernelRegressor(rule="klms").fit(x, y).predict(x, return_std=True)
-
-
-@pytest.mark.parametrize(
-    "classes, names",
-    [
-        ([-1, 1], ("-1", "1")),
-        ([3, 7, 2**40], ("3", "7", str(2**40))),
-        ([1.0, 2.0], ("1.0", "2.0")),
-        ([False, True], ("False", "True")),
-        (["no", "yes", "perhaps"], ("no", "perhaps", "yes")),
-        (np.array(["b", "a"], object), ("a", "b")),
-        (["", "a\nb", " c", "class 1", "d" * 200], ("class 0", "class 1", "class 2", "class 1'", "class 4")),
-    ],
-)
-def test_classes_of_any_kind(stream, classes, names):
-    x, y = stream
-    classes = np.asarray(classes)
-    y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes")
-        model = BudgetedKernelClassifier(rule="klms").fit(x, y)
-        learned = state(model)
-        assert model.score(x, y) > 0.7
-    assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
-    assert model.spec_.label.classes == names
-    predictions, values = model.predict(x), model.decision_function(x)
-    assert predictions.dtype == classes.dtype
-    assert values.shape == ((300,) if len(classes) == 2 else (300, len(classes)))
-    positions = (values > 0).astype(int) if len(classes) == 2 else values.argmax(axis=1)
-    assert (predictions == model.classes_[positions]).all()
-    # it is positions that are learned
-    assert learned == state(BudgetedKernelClassifier(rule="klms").fit(x, np.searchsorted(model.classes_, y)))
 
 
 def test_classes_that_cannot_be(stream):
@@ -566,14 +398,6 @@ def test_what_is_out_of_range_is_refused_counted_and_named(stream):
     assert np.isnan(predictions).tolist() == [True] * 4 + [False]
     with pytest.raises(ValueError, match="NaN"), pytest.warns(UserWarning):
         model.score(bad, np.zeros(4))
-
-
-def test_a_limit_of_each_input_is_told_too(stream):
-    x, y = stream
-    with pytest.warns(UserWarning, match=" of 300 updates were refused: raise input_max_abs from 9, 9, 1;"):
-        model = BudgetedKernelRegressor(input_max_abs=[9.0, 9.0, 1.0]).fit(x, y)
-    with pytest.warns(UserWarning, match="beyond the limit of 9, 9, 1: they give NaN"):
-        assert np.isnan(model.predict(x)).sum() == (abs(x[:, 2]) > 1).sum() == model.status_counts_["REFUSED_INPUT"]
 
 
 def test_a_model_that_keeps_refusing_says_so_ever_more_seldom(stream):

@@ -1,16 +1,12 @@
-"""Kernel machines with a closed form: what they compute, against definitions; conventions; and the way to the device."""
+"""Kernel machines with a closed form: what they compute, against definitions; and the way to the device."""
 
 import contextlib
-import copy
 import dataclasses
-import doctest
 import inspect
 import io
 import math
-import pickle
 import re
 import runpy
-import subprocess
 import sys
 import warnings
 
@@ -18,13 +14,10 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_blobs
-from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
 import pykernel
@@ -46,8 +39,7 @@ from pykernel import (
 )
 from pykernel.bases.gram import MercerKernel, PrecomputedKernel
 from pykernel.bases.select import select_basis
-from pykernel.errors import UserError, install_hint
-from pykernel.estimators import batch as kernel_machines
+from pykernel.errors import UserError
 from pykernel.estimators import kernel_machine
 from pykernel.importers.importing import from_sklearn
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
@@ -55,7 +47,6 @@ from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
 from tests.support import ROOT, custom_kernels
 from tests.support.compilers import QUICK
-from tests.support.interrupts import PATIENCE
 from tests.support.retraining import Task, left_out, trained
 
 ALL = (KernelFisherClassifier, LSSVMClassifier, KernelRidgeClassifier, LSSVMRegressor, KernelRidgeRegressor)
@@ -210,52 +201,6 @@ def test_who_takes_weights():
 # ------------------------------------------------------------------------------------------------------ conventions
 
 
-def not_promised(estimator):
-    """With width and ridge given, weights and repeated rows are compared below."""
-    if not isinstance(estimator, WEIGHTED):
-        return {}
-    return {"check_sample_weight_equivalence_on_dense_data": "cv is a number of folds, and not splits that are given"}
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks([kind() for kind in ALL], expected_failed_checks=not_promised)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def test_the_docstrings_tell_the_truth():
-    result = doctest.testmod(kernel_machines)
-    assert result.attempted >= 25 and not result.failed
-    for kind in ALL:
-        documented = re.findall(
-            r"^(\w+) : (.*), default=(.*)$", inspect.getdoc(kind).split("\nAttributes\n")[0], re.MULTILINE
-        )
-        parameters = inspect.signature(kind).parameters
-        assert [(name, default) for name, _, default in documented] == [
-            (name, f'"{p.default}"' if isinstance(p.default, str) else str(p.default)) for name, p in parameters.items()
-        ]
-        section = inspect.getdoc(kind).split("\nAttributes\n----------\n")[1].split("\n\n")[0]
-        attributes = re.findall(r"^(\w+) : ", section, re.MULTILINE)
-        x, y = samples(labels_of(kind)[0])
-        pandas = pytest.importorskip("pandas")
-        model = single(kind).fit(pandas.DataFrame(x, columns=list("abc")), y)
-        assert {name for name in vars(model) if name.endswith("_")} == set(attributes)
-        assert "{" not in re.sub(r'\{"[^}]*\}', "", kind.__doc__)
-        assert max(map(len, kind.__doc__.splitlines())) <= 120
-
-
-@pytest.mark.parametrize("kind, labels", EACH)
-def test_copies_predict_the_same_bytes(kind, labels):
-    x, y = samples(labels)
-    model = kind(ridge=[0.1, 1.0], sigma=[1.0, 2.0]).fit(x, y)
-    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), clone(model).fit(x, y)):
-        assert values(other, x).tobytes() == values(model, x).tobytes()
-        assert other.loo_predictions_.tobytes() == model.loo_predictions_.tobytes()
-        assert other.selection_.best == model.selection_.best
-    with pytest.raises(NotFittedError):
-        clone(model).to_spec("m")
-
-
 @pytest.mark.parametrize("kind, labels", EACH)
 def test_the_order_of_samples_does_not_matter(kind, labels):
     x, y = samples(labels)
@@ -267,31 +212,6 @@ def test_the_order_of_samples_does_not_matter(kind, labels):
     assert other.selection_.best == model.selection_.best
     np.testing.assert_allclose(values(other, x), values(model, x), rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(other.loo_predictions_, model.loo_predictions_[order], rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "classes, names",
-    [
-        ([-1, 1], ("-1", "1")),
-        ([3, 7, 2**40], ("3", "7", str(2**40))),
-        ([False, True], ("False", "True")),
-        (np.array(["b", "a"], object), ("a", "b")),
-        (["", "a\nb", " c"], ("class 0", "class 1", "class 2")),
-    ],
-)
-def test_classes_of_any_kind(classes, names):
-    x, y = samples("number")
-    classes = np.asarray(classes)
-    y = classes[np.digitize(y, np.linspace(-0.5, 0.5, len(classes) - 1))]
-    for kind in CLASSIFIERS:
-        model = single(kind, ridge=0.1).fit(x, y)
-        assert (model.classes_ == np.unique(y)).all() and model.classes_.dtype == classes.dtype
-        assert model.to_spec("m").label.classes == names
-        assert model.predict(x).dtype == classes.dtype and model.score(x, y) > 0.8
-        f = model.decision_function(x)
-        assert f.shape == ((60,) if len(classes) == 2 else (60, len(classes)))
-        positions = (f > 0).astype(int) if len(classes) == 2 else f.argmax(axis=1)
-        assert (model.predict(x) == model.classes_[positions]).all()
 
 
 # ----------------------------------------------------------------------------------------------- what they compute
@@ -356,14 +276,6 @@ def test_codings_differ_by_scale_and_threshold(kind):
     moved = n**2 / (2 * small * (n - small)) * (f - f.mean())
     np.testing.assert_allclose(counts.decision_function(x), moved, atol=1e-9)
     assert small < 60 and (counts.predict(x) == 1).sum() > (signs.predict(x) == 1).sum()
-
-
-def test_kernel_ridge_is_scikit_learns():
-    x, y = samples("two numbers")
-    ours = KernelRidgeRegressor(sigma=1.5, ridge=0.1).fit(x, y)
-    theirs = KernelRidge(alpha=0.1, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x, y)
-    np.testing.assert_allclose(ours.predict(x), theirs.predict(x), rtol=1e-9)
-    assert ours.gamma_ == 1 / (2 * 1.5**2) and ours.sigma_ == 1.5
 
 
 def test_the_sigmoid_kernel_asks_for_a_ridge():
@@ -448,25 +360,6 @@ def test_defaults_learn(kind, data, worst):
     if kind in CLASSIFIERS:
         rate, n = 1 - model.score(scaler.transform(x_test), y_test), len(x_test)
         assert abs(rate - model.loo_error_ - model.optimism_) < 3 * math.sqrt(0.05 * 0.95 / n) + 0.02
-
-
-def test_a_grid_over_a_pipeline():
-    x, y = samples()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), KernelFisherClassifier(sigma=1.0, ridge=1.0)),
-        {"kernelfisherclassifier__sigma": np.array([0.1, 2.0]), "kernelfisherclassifier__ridge": [np.float32(1)]},
-        error_score="raise",
-    )
-    assert search.fit(100 * x, y).best_params_["kernelfisherclassifier__sigma"] == 2.0
-    assert cross_val_score(single(KernelRidgeRegressor, ridge=0.1), *samples("number", 200)).mean() > 0.5
-
-
-def test_a_column_of_labels_is_predicted_as_a_column():
-    x, y = samples("number")
-    flat, column = single(LSSVMRegressor).fit(x, y), single(LSSVMRegressor).fit(x, y[:, None])
-    assert flat.predict(x).shape == (60,) and column.predict(x).shape == (60, 1)
-    assert flat.predict(x).tobytes() == column.predict(x).tobytes()
-    assert column.loo_predictions_.shape == (60, 1) and column.to_spec("m").outputs == 1
 
 
 def test_many_samples_are_predicted_in_blocks(monkeypatch):
@@ -565,63 +458,6 @@ def given_value(kernel, a, b):
     return plain(a, b) / (1 if kernel == "custom" else np.outer(*norms))
 
 
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize("kernel", GIVEN)
-@pytest.mark.parametrize("kind, labels", EACH)
-def test_a_mercer_kernel_is_taken_as_it_is(kind, labels, kernel):
-    """Training, leaving out and the choice of the ridge, against dense systems of the kernel written out."""
-    x, y = samples(labels)
-    model = kind(GIVEN[kernel], ridge=0.3).fit(x, y)
-    assert model.selection_ is None and model.kernel_ == GIVEN[kernel].section() and model.reduced_ is None
-    if kind in REGRESSORS:
-        more = {"values": y.reshape(60, -1)}
-    else:
-        classes, positions = np.unique(y, return_inverse=True)
-        more = {"positions": positions, "count": len(classes), "coding": model.coding}
-    task = Task(MODEL[kind], given_value(kernel, x, x), np.arange(60), 0.3, **more)
-    alpha, bias = trained(task.model, task.gram, task.targets, task.ridge)
-    new = np.random.default_rng(1).normal(size=(9, 3))
-    np.testing.assert_allclose(values(model, new), given_value(kernel, new, x) @ alpha + bias, rtol=1e-7, atol=1e-7)
-    left = left_out(task, np.arange(60))
-    np.testing.assert_allclose(model.loo_predictions_.reshape(60, -1), left, rtol=1e-6, atol=1e-6)
-    chosen = clone(model).set_params(ridge=[0.1, 0.3, 3.0]).fit(x, y)
-    found = chosen.selection_
-    assert found.widths.tolist() == [GIVEN[kernel].gamma] and found.press.shape == (1, 3)
-    assert found.press[0, 1] == pytest.approx(np.mean((left - task.targets) ** 2), rel=1e-6)
-    again = kind(GIVEN[kernel], ridge=chosen.ridge_).fit(x, y)
-    assert values(again, x).tobytes() == values(chosen, x).tobytes()
-    assert chosen.gamma_ == GIVEN[kernel].gamma and len(kind(GIVEN[kernel]).fit(x, y).selection_.ridges) in (17, 25)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "kind, labels, kernel",
-    # compiling kernels of one's own takes seconds
-    [(*each, kernel) for each in EACH for kernel in GIVEN if not kernel.startswith("custom")]
-    + [(LSSVMClassifier, "three classes", "custom")],
-)
-def test_a_mercer_kernel_goes_to_the_device(kind, labels, kernel):
-    """Frozen in both precisions, and trained there; inputs scaled by a pipeline or a scaler."""
-    x, y = samples(labels)
-    raw = x * [1.0, 2.0, 0.5] + [3.0, -5.0, 0.0]
-    pipeline = make_pipeline(StandardScaler(), kind(GIVEN[kernel], ridge=0.3)).fit(raw, y)
-    scaler, model = clone(pipeline).fit(raw, y)
-    inputs, limit = scaler.transform(raw), {"max_abs": 20.0} if kernel == "custom" else {}
-    f = values(model, inputs)
-    for precision in ("float32", "float64"):
-        spec = from_sklearn(pipeline, "m", precision=precision, **limit)
-        assert spec.kernel.function == GIVEN[kernel].function and spec.custom is GIVEN[kernel].custom
-        found = HostModel(spec).predict(raw).reshape(60, -1)
-        allowed = 64 * np.finfo(precision).eps * (np.abs(model.alpha_).sum(axis=0) + np.abs(model.bias_)).max()
-        assert np.abs(found - f).max() <= allowed < 0.02 * f.std()
-    if kind is KernelFisherClassifier:  # a basis in flash, which stays
-        model = kind(GIVEN[kernel], ridge=0.3, basis=inputs[::6]).fit(inputs, y)
-    device = HostModel(model.device_spec("m", precision="float64", scaler=scaler, **limit))
-    device.update(raw, np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y)
-    assert device.train() == 0
-    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-7, atol=1e-7)
-
-
 @pytest.mark.parametrize("kernel", ["cosine", "polynomial cosine", "custom"])
 def test_a_mercer_kernel_with_a_basis(kernel):
     """Chosen vectors, positions, and a Basis of the same kernel, against the normal equations of the kernel written out."""
@@ -680,24 +516,6 @@ def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
             assert found.press[i, 1] == pytest.approx(model.loo_error_, rel=1e-12)
     assert select("krr", x, Targets.of_values(y), GIVEN["custom"]).widths.tolist() == [0.5]
     assert len(select("krr", x, Targets.of_values(y), GIVEN["polynomial cosine"]).widths) == 9
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("kind", ALL)
-def test_a_mercer_kernel_is_a_parameter_like_others(kind):
-    x, y = samples(labels_of(kind)[0])
-    model = kind(GIVEN["custom"], ridge=[0.1, 1.0]).fit(x, y)
-    for other in (clone(model).fit(x, y), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert values(other, x).tobytes() == values(model, x).tobytes() and other.kernel == GIVEN["custom"]
-        assert other.to_spec("m", max_abs=8.0) == model.to_spec("m", max_abs=8.0)
-    assert model.get_params()["kernel"] is GIVEN["custom"]
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), kind(ridge=1.0)), {f"{kind.__name__.lower()}__kernel": list(GIVEN.values())}
-    )
-    assert search.fit(x, y).best_params_[f"{kind.__name__.lower()}__kernel"] in GIVEN.values()
-    # what was learned stays
-    before = values(model, x)
-    assert values(model.set_params(kernel="laplacian"), x).tobytes() == before.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -868,26 +686,6 @@ def test_the_frozen_model_computes_the_same(kind, labels, kernel, precision, tmp
         np.testing.assert_allclose(host.probability(new), model.predict_proba(new), atol=allowed * slope + 1e-6, rtol=0)
 
 
-def test_a_frozen_model_of_a_basis_holds_the_basis():
-    x, y = samples("three classes")
-    model = single(KernelFisherClassifier, basis=[3, 30, 7, 12]).fit(x, y)
-    spec = model.to_spec("m", distance="differences")
-    assert np.array(spec.expansion.vectors).tolist() == x[[3, 30, 7, 12]].tolist()
-    assert np.array(spec.expansion.weights).tolist() == model.alpha_.tolist()
-    assert np.array(spec.expansion.calibration).tolist() == model.calibration_.tolist()
-
-
-def test_a_pipelines_scaler_becomes_part_of_the_model():
-    x, y = samples("three classes")
-    x = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0]
-    pipeline = make_pipeline(StandardScaler(), LSSVMClassifier(sigma=1.5, ridge=0.3)).fit(x, y)
-    spec = from_sklearn(pipeline, "m", precision="float64")
-    host = HostModel(spec)
-    np.testing.assert_allclose(host.predict(x), pipeline.decision_function(x), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(host.probability(x), pipeline.predict_proba(x), rtol=1e-9, atol=1e-9)
-    assert (pipeline[-1].classes_[host.classify(x)] == pipeline.predict(x)).all()
-
-
 def test_weights_that_float32_cannot_resolve_are_told():
     x = np.linspace(-3, 3, 80)[:, None]
     y = np.sin(x[:, 0])
@@ -915,16 +713,6 @@ def test_limits_and_names_of_a_spec():
         model.to_spec("int")
     with pytest.raises(UserError, match=r"^LSSVMClassifier: precision is 'float16'"):
         model.to_spec("m", precision="float16")
-
-
-def test_it_is_generated_and_checked(tmp_path, one_compiler):
-    x, y = samples("three classes")
-    model = single(KernelFisherClassifier, basis=range(0, 60, 5)).fit(x, y)
-    project = generate(model, tmp_path / "sky", name="sky")
-    assert (project.folder / "src" / "sky.h").is_file()
-    assert check(model, samples=500, levels=["-O1"], compilers=[QUICK[0].name]).ok
-    with pytest.raises(UserError, match="the LSSVMClassifier has learned nothing yet; call its fit first"):
-        generate(LSSVMClassifier(), tmp_path / "never")
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -1040,22 +828,6 @@ def test_the_example(tmp_path, monkeypatch, capsys, one_build):
     assert sure > 70 and right > 97
     assert float(re.search(r"same digit of (\S+)%", printed)[1]) > 99.7
     assert (tmp_path / "digits" / "src" / "digits.h").is_file()
-
-
-def test_without_scikit_learn_a_sentence_says_what_to_install():
-    code = (
-        "import sys\n"
-        "sys.modules['sklearn'] = None\n"
-        "import pykernel\n"
-        "from pykernel.errors import MissingExtra\n"
-        "try:\n"
-        "    pykernel.LSSVMClassifier\n"
-        "except MissingExtra as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=PATIENCE)
-    sentence = f"pykernel.estimators needs scikit-learn and SciPy; install with: {install_hint('sklearn')}\n"
-    assert done.stdout == sentence, done.stderr
 
 
 # ------------------------------------------------------------------------------------------------- Gram matrices

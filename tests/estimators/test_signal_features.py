@@ -1,6 +1,4 @@
-"""The signal stage as a transformer: scikit-learn's conventions, and the rows of the device."""
-
-import doctest
+"""The signal stage as a transformer: the rows of the device."""
 
 import numpy as np
 import pandas as pd
@@ -8,11 +6,9 @@ import pytest
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pykernel import SignalFeatures
 from pykernel.errors import UserError
-from pykernel.estimators import signal
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import raw_samples_needed
@@ -28,26 +24,6 @@ WHOLE = {
     "max_abs": [4.0, 8.0],
     "precision": "int16",
 }
-
-
-def ordered(estimator):
-    """Without a window or lags, features of a raw sample are itself; else the rows before count."""
-    why = "the features of a raw sample depend on those before"
-    depends = estimator.get_params() != SignalFeatures().get_params()
-    names = ("check_methods_sample_order_invariance", "check_methods_subset_invariance")
-    return dict.fromkeys(names, why) if depends else {}
-
-
-@parametrize_with_checks(
-    [SignalFeatures(), SignalFeatures(**WINDOWS), SignalFeatures(**LAGS)], expected_failed_checks=ordered
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def test_the_examples_run():
-    result = doctest.testmod(signal)
-    assert result.attempted >= 5 and not result.failed
 
 
 def recording(rows=200):

@@ -1,46 +1,28 @@
-"""Kernel subspaces as scikit-learn estimators: conventions, definitions, and that the device computes the same."""
+"""Kernel subspaces as scikit-learn estimators: definitions, and that the device computes the same."""
 
 import copy
-import ctypes
-import doctest
-import inspect
-import pickle
-import re
 
 import numpy as np
 import pytest
 from sklearn.base import clone, is_outlier_detector
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import pykernel
 from pykernel import (
     HostModel,
     KernelSubspace,
     OnlineKernelSubspace,
     OnlineSubspaceClassifier,
     OnlineSubspaceRegressor,
-    load_spec,
 )
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import subspace as subspace_estimators
-from pykernel.estimators import subspace_batch, subspace_head
-from pykernel.gen import compilers
-from pykernel.host import snapshot
-from pykernel.spec.families.subspace import OkfebSpec
-from pykernel.spec.model import make_spec
-from pykernel.spec.sections import section_of
-from pykernel.training.calibration import probabilities
 from pykernel.training.rounding import device_bound
 from tests.support import custom_kernels
-from tests.support.built import built
 
 CUSTOM = MercerKernel("custom", gamma=0.3, custom=custom_kernels.rational_quadratic, max_value=1.0)
 SMALL = {"n_components": 4, "n_max": 12}
@@ -66,7 +48,6 @@ MODELS = {
     "two classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic"),
     "three classes, logistic": OnlineSubspaceClassifier(**SMALL, head="logistic", head_eta=0.8, precision="float64"),
 }
-EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
 @pytest.fixture
@@ -85,66 +66,12 @@ def labels(case, y):
     return np.digitize(y, [-0.5, 0.5]) + 7 if "three classes" in case else None
 
 
-def taken(model, y):
-    """The same as a HostModel takes it."""
-    return np.searchsorted(model.classes_, y) if hasattr(model, "classes_") else y
-
-
 def state(model):
     return bytes(model.model_.memory.bytes)
 
 
 def fitted(case, x, y, **parameters):
     return clone(MODELS[case]).set_params(**parameters).fit(x, labels(case, y))
-
-
-# ------------------------------------------------------------------------------------------------------- conventions
-
-
-def not_promised(estimator):
-    """``predict_proba``: of Platt's sigmoids, whose order need not be that of the functions."""
-    border = isinstance(estimator, OnlineSubspaceClassifier) and estimator.head != "logistic"
-    return {"check_classifiers_train": "the most probable class need not be the predicted one"} if border else {}
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks(
-    [
-        KernelSubspace(),
-        KernelSubspace(kernel="polynomial", coef0=1.0, method="alternating"),
-        KernelSubspace(n_max=20),
-        OnlineKernelSubspace(),
-        OnlineKernelSubspace(precision="float64", budget="drop", update="hybrid"),
-        OnlineKernelSubspace(update="rls", n_components=3, n_max=8, n_epochs=2),
-        OnlineKernelSubspace(false_alarm_rate=0.05, warmup=100),
-        OnlineSubspaceRegressor(),
-        OnlineSubspaceRegressor(update="rls", precision="float64"),
-        OnlineSubspaceClassifier(),
-        OnlineSubspaceClassifier(head="logistic", precision="float64"),
-    ],
-    expected_failed_checks=not_promised,
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
-def test_the_docstrings_tell_the_truth():
-    results = [doctest.testmod(module) for module in (subspace_estimators, subspace_head, subspace_batch)]
-    assert sum(result.attempted for result in results) >= 25 and not any(result.failed for result in results)
-    sections = {"subspace", "novelty", "learning", "reduction"}
-    for kind in (OnlineKernelSubspace, OnlineSubspaceRegressor, OnlineSubspaceClassifier):
-        documented = re.findall(
-            r"^(\w+(?:, \\?\s*\w+)*) : |^((?:\w+, \\?\s*)+\w+)$", inspect.getdoc(kind), re.MULTILINE
-        )
-        named = {name for group in documented for names in group for name in re.split(r"[\s,\\]+", names)}
-        assert set(kind().get_params()) <= named, set(kind().get_params()) - named
-        for key, default in re.findall(r"^(\w+) : .*?,\s*default=(.*)$", inspect.getdoc(kind), re.MULTILINE):
-            where = kind._parameters().get(key)
-            if where is None or where.section not in sections or default == "None" or key in ("n_components", "n_max"):
-                continue
-            field = section_of(OkfebSpec.model_fields[where.section]).model_fields[where.key or key]
-            shown = f'"{field.default}"' if isinstance(field.default, str) else str(field.default)
-            assert default == shown or float(default) == field.default, key
 
 
 # ------------------------------------------------------------------------------------------------------------- batch
@@ -186,44 +113,6 @@ def test_batch_features_are_the_shrunken_singular_vectors(stream, case):
     report = model.approximation(x)
     assert np.isclose(report.frobenius, np.linalg.norm(k - z @ z.T) / 80)
     assert report.frobenius <= report.trace_bound * (1 + 1e-9) and report.frobenius <= report.residual_bound
-
-
-def test_alternating_comes_to_the_closed_form(stream):
-    x = stream[0][:100]
-    closed = KernelSubspace(4, shrinkage=0.3).fit(x)
-    turns = KernelSubspace(4, shrinkage=0.3, method="alternating", max_iter=5000, tol=0.0).fit(x)
-    assert closed.n_iter_ == 1 < turns.n_iter_
-    assert (np.diff(turns.objective_) <= 1e-12 * turns.objective_[0]).all()
-    assert np.isclose(turns.objective_[-1], closed.objective_[0], rtol=1e-9)
-    assert np.abs(turns.transform(x) - closed.transform(x)).max() < 1e-4
-    starts = [KernelSubspace(4, method="alternating", max_iter=2, random_state=seed).fit(x) for seed in (0, 0, 1)]
-    assert (starts[0].vectors_ == starts[1].vectors_).all() and (starts[0].objective_ == starts[1].objective_).all()
-    assert (starts[0].objective_ != starts[2].objective_).any()
-
-
-def test_few_expansion_vectors_say_nearly_the_same(stream):
-    x = stream[0]
-    whole = KernelSubspace(6).fit(x)
-    errors = []
-    for n_max in (10, 30, 90, 300):
-        model = KernelSubspace(6, n_max=n_max).fit(x)
-        assert len(model.vectors_) <= n_max and set(map(tuple, model.vectors_)) <= set(map(tuple, x))
-        a, q = model.subspace_.a, model.subspace_.coordinates(x)
-        k, kernel = model.subspace_.kernel.gram(x, model.vectors_), model.subspace_.kernel
-        g = a.T @ kernel.gram(model.vectors_, model.vectors_) @ a
-        fit = 1 - 2 * np.sum(q * (k @ a), axis=1) + np.sum(q * (q @ g), axis=1)
-        value = 0.5 * fit.sum() + 0.05 * (np.trace(g) + np.sum(q**2))
-        assert np.isclose(model.objective_[0], value)
-        errors.append(value)
-    assert (np.diff(errors) < 1e-9).all() and np.isclose(errors[-1], whole.objective_[0])
-
-
-def test_a_gram_matrix_that_is_not_held_gives_the_same(stream, monkeypatch):
-    held = KernelSubspace(4).fit(stream[0])
-    monkeypatch.setattr(subspace_batch, "WHOLE", 50)
-    model = KernelSubspace(4).fit(stream[0])
-    assert np.allclose(model.transform(stream[0]), held.transform(stream[0]), atol=1e-8)
-    assert np.allclose(model.objective_, held.objective_)
 
 
 # as the bound says of the polynomial kernel's least feature
@@ -275,17 +164,6 @@ def test_a_frozen_map_and_linear_models_of_it_compute_the_same(stream, kind, ker
                 assert np.abs(device.probability(x) - pipeline.predict_proba(x)).max() < 1e-4
 
 
-def test_a_frozen_map_that_float32_is_too_coarse_for_is_told(stream):
-    x = stream[0]
-    model = KernelSubspace(30, gamma=0.01, shrinkage=1e-6).fit(x)
-    with pytest.warns(UserWarning, match="KernelSubspace: float32 may move its values by up to"):
-        coarse = model.to_spec("m")
-    least = model.transform(x).std(axis=0).min()
-    assert np.abs(HostModel(coarse).predict(x) - model.transform(x)).max() > 3e-3 * least
-    exact = HostModel(model.to_spec("m", precision="float64"))
-    assert np.abs(exact.predict(x) - model.transform(x)).max() < 1e-5 * least
-
-
 def test_parameters_of_the_batch_that_cannot_be(stream):
     x, y = stream
     model = KernelSubspace(5).fit(x)
@@ -326,36 +204,6 @@ def test_parameters_of_the_batch_that_cannot_be(stream):
 
 
 # ------------------------------------------------------------------------------------------------------------ online
-
-
-@pytest.mark.parametrize("case", MODELS)
-@pytest.mark.in_turn
-def test_it_is_the_host_model_of_its_spec_from_a_file(stream, case, tmp_path):
-    x, y = stream
-    model = fitted(case, x, y, n_epochs=2)
-    path = tmp_path / "flow.toml"
-    path.write_text(model.to_spec("flow").to_toml())
-    spec = load_spec(path)
-    assert spec == model.to_spec("flow") and spec.learning.rule == "okfeb"
-    host = HostModel(spec)
-    target = taken(model, labels(case, y))
-    for _ in range(2):
-        host.update(x, target)
-    assert state(model) == bytes(host.memory.bytes)
-    assert (model.transform(x) == host.ask("features", x)[0]).all()
-    assert (model.novelty(x) == host.novelty(x)).all() and (model.score_samples(x) == -host.novelty(x)).all()
-    if "classes" in case:
-        assert (model.predict(x) == model.classes_[host.classify(x)]).all()
-        assert (model.decision_function(x) == host.predict(x)).all()
-        np.testing.assert_allclose(np.exp(model.predict_log_proba(x)), model.predict_proba(x), rtol=1e-9)
-        if "logistic" in case:
-            assert (model.predict_proba(x) == host.probability(x)).all() and not hasattr(model, "calibration_")
-        else:
-            assert (model.predict_proba(x) == probabilities(host.predict(x).reshape(300, -1), model.calibration_)).all()
-    elif "regression" in case:
-        assert (model.predict(x) == host.predict(x)).all()
-    host.refresh()
-    assert state(model.refresh()) == bytes(host.memory.bytes)
 
 
 @pytest.mark.parametrize("case", MODELS)
@@ -406,80 +254,6 @@ def test_the_regressors_head_is_ridge_regression_of_features_as_they_were(stream
     theta = np.linalg.solve(rows.T @ rows + 0.3 * np.eye(5), rows.T @ y)
     expected = np.column_stack([model.transform(x), np.ones(len(x))]) @ theta
     assert np.abs(model.predict(x) - expected).max() < 1e-9
-
-
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize(
-    "case", ["false_alarm_rate", "regression, two outputs", "three classes, logistic", "censoring"]
-)
-def test_the_device_goes_on_from_what_the_estimator_learned(stream, case, tmp_path):
-    """Behind a scaler, from C's tables and from a snapshot: the same bytes as the estimator's."""
-    x, y = stream
-    scaler = StandardScaler().fit(5 + 10 * x[:200])
-    target = labels(case, y)
-    model = clone(MODELS[case]).set_params(input_max_abs=100.0)
-    model.fit(scaler.transform(5 + 10 * x[:200]), None if target is None else target[:200])
-    spec = model.to_spec("flow", scaler)
-    # what the device takes is what the model takes
-    corners = (np.array([[-1], [1]]) * spec.input.max_abs - scaler.mean_) / scaler.scale_
-    assert np.abs(corners).max() == pytest.approx(100.0)
-    generated = pykernel.generate(spec, tmp_path / "flow", memory=model.model_.memory)
-    assert generated.figures["learned"]
-    library = tmp_path / "flow.so"
-    compilers.compile_c(compilers.find_compilers()[0], sorted((generated.folder / "src").glob("*.c")), library, ["-O2"])
-    device, kind = ctypes.CDLL(str(library)), spec.real.dtype
-    memory, host = spec.memory(built(spec).drop), HostModel(spec)
-    host.memory.copy_from(model.model_.memory)
-    restored = HostModel(spec)
-    snapshot.load(restored, snapshot.save(host, sequence=7))
-    real = ctypes.c_float if spec.precision == "float32" else ctypes.c_double
-    kinds = {"none": [], "real": [real], "reals": [ctypes.c_void_p], "class": [ctypes.c_int32]}[spec.label_kind]
-    device.flow_update.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *kinds]
-    device.flow_init(pointer(memory.buffer))
-    later = (5 + 10 * x[200:]).astype(kind)
-    given = None if target is None else taken(model, target[200:])
-    given = given.astype(kind) if spec.label_kind in ("real", "reals") else given
-    statuses = host.update(later, given)
-    assert (restored.update(later, given) == statuses).all()
-    for t, row in enumerate(later):
-        label = [] if given is None else [pointer(given[t]) if spec.label_kind == "reals" else given[t].item()]
-        assert device.flow_update(pointer(memory.buffer), pointer(row), *label) == statuses[t]
-    z = np.zeros((len(later), 4), kind)
-    for row, out in zip(later, z, strict=True):
-        assert device.flow_features(pointer(memory.buffer), pointer(row), pointer(out)) == 0
-    assert (z == host.ask("features", later)[0]).all()
-    for struct in spec.program.persistent:
-        for name in struct.fields:
-            values = host.memory.field(name).tobytes()
-            assert restored.memory.field(name).tobytes() == values, name
-            if name not in built(spec).drop:
-                assert memory.field(name).tobytes() == values, name
-    # scaled on the host in float64, on the device in its precision
-    model.partial_fit(scaler.transform(5 + 10 * x[200:]), None if target is None else target[200:])
-    if spec.precision == "float64":
-        assert np.abs(model.transform(scaler.transform(later)) - z).max() < 1e-6
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("case", ["rls", "regression"])
-def test_fitted_estimators_and_frozen_maps_are_checked_in_c(stream, case):
-    """The project's check: C has the host's bytes, learning from the learned state, and frozen."""
-    model = fitted(case, *stream)
-    quick = {"samples": 2000, "levels": ["-O1"], "compilers": [compilers.find_compilers()[0].name]}
-    report = pykernel.check(model, **quick)
-    assert report.ok and report.figures["learned"]
-    x = stream[0]
-    frozen = model.frozen_spec("map")
-    report = pykernel.check(frozen, **quick)
-    assert report.ok and not report.figures["learned"]
-    assert frozen.precision == model.precision and frozen.outputs == 4
-    # features of the device's float32 are as far from exact ones
-    bound = device_bound(frozen, x)
-    assert (np.abs(HostModel(frozen).predict(x) - model.transform(x)) <= bound).all()
 
 
 # ---------------------------------------------------------------------------------------------- novelty and alarms
@@ -540,45 +314,6 @@ def test_there_is_no_alarm_while_it_warms_up_and_no_detector_without_a_threshold
     assert none.score_samples(x).min() < 0 and not none.monitor(x)[1].any()
 
 
-# --------------------------------------------------------------------------------------------- with other estimators
-
-
-@pytest.mark.exhaustive
-def test_pipelines_and_grids():
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))
-    x, y = x[order] / 16, y[order]
-    for transformer in (KernelSubspace(20, n_max=100), OnlineKernelSubspace(20, n_max=100)):
-        features = transformer.set_params(sigma=3.0)
-        model = make_pipeline(features, LogisticRegression(C=100, max_iter=2000)).fit(x[:1200], y[:1200])
-        assert model.score(x[1200:], y[1200:]) > 0.92
-        found = make_pipeline(clone(features), KMeans(10, n_init=3, random_state=0)).fit_predict(x)
-        purity = sum(np.bincount(y[found == c]).max() for c in set(found)) / len(y)
-        assert purity > 0.65
-    search = GridSearchCV(
-        OnlineSubspaceClassifier(n_components=20, n_max=60),
-        {"sigma": [0.3, 3.0], "update": ["parametric", "rls"], "n_components": np.array([2, 20])},
-        cv=2,
-        error_score="raise",
-    ).fit(x[:600], y[:600])
-    assert search.best_params_["sigma"] == 3.0 and search.best_params_["n_components"] == 20
-    assert search.score(x[600:], y[600:]) > 0.85
-
-
-@pytest.mark.parametrize("head", ["ridge", "logistic"])
-def test_heads_learn_what_linear_models_of_the_features_learn(head):
-    x, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))
-    x, y = x[order], y[order]
-    for classes in (y, y == 1):
-        model = OnlineSubspaceClassifier(8, head=head, n_epochs=10).fit(x[:100], classes[:100])
-        other = LogisticRegression(C=100, max_iter=1000).fit(model.transform(x[:100]), classes[:100])
-        assert model.score(x[100:], classes[100:]) > other.score(model.transform(x[100:]), classes[100:]) - 0.07
-    if head == "logistic":
-        p = model.predict_proba(x)
-        assert np.allclose(p.sum(axis=1), 1) and (model.classes_[p.argmax(axis=1)] == model.predict(x)).all()
-
-
 # ------------------------------------------------------------------------------------------------- what cannot be
 
 
@@ -625,34 +360,6 @@ def test_heads_refuse_what_is_not_theirs(stream):
         OnlineSubspaceRegressor(label_max_abs=-1.0).fit(x, y)
 
 
-def test_what_is_out_of_range_is_refused_counted_and_named(stream):
-    x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, input_max_abs=20.0, threshold=0.3, warmup=10).fit(x)
-    before, bad = state(model), np.full((4, 3), 20.5)
-    with pytest.warns(UserWarning, match="^4 of 304 updates were refused: raise input_max_abs from 20;"):
-        model.partial_fit(bad)
-    assert (model.predict(bad) == -1).all()
-    assert state(model) == before and model.status_counts_["REFUSED_INPUT"] == 4
-    for ask in (model.transform, model.novelty, model.score_samples, model.decision_function):
-        with pytest.warns(UserWarning, match="4 of 7 samples have an input beyond the limit of 20: they give NaN"):
-            answers = ask(np.vstack([bad, x[:3]])).reshape(7, -1)
-        assert np.isnan(answers).all(axis=1).tolist() == [True] * 4 + [False] * 3
-    with pytest.warns(UserWarning, match="^8 of 308 updates were refused: raise input_max_abs from 20;"):
-        novelty, alarms = model.monitor(bad)
-    assert np.isnan(novelty).all() and not alarms.any()
-    with pytest.warns(UserWarning):
-        empty = OnlineKernelSubspace(sigma=1.0, input_max_abs=1e-3).fit(x)
-    assert (empty.novelty(0 * x) == 1).all() and (empty.transform(0 * x) == 0).all()
-    for call in (lambda: empty.subspace_, lambda: empty.frozen_spec("m"), lambda: empty.approximation(x)):
-        with pytest.raises(UserError, match=r"^OnlineKernelSubspace: has no expansion vectors, as every sample"):
-            call()
-    scaler = StandardScaler().fit(1e6 + x)
-    with pytest.raises(UserError, match="input_max_abs is 20, which the scaler's center alone exceeds"):
-        model.to_spec("m", scaler)
-    with pytest.raises(NotFittedError):
-        OnlineKernelSubspace().monitor(x)
-
-
 def test_fewer_samples_than_features_and_a_stream_of_equals():
     x = np.random.default_rng(0).normal(size=(3, 2))
     model = OnlineKernelSubspace(8, n_max=8, sigma=1.0, precision="float64").partial_fit(x)
@@ -665,22 +372,3 @@ def test_fewer_samples_than_features_and_a_stream_of_equals():
     # repeats of what there is are learned, not stored
     assert model.status_counts_["DONE"] == 50 and model.subspace_.a.shape == (3, 8)
     assert not model.transform(x)[:, 3:].any() and model.novelty(x[:1])[0] < 0.5 * before
-
-
-def test_a_kernel_of_ones_own_goes_all_the_way(stream):
-    x, _ = stream
-    model = OnlineKernelSubspace(**SMALL, kernel=CUSTOM, input_max_abs=10.0, precision="float64").fit(x)
-    spec = make_spec(model.spec_.model_dump(exclude_unset=True), custom=CUSTOM.custom)
-    host = HostModel(spec)
-    host.update(x)
-    assert bytes(host.memory.bytes) == state(model) and model.to_spec("other").custom is CUSTOM.custom
-    for other in (clone(model).fit(x), pickle.loads(pickle.dumps(model))):
-        assert state(other) == state(model)
-    assert np.abs(model.subspace_.features(x, triangular=True) - model.transform(x)).max() < 1e-9
-
-
-def test_names_of_columns_go_through_a_scaler(stream):
-    frame = pytest.importorskip("pandas").DataFrame(stream[0], columns=["hour", "humidity [%]", "Größe"])
-    scaler = StandardScaler().fit(frame)
-    inner = OnlineKernelSubspace(**SMALL).fit(scaler.transform(frame))
-    assert inner.to_spec("m", scaler).input.columns == tuple(frame)

@@ -1,27 +1,22 @@
-"""Estimators of support vector machines: conventions, what they say of themselves, and the way to the device."""
+"""Estimators of support vector machines: what they say of themselves, and the way to the device."""
 
 from __future__ import annotations
 
 import contextlib
-import doctest
 import io
-import itertools
 import re
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pykernel import HostModel, SupportVectorClassifier, SupportVectorRegressor, check, select_basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.estimators import svm
-from pykernel.importers.importing import compare, from_sklearn
+from pykernel.importers.importing import compare
 from pykernel.training import lp
 from pykernel.training import svm as training
 from pykernel.workflows import svm as fit_svm
@@ -30,33 +25,6 @@ from tests.support.compilers import in_one_build
 
 PAGE = ROOT / "docs" / "support-vectors.md"
 KINDS = (SupportVectorRegressor, SupportVectorClassifier)
-FIXED: dict[str, Any] = {"sigma": 2.0}
-
-
-def not_promised(estimator: Any) -> dict[str, str]:
-    sparse = "penalty='l1'" in repr(estimator) and isinstance(estimator, SupportVectorClassifier)
-    border = {"check_classifiers_train": "the most probable class need not be the predicted one"} if sparse else {}
-    return border | {
-        "check_sample_weight_equivalence_on_dense_data": "cv is a number of folds, and not splits that are given"
-    }
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks(
-    [kind(**FIXED, penalty=penalty) for kind in KINDS for penalty in ("l2", "l1")], expected_failed_checks=not_promised
-)
-def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-def test_the_docstrings_tell_the_truth() -> None:
-    result = doctest.testmod(svm)
-    assert result.attempted >= 10 and not result.failed
-    for kind, penalty in itertools.product(KINDS, ("l2", "l1")):
-        model = kind(**FIXED, penalty=penalty).fit(*samples(2 * (kind is SupportVectorClassifier)))
-        section = str(kind.__doc__).split("\nAttributes\n----------\n")[1].split("\n\n")[0]
-        told = {line.split(" : ")[0] for line in section.splitlines() if not line.startswith(" ")}
-        assert {name for name in vars(model) if name.endswith("_")} == told - {"feature_names_in_"}
 
 
 def samples(classes: int = 0, n: int = 150, seed: int = 0) -> tuple[np.ndarray, Any]:
@@ -171,13 +139,6 @@ def test_a_basis_that_is_given_stays() -> None:
     assert gram.predict(kernel.gram(x, x)) == pytest.approx(model.predict(x), abs=1e-6)
     both = SupportVectorRegressor(kernel, basis=12).fit(x, np.column_stack([y, -2 * y]))
     assert both.predict(x).shape == (150, 2) and both.to_spec("m").outputs == 2
-
-
-def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:
-    x, y = samples()
-    pipeline = make_pipeline(StandardScaler(), SupportVectorRegressor(**FIXED)).fit(100 + 7 * x, y)
-    host = HostModel(from_sklearn(pipeline, "m", precision="float64"))
-    assert np.asarray(host.predict(100 + 7 * x)).ravel() == pytest.approx(pipeline.predict(100 + 7 * x), abs=1e-6)
 
 
 def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,16 +79,11 @@ def test_every_question_of_an_estimator_also_in_threads_of_joblib(kind):
     parts, found = np.split(x, THREADS), {}
     for name, ask in questions_of(model, "approximation"):  # takes the square of the rows, and is of the host alone
         found[name] = wrong(ask, parts)
+        for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            found[name] += as_bytes(getattr(other, name)(x)) != as_bytes(ask(x))
         jobs = joblib.Parallel(n_jobs=THREADS, prefer="threads")(joblib.delayed(ask)(part) for part in parts)
         found[name] += [*map(as_bytes, jobs)] != [as_bytes(ask(part)) for part in parts]
     assert found == dict.fromkeys(found, 0) and found
-
-
-@pytest.mark.exhaustive  # whose start takes seconds; test_estimators.py pickles every model
-def test_processes_of_joblib_ask_copies():
-    model, parts = fitted(pykernel.BudgetedKernelRegressor), np.split(np.ones((8, 3)), 4)
-    jobs = joblib.Parallel(n_jobs=2)(joblib.delayed(model.predict)(part) for part in parts)
-    assert as_bytes(tuple(jobs)) == as_bytes(tuple(map(model.predict, parts)))
 
 
 def test_every_question_of_rivers_faces():

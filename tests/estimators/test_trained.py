@@ -1,4 +1,4 @@
-"""Estimators with trained vectors: conventions, what they say of themselves, and the way to the device."""
+"""Estimators with trained vectors: what they say of themselves, and the way to the device."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pykernel import (
     HostModel,
@@ -19,7 +16,6 @@ from pykernel import (
     TrainedKernelClassifier,
     TrainedKernelRegressor,
     check,
-    from_sklearn,
 )
 from pykernel.errors import UserError
 from pykernel.importers.importing import compare
@@ -28,16 +24,6 @@ from tests.support.compilers import in_one_build
 
 KINDS = (TrainedKernelRegressor, TrainedKernelClassifier)
 QUICK: dict[str, Any] = {"ridge": 1e-4, "widths": "inputs", "standardise": True, "max_iter": 60, "n_init": 1}
-
-
-def not_promised(estimator: Any) -> dict[str, str]:
-    return {"check_sample_weight_equivalence_on_dense_data": "cv is a number of folds, and not splits that are given"}
-
-
-@pytest.mark.in_turn(12)
-@parametrize_with_checks([kind(**QUICK) for kind in KINDS], expected_failed_checks=not_promised)
-def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def samples(classes: int = 0, n: int = 120) -> tuple[np.ndarray, np.ndarray]:
@@ -94,13 +80,6 @@ def test_halves_between_whole_ends_are_counted() -> None:
     assert np.abs(np.asarray(HostModel(model.to_spec("m")).predict(x)).ravel() - model.predict(x)).max() < 0.05
 
 
-def test_behind_a_scaler_the_device_takes_raw_inputs() -> None:
-    x, y = samples()
-    pipeline = make_pipeline(StandardScaler(), TrainedKernelRegressor(5, **QUICK)).fit(x, y)
-    host = HostModel(from_sklearn(pipeline, "m", precision="float64"))
-    assert np.allclose(np.asarray(host.predict(x)).ravel(), pipeline.predict(x), atol=1e-6)
-
-
 @pytest.mark.exhaustive
 def test_trained_vectors_beat_chosen_ones() -> None:
     """Digits: eight trained vectors err less than 32 that are chosen; breast cancer: as little as the best of chosen ones."""
@@ -143,14 +122,6 @@ def test_labels_far_from_the_others_move_the_absolute_loss_less() -> None:
     assert errors[0] < 0.5 * errors[1]
 
 
-def test_several_labels_are_several_functions() -> None:
-    x, y = samples()
-    labels = np.column_stack([y, 100 + 10 * y**2])
-    model = TrainedKernelRegressor(8, **QUICK).fit(x, labels)
-    assert model.predict(x).shape == (len(x), 2) and model.score(x, labels) > 0.8
-    assert model.to_spec("m").outputs == 2
-
-
 @pytest.mark.parametrize(
     ("parameters", "x", "y", "sentence"),
     [
@@ -170,11 +141,6 @@ def test_refusals(parameters: dict[str, Any], x: Any, y: Any, sentence: str) -> 
     given, labels = samples()
     with pytest.raises(ValueError, match=sentence):
         TrainedKernelRegressor(**parameters).fit(given if x is None else x, labels if y is None else y)
-
-
-def test_one_class_is_refused() -> None:
-    with pytest.raises(UserError, match="y holds one class, 'a'"):
-        TrainedKernelClassifier().fit(samples()[0], np.full(120, "a"))
 
 
 def test_a_linear_model_that_is_as_good_is_told() -> None:

@@ -6,10 +6,11 @@ import itertools
 import pickle
 import subprocess
 import sys
+import tomllib
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 
 import pykernel
 from pykernel.errors import UserError
@@ -21,6 +22,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import declared, make_spec
 from tests.estimators.test_threads import ALL, as_bytes
 from tests.support.every_model import accepted
+from tests.support.following import persistent
 
 COLUMNS, ROWS = ("a", "b", "c"), 260
 TASKS = {
@@ -209,7 +211,8 @@ def told(model, x):
 @pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("kind", "rule"), LEARNING)
 def test_an_estimator_in_parts_by_its_copies_is_the_whole(kind, rule):
-    """Answers, counts and state; what the model learns after it was copied, the copy does not."""
+    """Answers, counts and state, which are also those of the host's model of its spec; what the model learns after it was
+    copied, the copy does not."""
     x = np.random.default_rng(5).normal(size=(300, 3))
     y = np.digitize(np.sin(x[:, 0]) + x[:, 1], [-0.5, 0.5])
     given = {"rule": rule, "sigma": 1.5, **LIMITS}
@@ -218,6 +221,10 @@ def test_an_estimator_in_parts_by_its_copies_is_the_whole(kind, rule):
         whole = kind(**{key: value for key, value in given.items() if key not in left}).fit(x, y)
     except UserError:
         pytest.skip("does not learn by this rule")
+    host = HostModel(make_spec(tomllib.loads(whole.to_spec("m").to_toml())))
+    host.update(x, None if host.spec.label_kind == "none" else y)
+    assert persistent(host) == persistent(whole.model_)
+    assert not is_regressor(whole) or (whole.predict(x) == host.predict(x)).all()
     first = {"classes": np.unique(y)} if is_classifier(whole) else {}
     for cuts in ([150], [1, 2, 3, 299], sorted(np.random.default_rng(0).choice(299, 40, replace=False) + 1)):
         model = clone(whole)

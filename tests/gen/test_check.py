@@ -1,8 +1,6 @@
 """Bit equality: the host's state and the C's are the same bytes, after long streams, on every compiler at hand."""
 
 import re
-import shutil
-import subprocess
 import threading
 import time
 
@@ -14,13 +12,12 @@ from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Host, Reference, check, differing_fields, mixed_stream
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
-from pykernel.gen.project import build, state_hash
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.progress import told_late
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import QUICK, in_one_build
-from tests.support.harness import SANITIZERS
 from tests.support.specs import named
 from tests.support.toys import LABELS, toy_spec
 
@@ -289,43 +286,6 @@ def test_every_flipped_bit_is_seen_and_named():
         assert len(list(differing_fields(host, device))) == 1
         device.memory.bytes[at] = host.memory.bytes[at]
     assert not list(differing_fields(host, device))
-
-
-@pytest.mark.in_turn(8)
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("technique", TECHNIQUES)
-def test_no_undefined_behaviour_and_no_byte_out_of_place(technique, precision, tmp_path):
-    """A stream through a program under the address and undefined-behaviour sanitizers; it ends with the host's hash."""
-    project = build(spec_of(technique, precision, learning={"rho": 0.01}))
-    x, y = mixed_stream(project.spec, 5000)
-    for name, text in project.files.items():
-        if name.startswith("src/"):
-            (tmp_path / name[4:]).write_text(text)
-    (tmp_path / "replay.c").write_text(project.replay)
-    x.tofile(tmp_path / "x")
-    y.tofile(tmp_path / "y")
-    real = "float" if precision == "float32" else "double"
-    (tmp_path / "main.c").write_text(f"""
-        #include "flow.h"
-        #include <stdio.h>
-        void flow_replay(flow_t *, int64_t, const {real} *, const {real} *, {real} *, int32_t *);
-        static {real} x[5000 * FLOW_DIM], y[5000], p[5000]; static int32_t s[5000]; static flow_t m;
-        int main(void) {{
-            FILE *a = fopen("x", "rb"), *b = fopen("y", "rb");
-            if (!a || !b || fread(x, sizeof x, 1, a) != 1 || fread(y, sizeof y, 1, b) != 1) return 1;
-            if (flow_selftest(&m) != FLOW_DONE) return 2;
-            flow_init(&m); flow_replay(&m, 5000, x, y, p, s);
-            printf("%08lx", (unsigned long)flow_hash(&m));
-            return 0;
-        }}""")
-    words = ["gcc", "-std=c99", *SANITIZERS, *(str(tmp_path / n) for n in ("main.c", "replay.c", "flow.c"))]
-    subprocess.run([*words, "-o", tmp_path / "run"], check=True)
-    run = subprocess.run([tmp_path / "run"], capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr[-2000:]
-    host = HostModel(project.spec, project.drop)
-    host.prequential(x, y)
-    assert run.stdout == f"{state_hash(project.spec, host.memory):08x}"
 
 
 def test_the_compiler_is_cc_then_gcc_or_clang_then_zig(monkeypatch):

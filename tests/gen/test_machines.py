@@ -1,49 +1,20 @@
-"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from the host, every compiler and every target."""
+"""Models that are trained at once, or on a basis, on the device or elsewhere: the same bytes from the host and every target."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from pykernel.algorithms.kernel_choice import KernelFunction
 from pykernel.errors import UserError
-from pykernel.gen.check import check, mixed_stream
-from pykernel.host.model import HostModel
 from pykernel.spec.kernel_settings import FUNCTIONS
-from tests.support.compilers import in_one_build
 from tests.support.machines import KERNELS, MACHINES, machine
 from tests.support.targets import EACH_TARGET
-
-PRECISIONS = ("float32", "float64")
 
 
 def test_there_is_one_of_each():
     assert {*KERNELS, "custom"} == set(FUNCTIONS) and len(FUNCTIONS) == len(KernelFunction)
     used = {machine["kernel"].get("function", "gaussian") for machine in MACHINES.values() if "kernel" in machine}
     assert used == set(KERNELS)
-
-
-@pytest.mark.in_turn(64)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", MACHINES)
-def test_c_computes_the_hosts_bytes(name, precision, exhaustive):
-    report = (check if exhaustive else in_one_build)(machine(name, precision), samples=100_000 if exhaustive else 4_000)
-    assert report.ok, [row["first_difference"] for row in report.rows]
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_stream_reaches_what_it_should(name):
-    """Training succeeds, kernel values are not all zero, several classes win."""
-    spec = machine(name)
-    model, (x, y) = HostModel(spec), mixed_stream(spec, 1000)
-    if spec.program.learns:
-        model.update(x[:400], y[:400])
-        assert model.call("train") == 0 and model.call("select") == 0
-    found, _ = model.ask(spec.program.asks, x[400:])
-    assert len(np.unique(found[~np.isnan(found)])) > 100
-    if spec.label.classes:
-        assert len(np.unique(model.classify(x[400:]))) >= 3
 
 
 @pytest.mark.in_turn(96)

@@ -23,7 +23,7 @@ from pykernel.gen.record import record
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.gen.test_project import has_fma, learned, spec_of, unguarded
-from tests.support.program_toys import gauge_spec, glass_spec, oven_spec
+from tests.support.machines import machine
 from tests.support.toys import LABELS, toy_spec
 
 needs_cmake = pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
@@ -45,15 +45,17 @@ RARELY = ("fresh", "reals", "predicts", "trained")
 KINDS = ("fresh", "fitted", "reals", "class", "predicts", "trained", "monitor")
 
 
+MACHINES_OF = {"predicts": "pairs", "trained": "kfd-classes", "monitor": "monitor"}
+
+
 @pytest.fixture(params=[pytest.param(k, marks=pytest.mark.exhaustive) if k in RARELY else k for k in KINDS])
 def package(request, tmp_path):
     """A generated folder: of a regression, of one that has learned, of several labels, of classes; of a model that only
     predicts, of one that is trained at once, and of one that learns without labels and raises alarms."""
     kind = request.param if request.param in LABELS else "real"
     spec = spec_of() if kind == "real" else toy_spec(kind, name="flow")
-    others = {"predicts": lambda name: glass_spec("class", name=name), "trained": oven_spec, "monitor": gauge_spec}
-    if request.param in others:
-        spec = others[request.param](name="flow")
+    if request.param in MACHINES_OF:
+        spec = machine(MACHINES_OF[request.param])
     memory = learned(spec) if request.param == "fitted" else None
     generate(spec, tmp_path / "flow", memory)
     MADE[tmp_path / "flow"] = spec, memory
@@ -107,7 +109,11 @@ def test_the_folder_holds_every_package_and_the_manifest_vouches_for_it(tmp_path
         assert hashlib.sha256((tmp_path / file).read_bytes()).hexdigest() == digest, file
 
 
-@pytest.mark.parametrize("spec", [spec_of(), oven_spec("two classes"), glass_spec("class")], ids=lambda spec: spec.name)
+@pytest.mark.parametrize(
+    "spec",
+    [spec_of(), *(machine(name, model=f"m{i}") for i, name in enumerate(("pairs", "kfd-classes")))],
+    ids=lambda spec: spec.name,
+)
 def test_the_numbers_of_a_manifest_are_those_of_the_c(spec, tmp_path):
     """Its own keys are none that a capacity of some model could have: extents are in a table of their own."""
     generate(spec, tmp_path)

@@ -181,31 +181,6 @@ def test_same_spec_same_bytes_in_another_process(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
 
 
-def test_sizes_in_the_header_are_what_the_technique_needs():
-    """N (DIM + 1) reals, the count and a switch; then what each technique keeps."""
-    n, dim = 16, 5
-    factor = (n + 1) * (n + 2) // 2
-    kept = {"nt": 0, "at": n, "fklms": n, "fmklms": n, "afklms": n + 1, "afmklms": n + 1}
-    kept |= dict.fromkeys(("klms", "mklms", "sup"), factor) | dict.fromkeys(("ls", "lsreg"), 2 * factor)
-    kept["lsridge"] = 2 * factor + 1  # and which column is corrected next
-    arrays = {
-        "nt": 0,
-        "at": 0,
-        "fklms": 5,
-        "fmklms": 6,
-        "afklms": 4,
-        "afmklms": 4,
-    }  # of working memory, up to N + 1 long
-    arrays |= dict.fromkeys(("klms", "mklms", "sup", "ls", "lsreg"), 7) | {"lsridge": 9}
-    for technique, reals in kept.items():
-        reduction = {"technique": technique, "n_max": n, "force": True}
-        project = build(spec_of(dim=dim, reduction=reduction))
-        figures = project.figures
-        assert figures["state_bytes"] == 4 * (n * (dim + 1) + 2 + reals), technique
-        assert figures["work_bytes"] <= 4 * (arrays[technique] * (n + 1) + 8), technique
-        assert f"#define FLOW_STATE_BYTES {figures['state_bytes']}u" in project.files["src/flow.h"]
-
-
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_fitted_model_starts_from_what_it_learned(precision):

@@ -5,10 +5,7 @@ import itertools
 import pytest
 
 from pykernel.gen import project
-from pykernel.gen.binding import CModel
-from pykernel.gen.compilers import find_compilers
-from pykernel.gen.project import build, selftest_hash
-from pykernel.gen.rehearsal import sequence
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec import family
 from pykernel.spec.family import affordable, filling
@@ -57,24 +54,6 @@ def test_a_large_models_self_test_takes_fewer_samples_and_a_small_ones_all(name)
     else:
         # as if there were no limit
         assert little.config.rehearsed == (96 if name == "quadratic-rls" else 44)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("name", LARGE)
-@pytest.mark.exhaustive
-def test_a_shorter_self_test_is_the_same_on_the_host_and_in_c(name, monkeypatch):
-    """And the header says how many samples there are."""
-    content = small(LARGE[name])
-    spec = make_spec(content)
-    whole = build(spec)
-    answer, samples = selftest_hash(spec, whole.drop), spec.config.rehearsed
-    monkeypatch.setattr(family, "REHEARSAL_LIMIT", 6000 if name in ("efvs", "sgma") else 5 * spec.numbers)
-    spec = make_spec(content)
-    assert 2 <= spec.config.rehearsed < samples
-    short = build(spec)
-    assert f"The test learns {sequence(spec).samples} made-up samples" in short.files["src/m.h"]
-    assert selftest_hash(spec, short.drop) != answer
-    assert CModel(short, find_compilers()[0]).call("selftest") == 0
 
 
 def test_the_issues_model_is_generated_at_once(monkeypatch):

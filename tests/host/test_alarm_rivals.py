@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.host.alarms import measure, page, rivals, run, theirs
+from benchmarks.host.alarms import measure, rivals, theirs
 from benchmarks.host.alarms.stream import Fault, Stream
 from pykernel.errors import UserError
-from pykernel.parallel import Workers
 
 RNG = np.random.default_rng(7)
 
@@ -166,81 +164,7 @@ def test_faults_are_counted_at_equal_false_rows() -> None:
     assert (false, own.events, own.rows) == (1 / 80, 0.5, 4 / 12)
 
 
-def test_equal_levels_are_not_above_each_other() -> None:
-    assert (np.array([1, 1, 1, 1]) > measure.threshold(np.array([1, 1, 1, 1]), 0.5)).sum() == 0
-
-
-def test_short_streams_are_pooled() -> None:
-    counts = [("a", 3, 15_000), ("b", 9, 20_000), ("c", 4, 4_000), ("d", 1, 19_000), ("e", 2, 2_000)]
-    assert list(measure.pooled(counts, 0.01)) == [("b", 9, 20_000), ("a and 3 more", 10, 40_000)]
-    assert list(measure.pooled(counts, 0.02)) == [*counts[:2], counts[3], ("c and 1 more", 6, 6_000)]
-    assert list(measure.pooled(counts[:1], 0.01)) == counts[:1]
-
-
 # ------------------------------------------------------------------------------------------------------ the whole run
-
-
-def plants(seed: int) -> Iterator[Stream]:
-    """A stand-in: two kinds of plants, whose faults are offsets of one sensor."""
-    for kind in range(2):
-        x = colored(900, 3, 10 * seed + kind)
-        faults = tuple(Fault("offset", first, first + 30, (1,), "jump") for first in (400, 600, 800))
-        for fault in faults:
-            x[fault.first : fault.last, 1] += (1 + kind) * x[:, 1].std()
-        yield Stream(f"plant {kind}", f"kind {kind}", x, faults)
-
-
-def fault_free(seed: int) -> Iterator[Stream]:
-    yield Stream("sound", "kind 0", colored(2000, 3, seed))
-
-
-@pytest.mark.exhaustive
-def test_settings_are_chosen_and_judged_on_other_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SETTINGS", tmp_path / "alarms-settings.csv")
-    monkeypatch.setattr(page, "DATA", tmp_path)
-    monkeypatch.setattr(run, "SOURCES", {"plants": plants, "fault-free plants": fault_free})
-    run.streams.cache_clear()
-    names = ["spec without a rule", "chance", "max |z|"]
-    with Workers(run.work, jobs=1) as workers:
-        settings = run.choose(workers, names)
-        run.judge(workers, names, settings, ("plants",), tmp_path / "alarms.csv")
-        run.judge(workers, names, settings, ("fault-free plants",), tmp_path / "alarms-rates.csv")
-    run.streams.cache_clear()
-    tried = run.load(run.SETTINGS)
-    of = [row for row in tried if row["detector"] == "max |z|"]
-    assert len(of) == len(rivals.Largest.grid) * 3 and sum(row["chosen"] == "yes" for row in of) == 1
-    best = max(of, key=lambda row: sum(float(row[rate]) for rate in run.TRIED))
-    assert best["setting"] == settings["max |z|"]
-    lines = run.load(tmp_path / "alarms.csv")
-    assert {int(row["seed"]) for row in lines} == set(run.JUDGED_ON) and run.CHOSEN_ON not in run.JUDGED_ON
-    assert [int(row["faults"]) for row in lines] == [3] * (2 * len(run.JUDGED_ON) * 3)
-    made = page.tables("")
-    assert made["alarms-events"].count("\n") == 5 and "max \\|z\\|" in made["alarms-events"]
-    assert made["alarms-rates"].count("\n") == 2 + 3 * len(measure.ALPHAS)
-    # those that are measured again replace their own lines only
-    with Workers(run.work, jobs=1) as workers:
-        run.judge(workers, ["chance"], settings, ("plants",), tmp_path / "alarms.csv")
-    run.streams.cache_clear()
-    assert sorted(map(str, run.load(tmp_path / "alarms.csv"))) == sorted(map(str, lines))
-
-
-@pytest.mark.exhaustive
-def test_raw_streams_have_a_few_faults_after_settling() -> None:
-    streams = list(run.raw_streams(1))
-    assert len(streams) == 40
-    for stream in streams:
-        assert 1 <= len(measure.judged_faults(stream)) == len(stream.faults) <= 4
-        assert measure.sound(stream).sum() > 20 * stream.faulty[measure.settling(len(stream.rows)) :].sum() / 3
-    assert len({fault.kind for stream in streams for fault in stream.faults}) == 5
-
-
-def test_every_written_setting_is_found_again() -> None:
-    for name, kind in rivals.DETECTORS.items():
-        made = [rivals.written(kind(smoothing, **each)) for each in kind.grid for smoothing in kind.smoothings]
-        assert len(set(made)) == len(made)
-        assert [rivals.written(rivals.of(name, setting)) for setting in made] == made
-    with pytest.raises(UserError, match="no setting"):
-        rivals.of("max |z|", "window=7")
 
 
 # ------------------------------------------------------------------------------------------------------------- theirs

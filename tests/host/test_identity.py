@@ -505,9 +505,3 @@ def test_a_spec_of_another_format_is_refused():
         for other in ({}, later, {"name": None}):
             with pytest.raises(UserError, match=rf"^spec: format is [^;]+[;,] .*{re.escape(remedy)}$"):
                 make_spec(content | other | {"format": number})
-
-
-def test_whatever_writes_a_spec_writes_its_format():
-    for complete in (False, True):
-        text = make_spec(content_of("klms", "float32", "plain")).to_toml(complete)
-        assert text.splitlines()[1] == "format = 1" and text.count("format") == 1

@@ -91,33 +91,6 @@ def test_a_budget_grows_and_shrinks(sections):
     assert (shrunk.prequential(x, y)[1] >= -2).all()
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("rule", ["knlms", "ald-krls"])
-def test_a_rule_that_removes_nothing_only_grows(rule):
-    old = spec_of(6, learning={"rule": rule})
-    model, x = learned(old)
-    n = int(model.memory.field("n")[0])
-    _, grown = moved(old, model, spec_of(9, learning={"rule": rule}))
-    assert (grown.predict(x) == model.predict(x)).all()
-    _, fits = moved(old, model, spec_of(n, learning={"rule": rule})) if n > 1 else (None, grown)
-    assert (fits.predict(x) == model.predict(x)).all()
-    with pytest.raises(
-        UserError, match=f"holds {n} vectors, and there is room for {n - 1}; {rule} removes none.*makes a frozen model"
-    ):
-        migrate(old, snapshot.save(model), spec_of(n - 1, learning={"rule": rule}), engine="python")
-
-
-def test_numbers_and_room_change_together():
-    old = spec_of(6, learning={"rule": "klms"}, label={"max_abs": 10.0})
-    model, x = learned(old)
-    new = spec_of(
-        8, learning={"rule": "klms", "eta": 0.125, "rho": 0.01}, label={"max_abs": 20.0, "low": -9.0, "high": 9.0}
-    )
-    made, other = moved(old, model, new)
-    assert set(made.changed) >= {"[learning] eta", "[learning] rho", "[label] max_abs", "[reduction] n_max"}
-    assert (other.predict(x) == model.predict(x)).all()
-
-
 REFUSED = [
     (
         {"kernel": {"sigma": 2.0}},

@@ -23,7 +23,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.sections import Input
 from tests.support import DOCS
 from tests.support.specs import named
-from tests.support.toys import TOYS, toy_spec
+from tests.support.toys import toy_spec
 
 ROWS = 600
 
@@ -296,25 +296,6 @@ def test_a_column_of_the_specs_own_is_not_an_answer():
         run("a\n", labelled("reals", name="m").model_copy(update={"input": Input(columns=("a", "prediction1"))}))
 
 
-def test_replay_of_classes_by_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (TOYS,))
-    spec = labelled("class")
-    Path("toy.toml").write_text(spec.to_toml())
-    log, _ = recorded_by_c(spec, *mixed_stream(spec, 50), ["classify"])
-    Path("log.csv").write_text(log)
-    for text, code in ((log, 0), (log.replace(",0,", ",1,"), 1)):
-        Path("log.csv").write_text(text)
-        with pytest.raises(SystemExit) as stopped:
-            main(["state", "replay", "toy.toml", "log.csv", "--json"])
-        out, err = capsys.readouterr()
-        report = json.loads(out)
-        assert (
-            stopped.value.code == code and report["ok"] is (code == 0) and report["compared"]["predicted_class"] == 50
-        )
-        assert code == 0 or "predicted_class is 1 (mid) on the device, 0 (low) on the host" in err
-
-
 def test_a_lost_and_a_doubled_row_are_found(log):
     lines = lines_of(log)
     at = learned_row(lines, 420, spec_of().program.status.REPLACED)
@@ -464,29 +445,3 @@ def test_bad_input_of_the_command(tmp_path, capsys, monkeypatch):
         assert stopped.value.code == 2 and out == "" and err.count("\n") == 1 and says in err, err
     with pytest.raises(UserError, match="column status has a fixed meaning"):
         run("a\n", spec_of(input={"columns": ["a", "status"]}))
-
-
-def test_a_long_log_takes_no_more_memory():
-    """Batches are as they were asked for, whatever the length; and the last is right."""
-    spec = spec_of("nt")
-
-    def rows():
-        yield b"a,b,y,state_hash\n"
-        for t in range(50_000):
-            yield f"{t % 7},{t % 5},{t % 3},\n".encode()
-
-    class Endless(io.RawIOBase):
-        lines = rows()
-
-        def readline(self, limit=-1):
-            return next(self.lines, b"")
-
-    replay, largest = Replay(spec), 0
-    for batch in read_log(Endless(), "log.csv", spec, 1000):
-        replay.run(batch)
-        largest = max(largest, len(batch.x))
-    assert largest == 1000 and replay.updates == 50_000
-    twin = HostModel(spec, build(spec).drop)
-    t = np.arange(50_000)
-    twin.update(np.column_stack([t % 7, t % 5]), t % 3)
-    assert twin.memory.bytes == replay.model.memory.bytes

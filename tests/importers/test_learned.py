@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import warnings
 import zlib
@@ -15,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.gen.compilers import find_compilers
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
@@ -26,9 +24,8 @@ from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
-from pykernel.spec.model import Spec, load_spec, make_spec, rules, whole_rules
+from pykernel.spec.model import Spec, make_spec, rules, whole_rules
 from pykernel.training.distilled import made_up
-from tests.support.compilers import in_one_build
 from tests.support.machines import MACHINES, SIGNALS
 
 SPREAD = np.random.default_rng(0).normal(size=(14, 3)).tolist()
@@ -258,37 +255,3 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             load_model(path, state=own, vectors=vectors)
         assert says in str(error.value) and "\n" not in str(error.value), (says, str(error.value))
-
-
-# -------------------------------------------------------------------------------------------------------- the command
-
-
-@pytest.mark.skipif(not find_compilers(), reason="needs a C compiler")
-@pytest.mark.exhaustive
-def test_the_command_writes_a_spec_whose_c_is_the_host(run: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    content = MODELS["raw"] | {"name": "flow", "input": {"columns": ["a", "b", "c"]}}
-    spec, _ = saved(tmp_path, taught(make_spec(content)))
-    x = np.random.default_rng(3).normal(size=(500, 3))
-    np.savetxt("rows.csv", x, delimiter=",", header="a,b,c", comments="")
-    words = ("import", "flow.toml", "--start", "state.bin", "--vectors", "6", "-o", "small.toml")
-    code, out, err = run(*words, "--data", "rows.csv", "--json")
-    report = json.loads(out)
-    assert code == 0 and report["ok"] and report["vectors"] == 6 and report["rounding"]["ok"], err
-    lost = report["lost"]
-    assert 0 <= lost["error"]["low"] < lost["error"]["value"] < lost["error"]["high"] < 0.5 and not lost["made_up"]
-    assert lost["flash_bytes_before"] is None and "flow: its variance is left out" in report["warnings"]
-    assert in_one_build(load_spec("small.toml"), samples=1000).ok
-    code, out, _ = run(*words[:-1], "other.toml")
-    assert code == 0 and "what 14 vectors answer otherwise" in out and "made-up rows" in out and " before, " not in out
-    before = spec.read_text()
-    for more, says in (
-        ((*words[:-1], "flow.toml", "--force"), "flow.toml: is the data itself; write to another file"),
-        ((*words[:4], "-o", "new.toml"), "add --vectors"),
-        ((*words[:2], *words[4:], "--force"), "add --start"),
-        ((*words, "--force", "--inputs", "a,b"), "takes 3 inputs, but 2 names are given"),
-        ((*words, "--force", "--classes", "a,b"), "predicts numbers; classes are for classifiers"),
-    ):
-        code, _, err = run(*more)
-        assert code == 2 and says in err and err.count("\n") <= 3, err
-    assert spec.read_text() == before and not Path("new.toml").exists()

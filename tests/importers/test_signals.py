@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -26,11 +25,9 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.host.signal import SignalStage
 from pykernel.importers.importing import compare, source_functions
 from pykernel.importers.sklearn import read_estimator
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.rounding import device_bound, source_bound
 from tests.support.compilers import in_one_build
 
@@ -189,46 +186,6 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
         from_sklearn(model.set_params(svr=KernelRidge(kernel="poly", degree=4)).fit(x, state), "m")
 
 
-def test_the_command_compares_raw_samples(run, tmp_path, monkeypatch):
-    skops = pytest.importorskip("skops.io")
-    monkeypatch.chdir(tmp_path)
-    pipeline, (x, _) = trained(WINDOWS, StandardScaler(), SVC()), recording()
-    skops.dump(pipeline, "gate.skops")
-    x.rename(columns={"ax": "left", "ay": "right"}).to_csv("held.csv", index=False)
-    words = ("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv", "--inputs", "left,right", "--json")
-    code, out, err = run(*words)
-    report = json.loads(out)
-    assert (code, err) == (0, "") and report["ok"] and len(report["inputs"]) == 8
-    assert report["rounding"]["rows"] == len(x) // 16 - 2 and report["rounding"]["refused"] == 0
-    spec = load_spec("gate.toml")
-    assert spec.signal.features == {"left": ("mean", "rms"), "right": ("std", "change")}
-    code, _, err = run(*words[:4], "--force", "--precision", "int16")
-    assert code == 2 and "gate.skops: Pipeline of SVC: precision is int16" in err
-
-
-@pytest.mark.exhaustive
-def test_fewer_vectors_behind_a_signal(tmp_path, run, monkeypatch):
-    """Rows are raw samples, and what is trained on are the features of each step."""
-    monkeypatch.chdir(tmp_path)
-    x, _ = recording()
-    pipeline = trained({"window": 32, "hop": 8, "features": ["mean", "rms"]}, StandardScaler(), SVC())
-    machine = read_estimator(pipeline)
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        spec = from_sklearn(pipeline, "gate", vectors=6, data=x)
-    assert len(spec.expansion.vectors) == 6 < len(machine.vectors) and spec.signal is not None
-    whole = from_sklearn(pipeline, "gate")
-    own, other = (HostModel(each.inner).classify(SignalStage(each).steps(x).features) for each in (spec, whole))
-    assert np.mean(own != other) < 0.1
-    pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
-    x.to_csv("raw.csv", index=False)
-    for more in ([], ["--data", "raw.csv"]):
-        code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--force", "--vectors", "6", *more, "--json")
-        report = json.loads(out)
-        assert code == 0 and report["vectors"] == 6, err
-    assert report["rounding"]["ok"] and report["rounding"]["rows"] > 100 and not report["lost"]["made_up"]
-
-
 def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_path, run, monkeypatch):
     """The rows of --data were taken for features: the file was said to be damaged."""
     monkeypatch.chdir(tmp_path)
@@ -248,68 +205,3 @@ def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_pa
             for each in (load_spec("gate.toml"), from_sklearn(pipeline, "m", precision="int16"))
         )
         assert (ranges < whole).sum() >= 3 and (ranges <= whole).all()
-
-
-def drawn_whole_signal(seed: int):
-    """A pipeline behind a signal in whole numbers, with what it was trained on; some features are coarser than the
-    source's, for their centers are taken off."""
-    rng, (x, state) = np.random.default_rng(seed), recording(1600)
-    kinds = [
-        str(each) for each in rng.choice(["mean", "rms", "std", "min", "max", "range", "change"], 2, replace=False)
-    ]
-    how = {"precision": "int16", "max_abs": float(rng.choice([20.0, 30.0, 200.0, 2000.0]))}
-    how |= {"window": 32, "hop": 8, "features": kinds} if rng.random() < 0.7 else {"lags": [0, 1]}
-    parts = {
-        "differences": [1],
-        "averages": [3],
-        "periods": [50],
-        "resolution": how["max_abs"] * 2.0 ** -rng.integers(4, 14),
-    }
-    how |= {name: given for name, given in parts.items() if rng.random() < 0.3}
-    stage, train = SignalFeatures(**how).fit(x), x[:800]
-    z, y = stage.steps(train, train["ax"].to_numpy() * state[:800])
-    model = Ridge() if rng.random() < 0.5 else SVR(C=10, gamma=float(rng.choice([0.02, 0.05, 0.5])))
-    return make_pipeline(stage, make_pipeline(StandardScaler(), model).fit(z[::2], y[::2])), x, train
-
-
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings(NAMELESS)
-@pytest.mark.parametrize("seed", [*(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(100, 160)), 9, 20, 36])
-def test_a_search_finds_no_raw_samples_beyond_the_bound_of_whole_numbers(seed, exhaustive):
-    """Features are rounded to coarser counts, and narrower than the source's: neither was in the bound."""
-    pipeline, x, train = drawn_whole_signal(seed)
-    machine = read_estimator(pipeline)
-    data = None if seed % 4 == 0 and machine.linear else train  # a narrow kernel needs narrow ranges
-    spec = from_sklearn(pipeline, "m", precision="int16", data=data)
-    rng, rows = np.random.default_rng(seed), raw_samples_needed(spec.signal)
-    model, limit, gap = HostModel(spec.inner), spec.signal.most, np.full((1, 2), np.nan)
-
-    def recorded(pieces):
-        return np.concatenate([part for piece in pieces for part in (piece, gap)])
-
-    def wrong(pieces):
-        """How far each piece's answer is from that of the source's own features; NaN beyond the ranges."""
-        own, meant = (
-            np.concatenate([SignalStage(each).steps(piece).features for piece in pieces])
-            for each in (spec, machine.signal)
-        )
-        inside = (np.abs(own - meant) <= spec.feature_units[1] / 2).all(axis=1)
-        exact = machine.functions(machine.scaled(meant))[:, 0]
-        return np.where(inside, np.abs(np.ravel(model.predict(own)) - exact), np.nan)
-
-    starts = rng.integers(0, len(x) - rows, 24)
-    pieces = np.stack([x.to_numpy()[start : start + rows] for start in starts])
-    pieces[::6] = np.clip(4 * pieces[::6] - 15, -limit, limit)  # some features are then beyond their ranges
-    worst = np.nan_to_num(wrong(pieces), nan=-1.0)
-    for _ in range(100 if exhaustive else 12):
-        size = 10.0 ** rng.uniform(-4, 0.5, (len(pieces), 1, 1)) * (rng.random(pieces.shape) < 0.3)
-        moved = np.clip(pieces + size * rng.normal(size=pieces.shape), -limit, limit)
-        found = wrong(moved)
-        better = found > worst
-        pieces[better], worst[better] = moved[better], found[better]
-    found = compare(spec, machine, pipeline, recorded(pieces))
-    assert found["ok"], found
-    assert found["rows"] == (worst >= 0).sum() and found["refused"] == len(pieces) + (worst < 0).sum()
-    assert abs(found["difference"] - worst.max()) <= 1e-6 * (1 + worst.max())
-    if seed == 9:  # farther than counts that are exact may be
-        assert worst.max() > 2 * device_bound(spec, np.zeros((1, spec.dim))).max() and (worst < 0).any()

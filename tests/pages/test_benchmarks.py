@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 
-from pykernel.algorithms.online.state import SEARCHES
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
@@ -275,21 +274,6 @@ def test_the_reports_procedure_is_mklms():
     assert np.allclose(fast.predict(x), slow.predict(x.astype(float)), rtol=0, atol=1e-9)
 
 
-def test_exponents():
-    exact = {n: 3e-3 * n**2.3 for n in update_cost.BUDGETS}
-    assert update_cost.exponent(exact) == pytest.approx(2.3)
-    # small budgets do not count
-    assert update_cost.exponent(exact | {8: 5.0}) == pytest.approx(2.3)
-    rows = [
-        {"preset": preset, "runtime": "c", "n": str(n), "microseconds": str(value)}
-        for preset in ("mklms", "nt")
-        for n, value in exact.items()
-    ]
-    assert [line.split(":")[0] for line in update_cost.too_steep(rows)] == ["mklms, c", "nt, c"]
-    linear = [row | {"microseconds": row["n"]} for row in rows]
-    assert update_cost.too_steep(linear) == []
-
-
 @pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", ["nt", "mklms", "krls-t, sup", "rff-rls"])
 def test_the_largest_size_that_fits(name):
@@ -340,30 +324,6 @@ def test_the_commands_run(name, tmp_path, one_build, capsys):
     assert tables.load(tmp_path / f"{name}.csv") == made
     assert PAGES.get(name, tables.PAGE).read_bytes() == page
     assert (tmp_path / f"{name}.png").is_file() == (name not in WITHOUT_FIGURE)
-
-
-def test_some_rows_can_be_measured_again(tmp_path):
-    path = tmp_path / "rows.csv"
-    order = ("a", "b", "c")
-    tables.save(path, [{"name": name, "value": value} for name, value in (("a", 1), ("b", 2), ("c", 3))])
-    rows = tables.merged(path, [{"name": "b", "value": "4"}, {"name": "b", "value": "5"}], "name", ["b"], order)
-    assert [(row["name"], row["value"]) for row in rows] == [("a", "1"), ("b", "4"), ("b", "5"), ("c", "3")]
-    assert tables.merged(tmp_path / "none", rows[:1], "name", ["a"], order) == rows[:1]
-
-
-def test_counting_begins_near_an_exchange():
-    """KLMS discards nearly all of this stream; the most expensive update is among the few that are counted."""
-    n = 16
-    spec = update_cost.spec_of("klms", n)
-    start = preset_instructions.window(spec, n)
-    x, y = update_cost.stream(n, start + preset_instructions.LEAST)
-    statuses = HostModel(spec).update(x, y)[start:].tolist()
-    assert 2 in statuses and 3 in statuses
-
-
-def test_a_table_needs_its_place():
-    with pytest.raises(ValueError, match="no place for 'b'"):
-        tables.place("<!-- a -->\n<!-- end -->\n", "b", "")
 
 
 def test_long_tables_have_files_of_their_own(tmp_path):
@@ -512,33 +472,6 @@ def test_bytes_of_peers_are_those_of_what_they_keep():
     assert subspace_baselines.kernel_pca(4).words(rows, dim)[0] == kept
 
 
-@pytest.mark.parametrize("make", [subspace_baselines.nystroem, subspace_baselines.random_features])
-def test_equal_bytes_are_used_up(make):
-    words = subspace_baselines.okfeb("", 32, 4).words(100, 6)[1]
-    found = subspace_baselines.largest(make, 100, 6, words, 1, words)
-    assert found.words(100, 6)[1] <= words < make(found.size + 1).words(100, 6)[1]
-    assert subspace_baselines.largest(make, 100, 6, 3, 1, 3) is None
-
-
-def test_a_mean_put_back_approximates_the_kernel():
-    """What centred components and the mean express is the projection on the plane that they span."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(64, 5)) @ rng.normal(size=(5, 5)) + 3
-    mean = x.mean(0)
-    turn = np.linalg.svd(x - mean)[2][:2]
-    z = subspace_baselines.with_mean((x - mean) @ turn.T, turn @ mean, float(mean @ mean))
-    plane = mean + (x - mean) @ turn.T @ turn
-    assert z.shape == (64, 3)
-    assert np.allclose(z @ z.T, plane @ plane.T, atol=1e-9)
-    # with all components nothing is lost, in feature space as well
-    given = subspace_baselines.Split(x, x[:7], subspace_baselines.MercerKernel("gaussian", 0.02))
-    projections = subspace_baselines.kernel_pca(64), subspace_baselines.nystroem(64)
-    for method in (*projections, subspace_baselines.incremental(64, 64, subspace_baselines.NYSTROEM_PCA)):
-        fitted = method.fit(given, 0)
-        assert subspace_bench.matrix_error(given.kernel, x, fitted.features(x)) < 1e-6
-        assert np.abs(fitted.residual(given.held)).max() < 1e-5
-
-
 def test_limits_and_errors_of_approximations(monkeypatch):
     monkeypatch.setattr(subspace_bench, "BLOCK", 7)
     x = np.random.default_rng(2).normal(size=(30, 3))
@@ -555,41 +488,6 @@ def test_limits_and_errors_of_approximations(monkeypatch):
     values, vectors = np.linalg.eigh(given.kernel.gram(x, x))
     z = fitted.projected(x)
     assert np.allclose(z @ z.T, (vectors[:, -4:] * values[-4:]) @ vectors[:, -4:].T, atol=1e-8)
-
-
-def test_drift_is_that_of_what_is_held():
-    """Read off a model's memory; a change of one element shows as large as it is."""
-    x = subspace_drift.stream("moving", 3000)
-    spec = subspace_bench.spec_of(8, 16, 4, 1 / 16, precision="float64", fading=0.98)
-    model, swaps = subspace_drift.tracked(spec, x, 0)
-    held = subspace_bench.Held.of(model)
-    assert swaps > 100 and held.vectors.shape == (16, 8) and held.g.shape == (4, 4)
-    assert held.drift_g() < 1e-10 and held.drift_p() < 1e-9
-    assert np.allclose(held.p, np.linalg.inv(held.gram()))
-    found = subspace_drift.judged(model, x[-200:])
-    assert found["score"] == pytest.approx(found["true_score"], abs=1e-12)
-    assert found["error"] == pytest.approx(found["true_error"], abs=1e-12)
-    # element (1, 0) of G is the second of the packed triangle
-    model.memory.field("g")[1] += 0.5 * np.abs(held.g).max()
-    changed = subspace_bench.Held.of(model)
-    assert changed.g[0, 1] == changed.g[1, 0] and changed.drift_g() == pytest.approx(0.5, abs=0.01)
-    again, _ = subspace_drift.tracked(spec, x, 500)
-    assert subspace_bench.Held.of(again).drift_p() < 1e-9
-    assert subspace_drift.tracked(subspace_bench.spec_of(8, 16, 4, 1 / 16, budget="drop"), x, 0)[1] == 3000 - 16
-
-
-@pytest.mark.exhaustive
-def test_a_difference_from_the_host_is_noticed_by_subspaces(monkeypatch):
-    pytest.importorskip("unicorn")
-    pytest.importorskip("ziglang")
-    other = build(subspace_bench.spec_of(3, 8, 2, 1 / 6, fading=subspace_cost.FADING, eta=0.5))
-    real = subspace_cost.model_image
-    monkeypatch.setattr(
-        subspace_cost, "model_image", lambda p, target, chain, level: real(other, target, chain, level=level)
-    )
-    job = {"target": "cortex-m4f", "series": "table", "variant": "exact", "n": 8, "dim": 3, "rank": 2}
-    with pytest.raises(RuntimeError, match="not the host's"):
-        subspace_cost.measured(job, "zig", "-O2")
 
 
 # ----------------------------------------------------------------------------------------------- change and searches
@@ -618,12 +516,3 @@ def test_changes_are_what_is_computed_now_and_the_page_says_so():
     # what follows a change by itself, or by what the page names
     for name in ("okfeb, parametric, exact", "krls-t, forgetting 0.999", "fb-krls, relabel, fading 0.999", "nlms"):
         assert worst(name) <= 1.5, name
-
-
-def test_searches_are_limited_as_the_page_says():
-    rows = tables.load(tables.DATA / "searches.csv")
-    assert {row["technique"] for row in rows} == {"fklms", "fmklms"} and len(rows) == 2 * 2 * 3 * 7
-    assert all(int(row["most"]) <= SEARCHES for row in rows)
-    most = max(float(row["limited"]) for row in rows if row["limited"])
-    text = " ".join((tables.DOCS / "online.md").read_text(encoding="utf-8").split())
-    assert f"at most {int(np.ceil(100 * most))} of 100 updates would search more often" in text

@@ -48,19 +48,6 @@ def test_bounds_hold():
         assert float(row["excess"]) > -1e-6, row
 
 
-def test_the_support_vector_machine_is_scikit_learns():
-    from sklearn.svm import LinearSVC
-
-    x, y, test, _ = more.halves("breast_cancer", 200, 0)
-    k = x @ x.T
-    a, value, gap = more.svm(k, y, 0.1)
-    theirs = LinearSVC(C=0.1, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=1_000_000).fit(x, y)
-    w = theirs.coef_[0]
-    assert 0 <= gap <= more.GAP * value
-    assert value == pytest.approx(w @ w / 2 + 0.1 * np.maximum(0, 1 - y * (x @ w)).sum(), rel=1e-4)
-    np.testing.assert_allclose((a * y) @ x @ test.T, test @ w, atol=0.02)
-
-
 def test_the_gradient_is_that_of_explicit_images():
     """The norm by kernel values against -1/n sum (phi - L q) q' + rho L, and that against differences of the cost."""
     given = {"data": "diabetes", "rows": 25, "width": 1.0, "r": 3, "shrinkage": 0.2, "B": 25, "seed": 1, "at": [60]}

@@ -80,20 +80,6 @@ def test_full_rank_is_the_least_risk(quick):
                 assert (np.diff(risk) < 1e-3).all(), (name, system)
 
 
-def test_the_full_model_is_scikit_learns():
-    """An independent reference of what the page compares with; principal components with all of them are the same."""
-    from sklearn.kernel_ridge import KernelRidge
-
-    task = {"data": "diabetes", "width": 5.0, "train": 120, "test": 60, "seed": 1}
-    x, y, x_test, _, gamma = tasks.split(task)
-    theirs = KernelRidge(alpha=0.5, kernel="rbf", gamma=gamma).fit(x, y).predict(x_test)
-    risk, predictions = tasks.full(x, y, gamma, 0.5, x_test)
-    np.testing.assert_allclose(predictions, theirs, rtol=1e-8)
-    ((same, all_of_them),) = tasks.principal(x, y, gamma, 0.5, x_test, [120])
-    np.testing.assert_allclose(all_of_them, theirs, rtol=1e-6, atol=1e-6)
-    assert same == pytest.approx(risk, rel=1e-8)
-
-
 def test_equation_7_minimises_the_risk():
     """The product's reduced regression: no other weights in the span have a smaller R_reg."""
     from pykernel.bases.gram import MercerKernel

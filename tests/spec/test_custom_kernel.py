@@ -158,14 +158,6 @@ def test_every_program_that_compares_inputs_has_a_place_for_it():
     assert {"krr", "kfd", "frozen"} <= seen
 
 
-def test_substituting_is_memoised_and_leaves_others_alone():
-    root = FAMILIES[2].programs["real"].entry("predict")
-    custom = custom_kernels.rational_quadratic
-    assert substitute(root, {custom_kernel: custom}) is substitute(root, {custom_kernel: custom}) is not root
-    assert custom_kernel in reachable([root]) and custom not in reachable([root])
-    assert substitute(custom, {custom_kernel: custom_kernels.products}) is custom
-
-
 def test_two_kernels_of_one_name_and_an_edited_file(tmp_path):
     """In one process, with Numba's cache on disk in between: nobody gets another's code."""
     texts = [SOURCE, SOURCE.replace("real(1) / (real(1) +", "real(1) / (real(2) +"), SOURCE + "# a comment\n"]

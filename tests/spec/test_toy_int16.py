@@ -14,14 +14,12 @@ from pykernel.algorithms.int16.arithmetic import clip, part_of
 from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, between, kernel
 from pykernel.errors import UserError
-from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.host.model import HostModel
 from pykernel.spec.families.fixed import WholeSpec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.fixed_online import FixedLabel, complain_of_label_range, frame_parameters
 from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, factors, limits
 from pykernel.spec.family import Models
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
-from pykernel.spec.schema import spec_schema
 from pykernel.spec.stages import LinearPart
 from tests.spec.test_toy_family import (
     LEVELS,
@@ -29,11 +27,8 @@ from tests.spec.test_toy_family import (
     Drift,
     LevelLearning,
     LevelStatus,
-    asked_of_every_command,
     assert_the_frame_makes_the_rest,
 )
-from tests.support.json_schema import misfits
-from tests.support.key_tables import key_tables
 
 # ------------------------------------------------------------------------------------- the family: a level that follows
 
@@ -171,12 +166,6 @@ def test_refusals_follow_from_its_declarations(change, says):
     assert str(refused.value).startswith(f"spec: {says}")
 
 
-def test_the_schema_and_the_tables_have_it():
-    assert misfits(spec_schema(), BASE | {"drift": {"per_hour": 1.0}}) == []
-    assert [path for path, _ in misfits(spec_schema(), BASE | {"kernel": {"sigma": 1.0}})] == ["kernel"]
-    assert "| `brake` | `slow-level` | `2.0` | from 1 |" in key_tables()["int16-level"]
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("label", [{}, {"outputs": 3}, {"classes": ["a", "b", "c"]}], ids=["one", "several", "classes"])
 @pytest.mark.parametrize("around", ["plain", "stages", "signal"])
@@ -200,28 +189,3 @@ def test_it_learns_what_the_rule_of_reals_learns():
     for model in (whole, reals):
         model.update(STREAM[:, :1], STREAM[:, 0])
     assert whole.predict(np.zeros(1)) == pytest.approx(reals.predict(np.zeros(1)), abs=1e-4)
-
-
-@pytest.mark.exhaustive
-def test_every_command_takes_it(tmp_path, monkeypatch, run, one_build):
-    """plan tries it for a device without an FPU, with what its key declares."""
-    monkeypatch.chdir(tmp_path)
-    spec = (
-        'name = "tank"\nprecision = "int16"\n[input]\ncolumns = ["a"]\nmax_abs = 10\n[label]\ncolumn = "y"\nmax_abs = 20\n'
-        '[learning]\nrule = "level"\n'
-    )
-    reports = asked_of_every_command(run, spec, "--trials 12 --target cortex-m0plus")
-    assert {row["model"] for row in reports["plan"]["table"]} == {"level", "slow-level", "level int16"}
-
-
-@pytest.mark.parametrize("kind", [BudgetedKernelRegressor, BudgetedKernelClassifier])
-def test_estimators_take_it(kind):
-    """With the ranges that whole numbers need, the memory is that of the model that learns the same samples."""
-    x, y = STREAM[:, :1], STREAM[:, 1]
-    classifies = kind is BudgetedKernelClassifier
-    labels = y > 2.0 if classifies else y
-    model = HostModel(make_spec(BASE | {"label": {"classes": ["False", "True"]} if classifies else {"max_abs": 50.0}}))
-    model.update(x, labels.astype(int) if classifies else labels)
-    ranges = {"input_max_abs": 10.0} | ({} if classifies else {"label_max_abs": 50.0})
-    made = kind(rule="level", precision="int16", n_epochs=1, **ranges).fit(x, labels)
-    assert type(made.spec_) is WholeLevelSpec and bytes(made.model_.memory.bytes) == bytes(model.memory.bytes)

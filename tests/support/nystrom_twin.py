@@ -21,6 +21,20 @@ CLOSE = 1e-7
 """Relative difference below which a choice between two numbers is a matter of rounding."""
 DONE, ADDED, REPLACED, REFUSED_INPUT, REFUSED_LABEL, TOO_FEW = 0, 1, 2, -1, -2, -4
 
+KERNELS: dict[str, dict[str, Any]] = {
+    "gaussian": {"gamma": 0.5},
+    "wide": {"gamma": 0.02},
+    "laplacian": {"function": "laplacian", "gamma": 0.5},
+    "matern32": {"function": "matern32", "gamma": 0.8},
+    "matern52": {"function": "matern52", "gamma": 0.8},
+    "polynomial": {"function": "polynomial", "gamma": 0.5, "coef0": 1.0, "degree": 2},
+    "cubic": {"function": "polynomial", "gamma": 1.0, "coef0": 0.0, "degree": 3},
+    "cosine": {"function": "polynomial", "gamma": 0.5, "coef0": 0.5, "degree": 3, "normalise": True},
+    "linear": {"function": "linear"},
+}
+LIMITS = {"polynomial": 6.0, "cubic": 3.0}
+"""Of inputs, where kernel values grow with them."""
+
 
 class Disagreement(AssertionError):
     """The product chose what the definitions do not allow."""

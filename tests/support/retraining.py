@@ -200,23 +200,21 @@ Call = tuple[Any, ...]
 """The name of a function of the device, and what it is given."""
 
 
-def made(model: Any, call: Call) -> tuple[int, np.ndarray]:
-    """Make one call of a host or C model: its status, and what it wrote."""
+def made(model: HostModel, call: Call) -> tuple[int, np.ndarray]:
+    """Make one call of a model: its status, and what it wrote."""
     name, *given = call
-    nothing = np.zeros(0)
-    if name in ("update", "assess"):
+    program, nothing = model.spec.program, np.zeros(0)
+    if name == "update" or name in program.visits:
         x, label = given
-        labels = np.array([label], np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype)
-        if isinstance(model, HostModel):
-            return int(model.visit(name, x[None], labels)[0]), nothing
-        labels = np.clip(labels, -(2**31), 2**31 - 1).astype(model.spec.program.label_dtype(model.spec.real))
+        kind = np.int64 if model.spec.label_kind == "class" else model.spec.real.dtype
+        labels = np.zeros((1, 0)) if label is None else np.array([label], kind)
         return int(model.visit(name, x[None], labels)[0]), nothing
-    if name in ("predict", "classify"):
+    if name in program.questions:
         values, statuses = model.ask(name, given[0][None].astype(model.spec.real.dtype))
         return int(statuses[0]), values[0]
-    if name == "leave_one_out":
+    if name in program.readings:
         values, status = model.read(name)
-        return status, values
+        return int(status), values
     return int(model.call(name)), nothing
 
 
@@ -231,8 +229,7 @@ def assert_finite(model: Any) -> None:
     for struct in program.persistent:
         for name in struct.fields:
             assert np.isfinite(model.memory.field(name)).all(), name
-    if isinstance(model, HostModel):
-        assert is_valid(model.spec, model.memory)
+    assert is_valid(model.spec, model.memory)
 
 
 def follow(model: Any, twin: Any, calls: list[Call]) -> Counter[str]:

@@ -34,12 +34,9 @@ from tests.support.every_model import MODELS as EVERY_MODEL
 from tests.support.every_model import STAGES, content_of
 from tests.support.specs import named
 from tests.support.targets import EACH_TARGET, EIGHT, OFTEN, rarely
-from tests.support.toys import LABELS, toy_spec
 
 pytest.importorskip("unicorn")
 pytest.importorskip("ziglang")
-
-TECHNIQUES = ("nt", "fklms", "mklms")
 
 
 def spec_of(technique="mklms", precision="float32", dim=3, n_max=8, **sections):
@@ -102,30 +99,6 @@ def test_every_target_computes_the_hosts_bytes(target, exhaustive):
         assert figures["bound"] is figures["ratio"] is None  # zig's code has no marks
     assert row["predict"]["max"] < row["update"]["max"] < row["other_calls"]["selftest"]
     assert {"init", "refresh", "hash"} <= set(row["other_calls"]) and 0 < row["stack_bytes"] < 1024
-
-
-@pytest.mark.in_turn(12)
-@pytest.mark.parametrize(
-    ("target", "precision"),
-    [
-        ("cortex-m0plus", "float32"),
-        ("cortex-m0plus", "float64"),
-        ("cortex-m4f", "float64"),
-        rarely("cortex-m7f", "float64"),
-        rarely("rv32imafc", "float32"),
-    ],
-)
-@pytest.mark.parametrize("kind", LABELS)
-def test_every_kind_of_label(kind, target, precision):
-    """A label in a register of the FPU or in integer ones, behind a pointer, and as a position; questions are counted."""
-    report = check_targets(toy_spec(kind, precision), [target], samples=500, chain="zig", tries=30)
-    assert_equal(report)
-    (row,) = report.rows
-    assert {"refused_input", "refused_label", "learned"} <= set(report.statuses)
-    asked = {"novelty"} if kind in ("real", "reals") else {"novelty", "classify"}
-    assert set(row["calls"]) == {"predict", "update"} | asked
-    for call in row["calls"]:
-        assert 0 < row[call]["min"] <= row[call]["max"] and (row[call]["worst"] is None) == (call in asked)
 
 
 MODELS = {name: ({}, {"technique": name}) for name in PRESETS} | {
@@ -203,22 +176,6 @@ def test_a_second_opinion(target, chain, emulator):
     report = check_targets(spec_of("mklms"), [target], samples=150, chain=chain, emulator=emulator, tries=0)
     assert_equal(report)
     assert report.rows[0]["emulator"] == emulator and report.rows[0]["selftest"] == "passed"
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("level", "dim", "n_max"), [("-O0", 1, 1), ("-O2", 3, 24), ("-O3", 8, 7), ("-Os", 2, 16)])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("technique", TECHNIQUES)
-@pytest.mark.parametrize("chain", ["zig", "gcc"])
-@pytest.mark.parametrize("target", (*EIGHT, "avr"))
-def test_the_full_product(target, chain, technique, precision, level, dim, n_max):
-    way = need(target, chain)
-    if precision not in way[0].precisions or right_additions(way[0], chain, precision) is False:
-        pytest.skip("floating point here is not IEEE's")
-    spec = spec_of(technique, precision, dim, n_max, learning={"eta": 0.5, "rho": 0.01})
-    for emulator in found_emulators(way[0]):
-        how = {"chain": chain, "emulator": emulator, "level": level, "tries": 0}
-        assert_equal(check_targets(spec, [target], samples=1000, **how))
 
 
 def test_a_learned_model_starts_on_the_target_where_the_host_ended():
@@ -479,7 +436,7 @@ def test_the_command(spec_file, capsys):
         (["--target", "cortex-m3", "--emulator", "simavr"], "cortex-m3 has no emulator simavr; it has: unicorn, qemu"),
         (["--target", "cortex-m3", "--toolchain", "tcc"], "toolchain 'tcc' is not known; there are: zig, gcc"),
         (["--emulator", "qemu"], "--emulator qemu is for targets; add --target"),
-        (["--target", "cortex-m3", "--samples", "0"], "samples is 0"),
+        (["--target", "cortex-m3", "--samples", "0"], "--samples is 0"),
     ],
 )
 def test_bad_requests_get_one_sentence(words, sentence, spec_file, capsys):

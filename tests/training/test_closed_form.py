@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -285,78 +284,6 @@ def rings(count: int, rng: np.random.Generator, share: float = 0.25) -> tuple[np
     radius, angle = rng.normal(4, 1, count), rng.uniform(0, 2 * np.pi, count)
     ring = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.where(positions[:, None] == 1, rng.normal(size=(count, 2)), ring), positions
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What formulas for a dense KFD of two classes are made of; H is Z P Z'."""
-
-    task: Task
-    y: np.ndarray
-    z: np.ndarray
-    p: np.ndarray
-    theta: np.ndarray
-    h: np.ndarray
-    f: np.ndarray
-
-    @classmethod
-    def of(cls, task: Task) -> Parts:
-        y, z = task.targets[:, 0], np.column_stack([task.gram, np.ones(len(task))])
-        p = np.linalg.inv(z.T @ z + np.diag([*[task.ridge] * len(task), 0.0]))
-        return cls(task, y, z, p, p @ z.T @ y, np.diag(z @ p @ z.T), z @ p @ z.T @ y)
-
-
-def printed_correction(a: Parts) -> np.ndarray:
-    """C_(i)^-1 = C + C^-1 z z' C^-1 / (1 - z' C^-1 z), as section 2 prints it."""
-    c, found = np.linalg.inv(a.p), []
-    for i, row in enumerate(a.z):
-        wrong = c + np.outer(a.p @ row, a.p @ row) / (1 - a.h[i])
-        found.append(row @ wrong @ np.delete(a.z, i, axis=0).T @ np.delete(a.y, i))
-    return np.array(found)
-
-
-WRONG: dict[str, tuple[tuple[str, bool], Callable[[Parts], np.ndarray]]] = {
-    "sign(y) in place of +-N/N_j": (
-        ("kept", False),
-        lambda a: np.sign(a.y) - (np.sign(a.y) - a.f) / (1 - a.h),
-    ),
-    "C in place of its inverse": (("kept", False), printed_correction),
-    "plus b in the residual": (("kept", False), lambda a: a.y - (a.y - a.f + 2 * a.theta[-1]) / (1 - a.h)),
-    "the column kept": (("deleted", False), lambda a: a.y - (a.y - a.f) / (1 - a.h)),
-    "targets kept": (("kept", True), lambda a: a.y - (a.y - a.f) / (1 - a.h)),
-    "no minus sign for the other class": (
-        ("kept", False),
-        lambda a: np.abs(a.y) - (np.abs(a.y) - a.z @ a.p @ a.z.T @ np.abs(a.y)) / (1 - a.h),
-    ),
-    "a leverage without the bias": (("kept", False), lambda a: a.y - (a.y - a.f) / (1 - a.h + 1 / len(a.y))),
-    "the residual of training": (("kept", False), lambda a: a.f),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_formula_would_fail(name: str) -> None:
-    """What the paper prints, and other slips, are beyond the tolerance of the tests above over the whole of their range."""
-    (column, recode), formula = WRONG[name]
-    rng, close = np.random.default_rng(1), 0
-    for relative in (1e-9, 1e-6, 1e-3, 1e-1):
-        x, positions = rings(30, rng)
-        gram = gram_of("gaussian", x, x, 1.0)
-        task = Task("kfd", gram, np.arange(30), relative * np.linalg.norm(gram, 2) ** 2, positions=positions, count=2)
-        folds, expected = np.arange(30), left_out(task, np.arange(30), column, recode)
-        wrong = formula(Parts.of(task))[:, None]
-        with pytest.raises(AssertionError):
-            assert_close(task, folds, wrong, expected, column)
-        close += bool(np.abs(wrong - expected).max() < 1e3 * margin(task, folds, expected, column))
-    assert close <= 1, "the tolerance is too near to what is wrong"
-
-
-def test_the_right_formulas_would_not() -> None:
-    """The controls' machinery is not what fails: without their slips they are retraining."""
-    x, positions = rings(30, np.random.default_rng(1))
-    gram = gram_of("gaussian", x, x, 1.0)
-    task = Task("kfd", gram, np.arange(30), 1e-3 * np.linalg.norm(gram, 2) ** 2, positions=positions, count=2)
-    a, folds = Parts.of(task), np.arange(30)
-    assert_close(task, folds, (a.y - (a.y - a.f) / (1 - a.h))[:, None], left_out(task, folds, "kept", False), "kept")
 
 
 def test_the_papers_count_of_mistakes_is_wrong() -> None:

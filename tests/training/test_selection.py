@@ -265,16 +265,6 @@ def test_processes_and_finished_widths_give_the_same_bits(whole, tmp_path):
                 select("kfd", x + 1e-9, targets, widths=here.widths, ridges=here.ridges))  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_dask_cluster_gives_the_same_bits(whole):
-    distributed = pytest.importorskip("distributed")
-    x, targets, here = whole
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-    ) as cluster:
-        assert same(select("kfd", x, targets, jobs=cluster.scheduler_address), here)
-
-
 # ----------------------------------------------------------------------------------------------------- folds and grids
 
 

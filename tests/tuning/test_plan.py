@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,8 +17,8 @@ from pykernel.parallel import Workers
 from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets
-from pykernel.telling import QUIET, data_told, where_simple_is_better
 from pykernel.telling import chosen as chosen_told
+from pykernel.telling import data_told, where_simple_is_better
 from pykernel.telling import growth as growth_told
 from pykernel.telling import inertia as inertia_told
 from pykernel.tuning import arms as tried_arms
@@ -37,8 +34,8 @@ from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import choice, limits_of, told_of_life
+from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
-from tests.support import interrupts
 
 QUICK = ["--only", "klms,rls", "--jobs", "1", "--trials", "12"]
 
@@ -298,7 +295,7 @@ def test_a_plan_takes_max_abs_from_the_data_and_sentinels_for_missing(folder):
         (given, None, 2, 500),
         (labelled, None, 1, 100),
     ):
-        asked = Asked("codes.csv", 0, 1, None, "out", QUIET)
+        asked = Asked(Plan("codes.csv", jobs=1, output="out"))
         base, table, _ = planned_data(asked, spec, None, label)
         assert base["input"]["max_abs"] == asked.max_abs == largest
         assert table.x.shape == (100, width) and np.isnan(table.x[1::10, -1]).all() and np.isnan(table.x).sum() == 10
@@ -371,42 +368,6 @@ def test_an_interrupt_keeps_the_best_so_far(folder, run, monkeypatch):
     found = json.loads(out)
     assert code == 0 and "the best so far is kept" in err and found["interrupted"] and found["trials"] == calls[0]
     assert load_spec("pykernel-plan/planned.toml").learning.rule == found["winner"]["rule"]
-
-
-SCRIPT = """
-import functools, sys
-import pykernel.tuning.tasks as tasks
-from pykernel.cli.app import main
-from tests.support.interrupts import pause
-
-work, calls = tasks.work, []
-
-@functools.wraps(work)
-def paused(task, shared):
-    calls.append(task)
-    if len(calls) == 3:
-        pause(".")
-    return work(task, shared)
-
-tasks.work = paused
-main(sys.argv[1:])
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_an_interrupt_amid_the_first_batch_keeps_the_best_of_what_is_finished(folder, run):
-    """Of three runs, where eight are tried at once: the third is finished, since an interrupt waits for its end."""
-    command = ["plan", "data.csv", "--inputs", "a,b", "--label", "y", "--jobs", "1", "--trials", "30", "-o", "cut"]
-    command += ["--only", "klms,rls"]
-    process = interrupts.start("-c", SCRIPT, *command, "--json", stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    interrupts.signalled(process, signal.SIGINT, ".")
-    out, err = process.communicate(timeout=interrupts.PATIENCE)
-    assert process.returncode == 0 and b"interrupted after 3 trials; the best so far is kept" in err, err
-    found = json.loads(out)
-    assert found["interrupted"] and found["trials"] == 3 == (folder / "cut" / "results.jsonl").read_text().count("\n")
-    assert load_spec("cut/planned.toml").learning.rule == found["winner"]["rule"]
-    assert found["winner"]["rule"] in {row["rule"] for row in found["table"]}
 
 
 def test_an_interrupt_after_the_search_says_how_to_go_on(folder, run, monkeypatch):
@@ -959,7 +920,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--label", "q"], "names no column 'q'"),
         (
             ["--label", "y", "--labels", "late"],
-            "--labels is 'late'; it must be always or never; for late ones give --delay",
+            "--labels is 'late'; it must be always or never",
         ),
         (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
         (["--label", "y", "--labels", "never", "--only", "rls"], "--labels is 'never', and rls learns on the device"),
