@@ -726,6 +726,9 @@ class Import:
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
+    gone: ClassVar = dict.fromkeys(
+        ("--kernel", "--jitter"), "it was for GPyTorch's .safetensors files, which are no longer imported"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
