@@ -571,7 +571,8 @@ class Spec(Section):
     @property
     def numbers(self) -> int:
         """How many numbers the memory and the tables hold, with fields that no kernel of this model reads."""
-        program, extents = self.program, self.capacities
+        # a kernel of the user's own comes later, and adds no number
+        program, extents = self._around(self._family_program), self.capacities
         tables = [kind.shape(extents) for kind in program.parameters.values() if isinstance(kind, Array)]
         return layout(program.structs, self.real, extents).nbytes // self.real.alignment + sum(map(math.prod, tables))
 
