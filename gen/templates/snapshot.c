@@ -179,11 +179,12 @@ static bool {{ name }}_stored_sound({{ name }}_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool {{ name }}_stored_sound_in_memory(const void *state)
+static bool {{ name }}_stored_sound_in_memory({{ name }}_stored_t *stored, const void *state)
 {
-    {{ name }}_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return {{ name }}_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = {{ name }}_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -259,21 +260,24 @@ static void {{ name }}_look({{ name }}_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t {{ name }}_newest({{ name }}_read_fn read, void *context, {{ name }}_stored_t slots[2])
+static int32_t {{ name }}_newest({{ name }}_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        {{ name }}_look(&slots[slot]);
+        stored->slot = slot;
+        {{ name }}_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != {{ macro }}_DONE) {
+    if (status[0] != {{ macro }}_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == {{ macro }}_DONE) && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == {{ macro }}_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -324,8 +328,9 @@ static int32_t {{ name }}_write_buffer(void *context, int32_t slot, uint32_t off
 
 int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
+    {{ name }}_stored_t stored;
     uint32_t crc;
-    if (!{{ name }}_stored_sound_in_memory(s)) {
+    if (!{{ name }}_stored_sound_in_memory(&stored, s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     (void){{ name }}_write_all(s, 0u, {{ name }}_write_buffer, buffer, 0, &crc);
@@ -334,12 +339,13 @@ int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSH
 
 int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSHOT_BYTES])
 {
+    {{ name }}_stored_t stored;
     const uint8_t *const state = &buffer[{{ macro }}_SNAPSHOT_HEADER];
     int32_t status = {{ name }}_recognise(buffer);
     if ((status == {{ macro }}_DONE) && ({{ name }}_snapshot_crc32(0u, buffer, {{ macro }}_SNAPSHOT_BYTES) != {{ macro }}_CRC_OF_ALL)) {
         status = {{ macro }}_SNAPSHOT_BROKEN;
     }
-    if ((status == {{ macro }}_DONE) && !{{ name }}_stored_sound_in_memory(state)) {
+    if ((status == {{ macro }}_DONE) && !{{ name }}_stored_sound_in_memory(&stored, state)) {
         status = {{ macro }}_SNAPSHOT_INVALID;
     }
     if (status == {{ macro }}_DONE) {
@@ -351,38 +357,40 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
 
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_stored_t slots[2];
+    {{ name }}_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!{{ name }}_stored_sound_in_memory(s)) {
+    if (!{{ name }}_stored_sound_in_memory(&stored, s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
-    int32_t slot = {{ name }}_newest(read, context, slots);
-    if (slots[slot].status == {{ macro }}_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = {{ name }}_newest(&stored, status);
+    if (status[slot] == {{ macro }}_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == {{ macro }}_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == {{ macro }}_STORAGE_FAILED);
-        if (slots[slot].status == {{ macro }}_STORAGE_FAILED) {
+        slot = (status[0] == {{ macro }}_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == {{ macro }}_STORAGE_FAILED);
+        if (status[slot] == {{ macro }}_STORAGE_FAILED) {
             return {{ macro }}_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!{{ name }}_write_all(s, sequence, write, context, slot, &crc)) {
         return {{ macro }}_STORAGE_FAILED;
     }
-    {{ name }}_look(&slots[slot]);
+    stored.slot = slot;
+    {{ name }}_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != {{ macro }}_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != {{ macro }}_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return {{ macro }}_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < {{ macro }}_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, {{ name }}_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, {{ name }}_chunk(0u)) != 0) {
             return {{ macro }}_STORAGE_FAILED;
         }
     }
@@ -391,28 +399,30 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_stored_t slots[2];
-    int32_t slot = {{ name }}_newest(read, context, slots);
+    {{ name }}_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = {{ name }}_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == {{ macro }}_DONE) {
+        if (status[slot] == {{ macro }}_DONE) {
             {{ name }}_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            {{ name }}_look(&slots[slot]);
-            if ((slots[slot].status == {{ macro }}_DONE) && {{ name }}_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            {{ name }}_look(&stored);
+            if ((stored.status == {{ macro }}_DONE) && {{ name }}_stored_sound_in_memory(&stored, s)) {
                 return {{ macro }}_DONE;
             }
             {{ name }}_reset(s);
-            slots[slot].status = {{ macro }}_STORAGE_FAILED;
+            status[slot] = {{ macro }}_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == {{ macro }}_SNAPSHOT_FORMAT) && (slots[1 - slot].status != {{ macro }}_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == {{ macro }}_SNAPSHOT_FORMAT) && (status[1 - slot] != {{ macro }}_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void {{ name }}_wipe({{ name }}_t *s)

@@ -7,7 +7,8 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +27,21 @@ SAVED_ROWS = 2**16
 """Rows that are written at a time."""
 CACHE_BYTES = 2**28
 """Size in bytes of the cache of decoded Parquet row groups."""
+
+Cells = np.ndarray | list[str]
+"""Cells of a column, one below the other: numbers in float64, NaN where a cell is empty; or text, without spaces around it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive rows of a table: the wanted columns, the lines where the rows end, and the bytes read so far.
+
+    Parts of a column of numbers may be text: those in which a cell is empty or no number, or stands in quotes.
+    """
+
+    columns: Mapping[str, Cells]
+    lines: Sequence[int]
+    position: int
 
 
 @runtime_checkable

@@ -19,8 +19,7 @@ from pyarrow import types
 
 from pykernel.errors import UserError
 from pykernel.files import open_plain
-from pykernel.rows.arrays import CACHE_BYTES, Rows, Stored, checked_positions, finite, parts, positions_of
-from pykernel.rows.text import Part
+from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, Stored, checked_positions, finite, parts, positions_of
 
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""

@@ -8,12 +8,12 @@ import itertools
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from pykernel.errors import MissingExtra, UserError, nearest
+from pykernel.rows.arrays import Cells, Part
 
 BATCH = 4096
 """Rows read and run at a time."""
@@ -41,20 +41,6 @@ DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]
 Choose = Callable[[list[str]], Mapping[str, str]]
 """From the names of all columns, those that are wanted, and as what: "numbers", their "text", or "words", in which a comma is no
 decimal mark."""
-Cells = np.ndarray | list[str]
-"""Cells of a column, one below the other: numbers in float64, NaN where a cell is empty; or text, without spaces around it."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Consecutive rows of a table: the wanted columns, the lines where the rows end, and the bytes read so far.
-
-    Parts of a column of numbers may be text: those in which a cell is empty or no number, or stands in quotes.
-    """
-
-    columns: Mapping[str, Cells]
-    lines: Sequence[int]
-    position: int
 
 
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:

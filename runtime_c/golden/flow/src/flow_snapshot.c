@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xDEEA588Du)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x17A4B1DFu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -456,11 +456,12 @@ static bool flow_stored_sound(flow_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool flow_stored_sound_in_memory(const void *state)
+static bool flow_stored_sound_in_memory(flow_stored_t *stored, const void *state)
 {
-    flow_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return flow_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = flow_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -537,22 +538,24 @@ static void flow_look(flow_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t flow_newest(flow_read_fn read, void *context, flow_stored_t slots[2])
+static int32_t flow_newest(flow_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        flow_look(&slots[slot]);
+        stored->slot = slot;
+        flow_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != FLOW_DONE) {
+    if (status[0] != FLOW_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == FLOW_DONE)
-            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == FLOW_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -604,8 +607,9 @@ static int32_t flow_write_buffer(void *context, int32_t slot, uint32_t offset, c
 
 int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
+    flow_stored_t stored;
     uint32_t crc;
-    if (!flow_stored_sound_in_memory(s)) {
+    if (!flow_stored_sound_in_memory(&stored, s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
     (void)flow_write_all(s, 0u, flow_write_buffer, buffer, 0, &crc);
@@ -614,12 +618,13 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 
 int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
+    flow_stored_t stored;
     const uint8_t *const state = &buffer[FLOW_SNAPSHOT_HEADER];
     int32_t status = flow_recognise(buffer);
     if ((status == FLOW_DONE) && (flow_snapshot_crc32(0u, buffer, FLOW_SNAPSHOT_BYTES) != FLOW_CRC_OF_ALL)) {
         status = FLOW_SNAPSHOT_BROKEN;
     }
-    if ((status == FLOW_DONE) && !flow_stored_sound_in_memory(state)) {
+    if ((status == FLOW_DONE) && !flow_stored_sound_in_memory(&stored, state)) {
         status = FLOW_SNAPSHOT_INVALID;
     }
     if (status == FLOW_DONE) {
@@ -631,38 +636,40 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
-    flow_stored_t slots[2];
+    flow_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!flow_stored_sound_in_memory(s)) {
+    if (!flow_stored_sound_in_memory(&stored, s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
-    int32_t slot = flow_newest(read, context, slots);
-    if (slots[slot].status == FLOW_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = flow_newest(&stored, status);
+    if (status[slot] == FLOW_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == FLOW_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == FLOW_STORAGE_FAILED);
-        if (slots[slot].status == FLOW_STORAGE_FAILED) {
+        slot = (status[0] == FLOW_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == FLOW_STORAGE_FAILED);
+        if (status[slot] == FLOW_STORAGE_FAILED) {
             return FLOW_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!flow_write_all(s, sequence, write, context, slot, &crc)) {
         return FLOW_STORAGE_FAILED;
     }
-    flow_look(&slots[slot]);
+    stored.slot = slot;
+    flow_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != FLOW_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != FLOW_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return FLOW_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < FLOW_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, flow_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, flow_chunk(0u)) != 0) {
             return FLOW_STORAGE_FAILED;
         }
     }
@@ -671,28 +678,30 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
 {
-    flow_stored_t slots[2];
-    int32_t slot = flow_newest(read, context, slots);
+    flow_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = flow_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == FLOW_DONE) {
+        if (status[slot] == FLOW_DONE) {
             flow_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            flow_look(&slots[slot]);
-            if ((slots[slot].status == FLOW_DONE) && flow_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            flow_look(&stored);
+            if ((stored.status == FLOW_DONE) && flow_stored_sound_in_memory(&stored, s)) {
                 return FLOW_DONE;
             }
             flow_reset(s);
-            slots[slot].status = FLOW_STORAGE_FAILED;
+            status[slot] = FLOW_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == FLOW_SNAPSHOT_FORMAT) && (slots[1 - slot].status != FLOW_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == FLOW_SNAPSHOT_FORMAT) && (status[1 - slot] != FLOW_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void flow_wipe(flow_t *s)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5275414Du)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7826CCFAu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -250,11 +250,12 @@ static bool level_stored_sound(level_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool level_stored_sound_in_memory(const void *state)
+static bool level_stored_sound_in_memory(level_stored_t *stored, const void *state)
 {
-    level_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return level_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = level_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -331,22 +332,24 @@ static void level_look(level_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t level_newest(level_read_fn read, void *context, level_stored_t slots[2])
+static int32_t level_newest(level_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        level_look(&slots[slot]);
+        stored->slot = slot;
+        level_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != LEVEL_DONE) {
+    if (status[0] != LEVEL_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == LEVEL_DONE)
-            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == LEVEL_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -398,8 +401,9 @@ static int32_t level_write_buffer(void *context, int32_t slot, uint32_t offset, 
 
 int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
+    level_stored_t stored;
     uint32_t crc;
-    if (!level_stored_sound_in_memory(s)) {
+    if (!level_stored_sound_in_memory(&stored, s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     (void)level_write_all(s, 0u, level_write_buffer, buffer, 0, &crc);
@@ -408,12 +412,13 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 
 int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
+    level_stored_t stored;
     const uint8_t *const state = &buffer[LEVEL_SNAPSHOT_HEADER];
     int32_t status = level_recognise(buffer);
     if ((status == LEVEL_DONE) && (level_snapshot_crc32(0u, buffer, LEVEL_SNAPSHOT_BYTES) != LEVEL_CRC_OF_ALL)) {
         status = LEVEL_SNAPSHOT_BROKEN;
     }
-    if ((status == LEVEL_DONE) && !level_stored_sound_in_memory(state)) {
+    if ((status == LEVEL_DONE) && !level_stored_sound_in_memory(&stored, state)) {
         status = LEVEL_SNAPSHOT_INVALID;
     }
     if (status == LEVEL_DONE) {
@@ -425,38 +430,40 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
-    level_stored_t slots[2];
+    level_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!level_stored_sound_in_memory(s)) {
+    if (!level_stored_sound_in_memory(&stored, s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
-    int32_t slot = level_newest(read, context, slots);
-    if (slots[slot].status == LEVEL_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = level_newest(&stored, status);
+    if (status[slot] == LEVEL_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == LEVEL_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == LEVEL_STORAGE_FAILED);
-        if (slots[slot].status == LEVEL_STORAGE_FAILED) {
+        slot = (status[0] == LEVEL_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == LEVEL_STORAGE_FAILED);
+        if (status[slot] == LEVEL_STORAGE_FAILED) {
             return LEVEL_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!level_write_all(s, sequence, write, context, slot, &crc)) {
         return LEVEL_STORAGE_FAILED;
     }
-    level_look(&slots[slot]);
+    stored.slot = slot;
+    level_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != LEVEL_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != LEVEL_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return LEVEL_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < LEVEL_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, level_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, level_chunk(0u)) != 0) {
             return LEVEL_STORAGE_FAILED;
         }
     }
@@ -465,28 +472,30 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)
 {
-    level_stored_t slots[2];
-    int32_t slot = level_newest(read, context, slots);
+    level_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = level_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == LEVEL_DONE) {
+        if (status[slot] == LEVEL_DONE) {
             level_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            level_look(&slots[slot]);
-            if ((slots[slot].status == LEVEL_DONE) && level_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            level_look(&stored);
+            if ((stored.status == LEVEL_DONE) && level_stored_sound_in_memory(&stored, s)) {
                 return LEVEL_DONE;
             }
             level_reset(s);
-            slots[slot].status = LEVEL_STORAGE_FAILED;
+            status[slot] = LEVEL_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == LEVEL_SNAPSHOT_FORMAT) && (slots[1 - slot].status != LEVEL_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == LEVEL_SNAPSHOT_FORMAT) && (status[1 - slot] != LEVEL_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void level_wipe(level_t *s)

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x49EF0AEDu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAA1BB321u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

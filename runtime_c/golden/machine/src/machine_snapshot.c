@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x49EF0AEDu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAA1BB321u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -414,11 +414,12 @@ static bool machine_stored_sound(machine_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool machine_stored_sound_in_memory(const void *state)
+static bool machine_stored_sound_in_memory(machine_stored_t *stored, const void *state)
 {
-    machine_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return machine_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = machine_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -495,22 +496,24 @@ static void machine_look(machine_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t machine_newest(machine_read_fn read, void *context, machine_stored_t slots[2])
+static int32_t machine_newest(machine_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        machine_look(&slots[slot]);
+        stored->slot = slot;
+        machine_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != MACHINE_DONE) {
+    if (status[0] != MACHINE_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == MACHINE_DONE)
-            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == MACHINE_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -562,8 +565,9 @@ static int32_t machine_write_buffer(void *context, int32_t slot, uint32_t offset
 
 int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 {
+    machine_stored_t stored;
     uint32_t crc;
-    if (!machine_stored_sound_in_memory(s)) {
+    if (!machine_stored_sound_in_memory(&stored, s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
     (void)machine_write_all(s, 0u, machine_write_buffer, buffer, 0, &crc);
@@ -572,13 +576,14 @@ int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 
 int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 {
+    machine_stored_t stored;
     const uint8_t *const state = &buffer[MACHINE_SNAPSHOT_HEADER];
     int32_t status = machine_recognise(buffer);
     if ((status == MACHINE_DONE) && (machine_snapshot_crc32(0u, buffer,
             MACHINE_SNAPSHOT_BYTES) != MACHINE_CRC_OF_ALL)) {
         status = MACHINE_SNAPSHOT_BROKEN;
     }
-    if ((status == MACHINE_DONE) && !machine_stored_sound_in_memory(state)) {
+    if ((status == MACHINE_DONE) && !machine_stored_sound_in_memory(&stored, state)) {
         status = MACHINE_SNAPSHOT_INVALID;
     }
     if (status == MACHINE_DONE) {
@@ -590,38 +595,40 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context)
 {
-    machine_stored_t slots[2];
+    machine_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!machine_stored_sound_in_memory(s)) {
+    if (!machine_stored_sound_in_memory(&stored, s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
-    int32_t slot = machine_newest(read, context, slots);
-    if (slots[slot].status == MACHINE_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = machine_newest(&stored, status);
+    if (status[slot] == MACHINE_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == MACHINE_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == MACHINE_STORAGE_FAILED);
-        if (slots[slot].status == MACHINE_STORAGE_FAILED) {
+        slot = (status[0] == MACHINE_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == MACHINE_STORAGE_FAILED);
+        if (status[slot] == MACHINE_STORAGE_FAILED) {
             return MACHINE_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!machine_write_all(s, sequence, write, context, slot, &crc)) {
         return MACHINE_STORAGE_FAILED;
     }
-    machine_look(&slots[slot]);
+    stored.slot = slot;
+    machine_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != MACHINE_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != MACHINE_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return MACHINE_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < MACHINE_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, machine_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, machine_chunk(0u)) != 0) {
             return MACHINE_STORAGE_FAILED;
         }
     }
@@ -630,28 +637,30 @@ int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_f
 
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context)
 {
-    machine_stored_t slots[2];
-    int32_t slot = machine_newest(read, context, slots);
+    machine_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = machine_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == MACHINE_DONE) {
+        if (status[slot] == MACHINE_DONE) {
             machine_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            machine_look(&slots[slot]);
-            if ((slots[slot].status == MACHINE_DONE) && machine_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            machine_look(&stored);
+            if ((stored.status == MACHINE_DONE) && machine_stored_sound_in_memory(&stored, s)) {
                 return MACHINE_DONE;
             }
             machine_reset(s);
-            slots[slot].status = MACHINE_STORAGE_FAILED;
+            status[slot] = MACHINE_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == MACHINE_SNAPSHOT_FORMAT) && (slots[1 - slot].status != MACHINE_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == MACHINE_SNAPSHOT_FORMAT) && (status[1 - slot] != MACHINE_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void machine_wipe(machine_t *s)

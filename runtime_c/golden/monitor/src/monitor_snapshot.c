@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x1477EC98u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x5FE2D241u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -428,11 +428,12 @@ static bool monitor_stored_sound(monitor_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool monitor_stored_sound_in_memory(const void *state)
+static bool monitor_stored_sound_in_memory(monitor_stored_t *stored, const void *state)
 {
-    monitor_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return monitor_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = monitor_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -509,22 +510,24 @@ static void monitor_look(monitor_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t monitor_newest(monitor_read_fn read, void *context, monitor_stored_t slots[2])
+static int32_t monitor_newest(monitor_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        monitor_look(&slots[slot]);
+        stored->slot = slot;
+        monitor_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != MONITOR_DONE) {
+    if (status[0] != MONITOR_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == MONITOR_DONE)
-            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == MONITOR_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -576,8 +579,9 @@ static int32_t monitor_write_buffer(void *context, int32_t slot, uint32_t offset
 
 int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
+    monitor_stored_t stored;
     uint32_t crc;
-    if (!monitor_stored_sound_in_memory(s)) {
+    if (!monitor_stored_sound_in_memory(&stored, s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     (void)monitor_write_all(s, 0u, monitor_write_buffer, buffer, 0, &crc);
@@ -586,13 +590,14 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 
 int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
+    monitor_stored_t stored;
     const uint8_t *const state = &buffer[MONITOR_SNAPSHOT_HEADER];
     int32_t status = monitor_recognise(buffer);
     if ((status == MONITOR_DONE) && (monitor_snapshot_crc32(0u, buffer,
             MONITOR_SNAPSHOT_BYTES) != MONITOR_CRC_OF_ALL)) {
         status = MONITOR_SNAPSHOT_BROKEN;
     }
-    if ((status == MONITOR_DONE) && !monitor_stored_sound_in_memory(state)) {
+    if ((status == MONITOR_DONE) && !monitor_stored_sound_in_memory(&stored, state)) {
         status = MONITOR_SNAPSHOT_INVALID;
     }
     if (status == MONITOR_DONE) {
@@ -604,38 +609,40 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
-    monitor_stored_t slots[2];
+    monitor_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!monitor_stored_sound_in_memory(s)) {
+    if (!monitor_stored_sound_in_memory(&stored, s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
-    int32_t slot = monitor_newest(read, context, slots);
-    if (slots[slot].status == MONITOR_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = monitor_newest(&stored, status);
+    if (status[slot] == MONITOR_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == MONITOR_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == MONITOR_STORAGE_FAILED);
-        if (slots[slot].status == MONITOR_STORAGE_FAILED) {
+        slot = (status[0] == MONITOR_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == MONITOR_STORAGE_FAILED);
+        if (status[slot] == MONITOR_STORAGE_FAILED) {
             return MONITOR_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!monitor_write_all(s, sequence, write, context, slot, &crc)) {
         return MONITOR_STORAGE_FAILED;
     }
-    monitor_look(&slots[slot]);
+    stored.slot = slot;
+    monitor_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != MONITOR_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != MONITOR_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return MONITOR_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < MONITOR_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, monitor_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, monitor_chunk(0u)) != 0) {
             return MONITOR_STORAGE_FAILED;
         }
     }
@@ -644,28 +651,30 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
 {
-    monitor_stored_t slots[2];
-    int32_t slot = monitor_newest(read, context, slots);
+    monitor_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = monitor_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == MONITOR_DONE) {
+        if (status[slot] == MONITOR_DONE) {
             monitor_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            monitor_look(&slots[slot]);
-            if ((slots[slot].status == MONITOR_DONE) && monitor_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            monitor_look(&stored);
+            if ((stored.status == MONITOR_DONE) && monitor_stored_sound_in_memory(&stored, s)) {
                 return MONITOR_DONE;
             }
             monitor_reset(s);
-            slots[slot].status = MONITOR_STORAGE_FAILED;
+            status[slot] = MONITOR_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == MONITOR_SNAPSHOT_FORMAT) && (slots[1 - slot].status != MONITOR_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == MONITOR_SNAPSHOT_FORMAT) && (status[1 - slot] != MONITOR_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void monitor_wipe(monitor_t *s)

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x1A97C738u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9D7D669Fu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -302,11 +302,12 @@ static bool pressure_stored_sound(pressure_stored_t *stored)
 }
 
 /* The same for a model in memory. */
-static bool pressure_stored_sound_in_memory(const void *state)
+static bool pressure_stored_sound_in_memory(pressure_stored_t *stored, const void *state)
 {
-    pressure_stored_t stored;
-    stored.state = (const uint8_t *)state;
-    return pressure_stored_sound(&stored);
+    stored->state = (const uint8_t *)state;
+    const bool sound = pressure_stored_sound(stored);
+    stored->state = NULL;
+    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -383,22 +384,24 @@ static void pressure_look(pressure_stored_t *stored)
 }
 
 /* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t pressure_newest(pressure_read_fn read, void *context, pressure_stored_t slots[2])
+static int32_t pressure_newest(pressure_stored_t *stored, int32_t status[2])
 {
+    uint32_t sequence[2];
     for (int32_t slot = 0; slot < 2; slot++) {
-        slots[slot].state = NULL;
-        slots[slot].copy = NULL;
-        slots[slot].read = read;
-        slots[slot].context = context;
-        slots[slot].slot = slot;
-        pressure_look(&slots[slot]);
+        stored->slot = slot;
+        pressure_look(stored);
+        status[slot] = stored->status;
+        sequence[slot] = stored->sequence;
     }
-    if (slots[0].status != PRESSURE_DONE) {
+    if (status[0] != PRESSURE_DONE) {
         return 1;
     }
     /* sequence numbers wrap around: the newer number is ahead by less than 2^31 */
-    return ((slots[1].status == PRESSURE_DONE)
-            && ((uint32_t)(slots[1].sequence - slots[0].sequence - 1u) < 0x7FFFFFFFu)) ? 1 : 0;
+    if ((status[1] == PRESSURE_DONE) && ((uint32_t)(sequence[1] - sequence[0] - 1u) < 0x7FFFFFFFu)) {
+        return 1;
+    }
+    stored->sequence = sequence[0];
+    return 0;
 }
 
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
@@ -450,8 +453,9 @@ static int32_t pressure_write_buffer(void *context, int32_t slot, uint32_t offse
 
 int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
+    pressure_stored_t stored;
     uint32_t crc;
-    if (!pressure_stored_sound_in_memory(s)) {
+    if (!pressure_stored_sound_in_memory(&stored, s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
     (void)pressure_write_all(s, 0u, pressure_write_buffer, buffer, 0, &crc);
@@ -460,13 +464,14 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 
 int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTES])
 {
+    pressure_stored_t stored;
     const uint8_t *const state = &buffer[PRESSURE_SNAPSHOT_HEADER];
     int32_t status = pressure_recognise(buffer);
     if ((status == PRESSURE_DONE) && (pressure_snapshot_crc32(0u, buffer,
             PRESSURE_SNAPSHOT_BYTES) != PRESSURE_CRC_OF_ALL)) {
         status = PRESSURE_SNAPSHOT_BROKEN;
     }
-    if ((status == PRESSURE_DONE) && !pressure_stored_sound_in_memory(state)) {
+    if ((status == PRESSURE_DONE) && !pressure_stored_sound_in_memory(&stored, state)) {
         status = PRESSURE_SNAPSHOT_INVALID;
     }
     if (status == PRESSURE_DONE) {
@@ -478,38 +483,40 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context)
 {
-    pressure_stored_t slots[2];
+    pressure_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!pressure_stored_sound_in_memory(s)) {
+    if (!pressure_stored_sound_in_memory(&stored, s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
-    int32_t slot = pressure_newest(read, context, slots);
-    if (slots[slot].status == PRESSURE_DONE) {
-        sequence = slots[slot].sequence + 1u;
+    int32_t slot = pressure_newest(&stored, status);
+    if (status[slot] == PRESSURE_DONE) {
+        sequence = stored.sequence + 1u;
         slot = 1 - slot;
     } else {
-        slot = (slots[0].status == PRESSURE_STORAGE_FAILED) ? 1 : 0;
-        hidden = (slots[1 - slot].status == PRESSURE_STORAGE_FAILED);
-        if (slots[slot].status == PRESSURE_STORAGE_FAILED) {
+        slot = (status[0] == PRESSURE_STORAGE_FAILED) ? 1 : 0;
+        hidden = (status[1 - slot] == PRESSURE_STORAGE_FAILED);
+        if (status[slot] == PRESSURE_STORAGE_FAILED) {
             return PRESSURE_STORAGE_FAILED; /* either slot may be the one to keep */
         }
     }
     if (!pressure_write_all(s, sequence, write, context, slot, &crc)) {
         return PRESSURE_STORAGE_FAILED;
     }
-    pressure_look(&slots[slot]);
+    stored.slot = slot;
+    pressure_look(&stored);
     /* the number and the CRC-32: an older snapshot, over which nothing was written, is undamaged, too */
-    if ((slots[slot].status != PRESSURE_DONE) || (slots[slot].sequence != sequence) || (slots[slot].crc != crc)) {
+    if ((stored.status != PRESSURE_DONE) || (stored.sequence != sequence) || (stored.crc != crc)) {
         return PRESSURE_STORAGE_FAILED;
     }
     if (hidden) {
         /* its sequence number may be the higher one: nothing of it may be found later */
         for (uint32_t i = 0u; i < PRESSURE_SNAPSHOT_CHUNK; i++) {
-            slots[slot].bytes[i] = 0u;
+            stored.bytes[i] = 0u;
         }
-        if (write(context, 1 - slot, 0u, slots[slot].bytes, pressure_chunk(0u)) != 0) {
+        if (write(context, 1 - slot, 0u, stored.bytes, pressure_chunk(0u)) != 0) {
             return PRESSURE_STORAGE_FAILED;
         }
     }
@@ -518,28 +525,30 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
 
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
 {
-    pressure_stored_t slots[2];
-    int32_t slot = pressure_newest(read, context, slots);
+    pressure_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    int32_t status[2];
+    int32_t slot = pressure_newest(&stored, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
-        if (slots[slot].status == PRESSURE_DONE) {
+        if (status[slot] == PRESSURE_DONE) {
             pressure_reset(s);
             /* the storage may give other bytes than a moment ago: so check the copy */
-            slots[slot].copy = (uint8_t *)s;
-            pressure_look(&slots[slot]);
-            if ((slots[slot].status == PRESSURE_DONE) && pressure_stored_sound_in_memory(s)) {
+            stored.slot = slot;
+            stored.copy = (uint8_t *)s;
+            pressure_look(&stored);
+            if ((stored.status == PRESSURE_DONE) && pressure_stored_sound_in_memory(&stored, s)) {
                 return PRESSURE_DONE;
             }
             pressure_reset(s);
-            slots[slot].status = PRESSURE_STORAGE_FAILED;
+            status[slot] = PRESSURE_STORAGE_FAILED;
         }
         slot = 1 - slot;
     }
     /* of two reasons the lower number says more; but SNAPSHOT_FORMAT says less than all others but SNAPSHOT_MISSING */
-    slot = (slots[0].status < slots[1].status) ? 0 : 1;
-    if ((slots[slot].status == PRESSURE_SNAPSHOT_FORMAT) && (slots[1 - slot].status != PRESSURE_SNAPSHOT_MISSING)) {
+    slot = (status[0] < status[1]) ? 0 : 1;
+    if ((status[slot] == PRESSURE_SNAPSHOT_FORMAT) && (status[1 - slot] != PRESSURE_SNAPSHOT_MISSING)) {
         slot = 1 - slot;
     }
-    return slots[slot].status;
+    return status[slot];
 }
 
 void pressure_wipe(pressure_t *s)
