@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
+from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, Column, Columns
 from pykernel.rows.recordings import recordings_of
-from pykernel.rows.text import Part, _positions
+from pykernel.rows.text import _positions
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import data_told
 from pykernel.tuning.combinations import input_limit

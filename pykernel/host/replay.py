@@ -17,7 +17,8 @@ from pykernel.errors import UserError, option
 from pykernel.gen.model import identity
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.rows.text import BATCH, Part, read_parts, shown_cell
+from pykernel.rows.arrays import Part
+from pykernel.rows.text import BATCH, read_parts, shown_cell
 from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"

@@ -14,8 +14,9 @@ import numpy as np
 
 from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
+from pykernel.rows.arrays import Part
 from pykernel.rows.columns import NO_CLASS, Columns
-from pykernel.rows.text import BATCH, NoColumn, Part, read_parts, shown_cell
+from pykernel.rows.text import BATCH, NoColumn, read_parts, shown_cell
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import Spec, make_spec
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.rows.text import Part, is_number, shown_cell
+from pykernel.rows.arrays import Part
+from pykernel.rows.text import is_number, shown_cell
 
 NUMBERS = 0.95
 """The least part of numbers among the cells that are not missing, for a column that holds numbers."""

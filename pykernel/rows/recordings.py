@@ -18,7 +18,8 @@ from typing import Any
 from pykernel.errors import UserError, option
 from pykernel.files import open_data
 from pykernel.rows import TABLES, TEXTS
-from pykernel.rows.text import Choose, Part, column_names, read_parts, shown_cell
+from pykernel.rows.arrays import Part
+from pykernel.rows.text import Choose, column_names, read_parts, shown_cell
 
 ENDINGS = (*TEXTS, *TABLES)
 """Endings of the names of files that a folder's recordings have; other files in a folder are none."""

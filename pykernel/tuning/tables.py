@@ -18,9 +18,10 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
+from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, share_codes
 from pykernel.rows.recordings import Recordings, each_part
-from pykernel.rows.text import Part, read_parts
+from pykernel.rows.text import read_parts
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content

@@ -18,8 +18,9 @@ from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import all_or_none, bytes_of, need_free, whole_file
 from pykernel.request.kinds import words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
+from pykernel.rows.arrays import Part
 from pykernel.rows.columns import NUMBERS, Column, Columns
-from pykernel.rows.text import Part, read_parts
+from pykernel.rows.text import read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.tables import (
