@@ -173,7 +173,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
 
 def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:
     """Where reals lie that are zero while a count is."""
-    after = spec.program.waiting
+    after = spec.program.waiting({slot.name for slot in layout.slots})
     rows: list[dict[str, Any]] = []
     for slot in _kept(spec, layout):
         if slot.name in after:

@@ -263,11 +263,11 @@ static void {{ name }}_look({{ name }}_stored_t *stored)
 static int32_t {{ name }}_newest({{ name }}_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         {{ name }}_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != {{ macro }}_DONE) {
         return 1;

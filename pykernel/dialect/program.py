@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, unique
 from typing import Any, Literal
@@ -351,12 +351,13 @@ class Program:
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
-    @property
-    def waiting(self) -> dict[str, str]:
-        """Fields that are zero while a count is -> that count."""
-        names = {name for struct in self.persistent for name in struct.fields}
+    def waiting(self, kept: Container[str]) -> dict[str, str]:
+        """Fields that are zero while a count is -> that count.  kept: the fields that a model has."""
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
-        return {name: next(count for count in counts if count in names) for name, counts in declared.items()}
+        found = {
+            name: [count for count in counts if count in kept] for name, counts in declared.items() if name in kept
+        }
+        return {name: counts[0] for name, counts in found.items() if counts}
 
     @property
     def parameters(self) -> dict[str, Any]:

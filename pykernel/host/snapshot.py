@@ -245,8 +245,8 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
         # not "<": NaN must fail
         if not ((values >= low) & (values <= high)).all():
             return False
-    waiting = program.waiting
-    if any(memory.field(waiting[name])[0] == 0 and memory.field(name).any() for name in kept & waiting.keys()):
+    waiting = program.waiting(kept)
+    if any(memory.field(count)[0] == 0 and memory.field(name).any() for name, count in waiting.items()):
         return False
     return bool(make_executor([program.valid], memory, config, engine).call(program.valid))
 

@@ -19,12 +19,11 @@ from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.signal.program import with_signal
 from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
-from pykernel.dialect.memory import layout
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS, SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.report import sections
-from pykernel.spec import missing
+from pykernel.spec import expert, interval, missing
 from pykernel.spec import signal as signals
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
@@ -199,14 +198,13 @@ class Spec(Section):
 
     def check_size(self, refuse: Refuse) -> None:
         """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
-        size = self.numbers * self.real.alignment
-        if size <= STATE_LIMIT:
+        if self.state_bytes_bound <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
         for section, key in (("learning", "features"), ("learning", "samples"), ("reduction", "n_max")):
             if self.has(section, key) and (given := getattr(getattr(self, section), key)) is not None:
                 where, value = f"[{section}] {key}", given
-        takes = f"takes {size:,} bytes; they must be at most {STATE_LIMIT:,}"
+        takes = f"takes {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
         refuse(where, f"is {value}, which {takes}")
 
     def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
@@ -569,12 +567,10 @@ class Spec(Section):
         return own if self.signal is None else own | signals.capacities(self.signal, self.forecasts)
 
     @property
-    def numbers(self) -> int:
-        """How many numbers the memory and the tables hold, with fields that no kernel of this model reads."""
-        # a kernel of the user's own comes later, and adds no number
-        program, extents = self._around(self._family_program), self.capacities
-        tables = [kind.shape(extents) for kind in program.parameters.values() if isinstance(kind, Array)]
-        return layout(program.structs, self.real, extents).nbytes // self.real.alignment + sum(map(math.prod, tables))
+    def state_bytes_bound(self) -> int:
+        around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
+        stages = expert.size_bound(self) + interval.size_bound(self) + missing.size_bound(self)
+        return (self.family.size_bound(self) + stages + around) * self.real.alignment
 
     @property
     def config_values(self) -> dict[str, Any]:

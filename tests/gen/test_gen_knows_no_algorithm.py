@@ -41,7 +41,6 @@ ORDINARY = {
     # names of other things
     "auto": "CSS: a margin",
     "select": "HTML: a list to choose from",
-    "uniform": "a distribution of NumPy's",
     "ROWS": "print_llvm's loop over samples; an extent is called so, too",
 }
 """Words that stay, and what they mean there."""

@@ -280,20 +280,20 @@ def test_hostile_states_are_one_sentence_and_write_nothing(
         ("0.bin", "1.bin", "--data", "fleet.toml"): "pykernel simulate",
     }
     for words, why in cases.items():
-        code, out, err = run("merge", "fleet.toml", *words, "-o", "merged.bin")
+        code, out, err = run("state", "merge", "fleet.toml", *words, "-o", "merged.bin")
         assert (code, out) == (2, "") and why in err and err.count("error: ") == 1, (words, err)
         assert not Path("merged.bin").exists()
-    code, _, err = run("merge", "fleet.toml", "0.bin", "1.bin", "-o", "0.bin")
+    code, _, err = run("state", "merge", "fleet.toml", "0.bin", "1.bin", "-o", "0.bin")
     assert code == 2 and Path("0.bin").read_bytes() == good
 
-    code, out, err = run("merge", "fleet.toml", *(f"{k}.bin" for k in range(DEVICES)), "-o", "merged.bin")
+    code, out, err = run("state", "merge", "fleet.toml", *(f"{k}.bin" for k in range(DEVICES)), "-o", "merged.bin")
     assert code == 0, err
     found = snapshot.read(spec, Path("merged.bin").read_bytes())
     assert f"{found.state_hash:08x}" in out and out.count(".bin") >= DEVICES + 1
     Path("states").mkdir()
     for k in range(DEVICES):
         Path(f"states/{k}.bin").write_bytes(Path(f"{k}.bin").read_bytes())
-    assert run("merge", "fleet.toml", "states", "-o", "same.bin")[0] == 0
+    assert run("state", "merge", "fleet.toml", "states", "-o", "same.bin")[0] == 0
     assert Path("same.bin").read_bytes() == Path("merged.bin").read_bytes()
     again = pykernel.merge(spec, [f"{k}.bin" for k in range(DEVICES)])
     assert again.data == Path("merged.bin").read_bytes()

@@ -107,6 +107,9 @@ class WholeLevels(Models):
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
+    def size_bound(self, spec):
+        return 20 + spec.dim + 16 * spec.outputs
+
     def unit(self, spec, question):
         return 2.0**-spec.label_shift
 

@@ -67,6 +67,9 @@ class FixedLinearModels(Models):
     def capacities(self, spec: FixedLinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
+    def size_bound(self, spec: FixedLinearSpec) -> int:
+        return spec.outputs * (spec.dim + 4) + spec.dim + 8
+
     def unit(self, spec: FixedLinearSpec, question: str) -> float:
         return float(2.0**-spec.label_shift)
 

@@ -93,6 +93,10 @@ class FixedSpectrumModels(Models):
     def capacities(self, spec: Any) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "FEATURES": count_of(spec)} | spec.conversion.sizes
 
+    def size_bound(self, spec: Any) -> int:
+        count, outputs = count_of(spec), spec.outputs
+        return count * (spec.dim + 2 * outputs + 1) + outputs * (spec.dim + 12) + 2 * spec.dim + 16
+
     def unit(self, spec: Any, question: str) -> float:
         return float(2.0**-spec.label_shift)
 
@@ -112,7 +116,7 @@ class FixedSpectrumModels(Models):
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
-        rehearsed = affordable(REHEARSED, lambda m: m * spec.numbers)
+        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
         return {
             **spec.conversion.parameters(),
             **frame,

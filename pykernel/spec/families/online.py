@@ -525,6 +525,10 @@ class KernelModels:
         sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
         return sizes | stages.probabilities(spec)
 
+    def size_bound(self, spec: KernelSpec) -> int:
+        choices, n = Choices.of(spec), spec.reduction.n_max + 1
+        return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + choices.matrices * n * n
+
     def parameters(self, spec: KernelSpec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
@@ -535,7 +539,7 @@ class KernelModels:
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * spec.numbers)
+        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
         own = kernel_settings.parameters(spec)
