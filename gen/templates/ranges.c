@@ -34,7 +34,7 @@ static const struct {
 {%- if annotated %}
     /*@ loop unroll {{ most }}; */
 {%- endif %}
-    for (uint32_t k = 0u; k < (sizeof {{ table }} / sizeof {{ table }}[0]); k++) {
+    for (uint32_t k = 0u; k < {{ most }}u; k++) {
 {%- endmacro %}
 {%- macro numbers(table, most) %}
 {%- if annotated %}

@@ -788,7 +788,7 @@ void log_hash(uint32_t hash) {{ last = hash; }}
 def test_the_loop_of_the_readme_is_one_that_learns(package, tmp_path):
     """It is compiled as it stands, with the examples' samples for the firmware's functions."""
     readme = (package / "README.md").read_text(encoding="utf-8")
-    assert readme.count("\n") < 80, readme
+    assert readme.count("\n") < 90, readme
     (code,) = re.findall(r"```c\n(.*?)```", readme, re.DOTALL)
     assert code.count("samples++ % 100u") == 1  # here the last sample's hash is compared
     (tmp_path / "readme.c").write_text(code.replace("samples++ % 100u", "samples++ % 1u"))

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x17A4B1DFu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x25B618BFu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -420,7 +420,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool flow_stored_within(flow_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < (sizeof flow_stored_real_ranges / sizeof flow_stored_real_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 21u; k++) {
         for (int32_t i = 0; i < (int32_t)flow_stored_real_ranges[k].count; i++) {
             const float value = flow_stored_real(stored, flow_stored_real_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -429,7 +429,7 @@ static bool flow_stored_within(flow_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof flow_stored_index_ranges / sizeof flow_stored_index_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 5u; k++) {
         for (int32_t i = 0; i < (int32_t)flow_stored_index_ranges[k].count; i++) {
             const int32_t value = flow_stored_count(stored, flow_stored_index_ranges[k].place, i);
             if (!((value >= flow_stored_index_ranges[k].low) && (value <= flow_stored_index_ranges[k].high))) {
@@ -437,7 +437,7 @@ static bool flow_stored_within(flow_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof flow_stored_blanks / sizeof flow_stored_blanks[0]); k++) {
+    for (uint32_t k = 0u; k < 6u; k++) {
         if ((flow_stored_count(stored, flow_stored_blanks[k].after, 0) == 0)
                 && !flow_snapshot_all_zero(stored, flow_stored_blanks[k].place, (int32_t)flow_stored_blanks[k].count)) {
             return false;
@@ -541,11 +541,11 @@ static void flow_look(flow_stored_t *stored)
 static int32_t flow_newest(flow_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         flow_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != FLOW_DONE) {
         return 1;

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7826CCFAu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2D42EDCFu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -205,7 +205,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool level_stored_within(level_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < (sizeof level_stored_int_ranges / sizeof level_stored_int_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 7u; k++) {
         for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
             const int32_t value = level_stored_count(stored, level_stored_int_ranges[k].place, i);
             if (!((value >= level_stored_int_ranges[k].low) && (value <= level_stored_int_ranges[k].high))) {
@@ -213,7 +213,7 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof level_stored_index_ranges / sizeof level_stored_index_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 3u; k++) {
         for (int32_t i = 0; i < (int32_t)level_stored_index_ranges[k].count; i++) {
             const int32_t value = level_stored_count(stored, level_stored_index_ranges[k].place, i);
             if (!((value >= level_stored_index_ranges[k].low) && (value <= level_stored_index_ranges[k].high))) {
@@ -221,7 +221,7 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof level_stored_int16_ranges / sizeof level_stored_int16_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 1u; k++) {
         for (int32_t i = 0; i < (int32_t)level_stored_int16_ranges[k].count; i++) {
             const int32_t value = level_stored_int16(stored, level_stored_int16_ranges[k].place, i);
             if (!((value >= level_stored_int16_ranges[k].low) && (value <= level_stored_int16_ranges[k].high))) {
@@ -229,7 +229,7 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof level_stored_uint8_ranges / sizeof level_stored_uint8_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 2u; k++) {
         for (int32_t i = 0; i < (int32_t)level_stored_uint8_ranges[k].count; i++) {
             const int32_t value = level_stored_uint8(stored, level_stored_uint8_ranges[k].place, i);
             if (!((value >= level_stored_uint8_ranges[k].low) && (value <= level_stored_uint8_ranges[k].high))) {
@@ -335,11 +335,11 @@ static void level_look(level_stored_t *stored)
 static int32_t level_newest(level_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         level_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != LEVEL_DONE) {
         return 1;

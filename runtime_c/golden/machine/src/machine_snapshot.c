@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAA1BB321u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x758641C6u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -377,7 +377,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool machine_stored_within(machine_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < (sizeof machine_stored_real_ranges / sizeof machine_stored_real_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 13u; k++) {
         for (int32_t i = 0; i < (int32_t)machine_stored_real_ranges[k].count; i++) {
             const float value = machine_stored_real(stored, machine_stored_real_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -386,7 +386,7 @@ static bool machine_stored_within(machine_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof machine_stored_index_ranges / sizeof machine_stored_index_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 4u; k++) {
         for (int32_t i = 0; i < (int32_t)machine_stored_index_ranges[k].count; i++) {
             const int32_t value = machine_stored_count(stored, machine_stored_index_ranges[k].place, i);
             if (!((value >= machine_stored_index_ranges[k].low) && (value <= machine_stored_index_ranges[k].high))) {
@@ -394,7 +394,7 @@ static bool machine_stored_within(machine_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof machine_stored_blanks / sizeof machine_stored_blanks[0]); k++) {
+    for (uint32_t k = 0u; k < 3u; k++) {
         if ((machine_stored_count(stored, machine_stored_blanks[k].after, 0) == 0)
                 && !machine_snapshot_all_zero(stored, machine_stored_blanks[k].place,
                         (int32_t)machine_stored_blanks[k].count)) {
@@ -499,11 +499,11 @@ static void machine_look(machine_stored_t *stored)
 static int32_t machine_newest(machine_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         machine_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != MACHINE_DONE) {
         return 1;

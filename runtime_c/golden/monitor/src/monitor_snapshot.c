@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x5FE2D241u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xB1C31986u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -382,7 +382,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool monitor_stored_within(monitor_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < (sizeof monitor_stored_real_ranges / sizeof monitor_stored_real_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 16u; k++) {
         for (int32_t i = 0; i < (int32_t)monitor_stored_real_ranges[k].count; i++) {
             const float value = monitor_stored_real(stored, monitor_stored_real_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -391,7 +391,7 @@ static bool monitor_stored_within(monitor_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof monitor_stored_index_ranges / sizeof monitor_stored_index_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 3u; k++) {
         for (int32_t i = 0; i < (int32_t)monitor_stored_index_ranges[k].count; i++) {
             const int32_t value = monitor_stored_count(stored, monitor_stored_index_ranges[k].place, i);
             if (!((value >= monitor_stored_index_ranges[k].low) && (value <= monitor_stored_index_ranges[k].high))) {
@@ -399,7 +399,7 @@ static bool monitor_stored_within(monitor_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof monitor_stored_uint16_ranges / sizeof monitor_stored_uint16_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 9u; k++) {
         for (int32_t i = 0; i < (int32_t)monitor_stored_uint16_ranges[k].count; i++) {
             const int32_t value = monitor_stored_uint16(stored, monitor_stored_uint16_ranges[k].place, i);
             if (!((value >= monitor_stored_uint16_ranges[k].low) && (value <= monitor_stored_uint16_ranges[k].high))) {
@@ -407,7 +407,7 @@ static bool monitor_stored_within(monitor_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof monitor_stored_uint8_ranges / sizeof monitor_stored_uint8_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 8u; k++) {
         for (int32_t i = 0; i < (int32_t)monitor_stored_uint8_ranges[k].count; i++) {
             const int32_t value = monitor_stored_uint8(stored, monitor_stored_uint8_ranges[k].place, i);
             if (!((value >= monitor_stored_uint8_ranges[k].low) && (value <= monitor_stored_uint8_ranges[k].high))) {
@@ -513,11 +513,11 @@ static void monitor_look(monitor_stored_t *stored)
 static int32_t monitor_newest(monitor_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         monitor_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != MONITOR_DONE) {
         return 1;

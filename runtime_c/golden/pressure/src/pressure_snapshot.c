@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9D7D669Fu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x37AA35F1u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -272,7 +272,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool pressure_stored_within(pressure_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < (sizeof pressure_stored_real_ranges / sizeof pressure_stored_real_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 3u; k++) {
         for (int32_t i = 0; i < (int32_t)pressure_stored_real_ranges[k].count; i++) {
             const double value = pressure_stored_real(stored, pressure_stored_real_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -281,7 +281,7 @@ static bool pressure_stored_within(pressure_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < (sizeof pressure_stored_index_ranges / sizeof pressure_stored_index_ranges[0]); k++) {
+    for (uint32_t k = 0u; k < 4u; k++) {
         for (int32_t i = 0; i < (int32_t)pressure_stored_index_ranges[k].count; i++) {
             const int32_t value = pressure_stored_count(stored, pressure_stored_index_ranges[k].place, i);
             if (!((value >= pressure_stored_index_ranges[k].low) && (value <= pressure_stored_index_ranges[k].high))) {
@@ -387,11 +387,11 @@ static void pressure_look(pressure_stored_t *stored)
 static int32_t pressure_newest(pressure_stored_t *stored, int32_t status[2])
 {
     uint32_t sequence[2];
-    for (int32_t slot = 0; slot < 2; slot++) {
-        stored->slot = slot;
+    for (int32_t k = 0; k < 2; k++) {
+        stored->slot = k;
         pressure_look(stored);
-        status[slot] = stored->status;
-        sequence[slot] = stored->sequence;
+        status[k] = stored->status;
+        sequence[k] = stored->sequence;
     }
     if (status[0] != PRESSURE_DONE) {
         return 1;
