@@ -42,8 +42,9 @@ static const struct {
 {%- endif %}
         for (int32_t i = 0; i < (int32_t){{ table }}[k].count; i++) {
 {%- endmacro %}
+{%- if snapshot.ranges or snapshot.blanks %}
 
-/* Whether all numbers of a stored model are within their ranges. */
+{% endif %}/* Whether all numbers of a stored model are within their ranges. */
 static bool {{ name }}_stored_within({{ name }}_stored_t *stored)
 {
 {%- for kind in snapshot.ranges %}
