@@ -49,8 +49,6 @@ CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
 INSIDE = "inside"
 """Name of the assertions about indices."""
 Printed = Callable[[Expr], str]
-Lengths = Mapping[str, Mapping[str, int]]
-"""Function -> its parameter -> the length of the longest array that any call passes."""
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:

@@ -320,14 +320,15 @@ class Printer:
         gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
         about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
 
-        def holds(sentence: str) -> bool:
-            if found := CONDITION.match(sentence):
+        def told(sentence: str) -> str:
+            found = CONDITION.match(sentence)
+            if found and found[3] in self.choices:  # a kernel of the user's own may begin with what it likes
                 value = self.choices[found[3]]
-                return (value.name == found[4] if found[4] else bool(value)) != bool(found[2])
-            return not (about and about.match(sentence))
+                holds = (value.name == found[4] if found[4] else bool(value)) != bool(found[2])
+                return found[1] + sentence[found.end() :] if holds else ""
+            return "" if about and about.match(sentence) else sentence
 
-        kept = filter(holds, re.split(r"(?<=\.)(?=\s)", f.doc))
-        return "".join(CONDITION.sub(r"\1", text) for text in kept).strip()
+        return "".join(map(told, re.split(r"(?<=\.)(?=\s)", f.doc))).strip()
 
     def said(self, text: str) -> str:
         """The text of a comment, in which m.FIELD is replaced with the field's name in C."""

@@ -183,7 +183,8 @@ def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
     """How near inputs (rows, D) are to where a device has learned: log of a Gaussian's density, of an input in the mean over all, so that
     many inputs make no device sure.
     """
-    variance = own.var(axis=0) + SURE * x.var(axis=0) + 1e-30
+    variance = own.var(axis=0) + SURE * x.var(axis=0)
+    variance[variance == 0] = 1.0  # an input that never varies tells of no device
     return np.asarray(-(np.square(x - own.mean(axis=0)) / variance + np.log(variance)).mean(axis=1) / 2)
 
 

@@ -56,14 +56,6 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
     return numbers
 
 
-def whole_numbers(given: str | int | Sequence[int], name: str) -> list[int]:
-    """Whole numbers from zero on; name: the argument's."""
-    found = _parts(given, name)
-    if not all(word.isascii() and word.isdigit() for word in found):
-        raise UserError(f"{option(name)} is {given!r}; it must be whole numbers with commas between, such as 8,16,32")
-    return [int(word) for word in found]
-
-
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
     """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
     text = str(given)

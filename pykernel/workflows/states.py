@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pykernel.errors import UserError
-from pykernel.files import bytes_of, need_free, whole_file
+from pykernel.files import bytes_of, need_different, need_free, whole_file
+from pykernel.host import merging
 from pykernel.host import migrate as conversion
 from pykernel.host.merging import Merged
 from pykernel.host.snapshot import Snapshot, difference, most_bytes, read
 from pykernel.request.option import function
 from pykernel.spec.model import Spec
-from pykernel.workflows.merge import merge as work
 from pykernel.workflows.requests import Merge, Migrate, Show
 
 
@@ -51,7 +51,38 @@ def merged(given: Merge) -> Merged:
     """Make one state of several devices', and write it."""
     if given.output is not None and not isinstance(given.states[0], bytes):
         need_free(Path(given.output), str(given.states[0]), given.force)
-    return work(given.spec, given.states, into=given.into, output=given.output, watch=given.watch)
+    devices: list[Path | bytes] = []
+    for each in given.states:
+        path = each if isinstance(each, bytes) else Path(each)
+        found = sorted(path.glob("*.bin")) if isinstance(path, Path) and path.is_dir() else [path]
+        if not found:
+            raise UserError(f"{each!s}: has no file that ends with .bin; give the snapshots of the devices")
+        devices += found
+    names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise UserError(f"{twice[0]} is given twice; a device must not count as two")
+    if given.output is not None:
+        need_different([Path(given.output), *(each for each in devices if isinstance(each, Path))])
+    most = most_bytes(given.spec) if given.spec.program.persistent else 1
+    read = [each if isinstance(each, bytes) else bytes_of(each, most) for each in devices]
+    given.watch.tell(f"merging {len(read)} states of {given.spec.name}")
+    made = merging.merge(given.spec, dict(zip(names, read, strict=True)), given.into, given.watch)
+    if given.output is not None:
+        with whole_file(Path(given.output)) as file:
+            file.write(made.data)
+    return made
+
+
+def report_of(made: Merged) -> dict[str, object]:
+    """As ``pykernel state merge --json`` prints it."""
+    return {
+        "name": made.spec.name,
+        "way": made.way,
+        "devices": [{"device": name, "foretold": each} for name, each in made.foretold.items()],
+        "left": made.left,
+        "state_hash": f"{made.state_hash:08x}",
+        "warnings": list(made.warnings),
+    }
 
 
 merge = function(Merge, merged)

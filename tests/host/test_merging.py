@@ -110,6 +110,23 @@ def test_devices_that_know_a_part_each_know_all_together(name: str) -> None:
     assert merge(spec, states_of(devices)).data == merged.data
 
 
+def test_units_change_no_merge() -> None:
+    """Inputs and labels in units that are powers of two: the default knows none, and who is near where is judged alike."""
+    spec, found = APART["the default"], []
+    for fx, fy in ((1.0, 1.0), (2.0**-50, 2.0**-40)):
+        devices = {}
+        for k in range(DEVICES):
+            x, y = samples(spec, ROWS, k, (k / DEVICES, (k + 1) / DEVICES))
+            devices[f"device {k}"] = model = HostModel(spec)
+            assert (model.update(x * fx, y * fy) >= 0).all()
+        merged = merge(spec, states_of(devices))
+        found.append(
+            (loaded(spec, merged.data).predict(samples(spec, 300, 99)[0] * fx) / fy, [*merged.foretold.values()])
+        )
+    (one, foretold), (other, also) = found
+    assert np.abs(one - other).max() < 1e-3 * np.abs(one).max() and also == pytest.approx(foretold, rel=1e-4)
+
+
 @pytest.mark.parametrize("prior", [None, 0.5])
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
 @pytest.mark.parametrize("rule", SUMS)

@@ -158,6 +158,15 @@ def test_every_program_that_compares_inputs_has_a_place_for_it():
     assert {"krr", "kfd", "frozen"} <= seen
 
 
+def test_a_docstring_may_begin_with_a_reference(tmp_path):
+    """Sentences of the project's kernels that begin so are printed where a choice was made; a user's are a comment."""
+    body = '"""[Rasmussen] Eq. 4.19.  [not here] A product."""\n    return a[0] * b[0]\n'
+    spec = load_spec(
+        written(tmp_path, f"{HEAD}\n\n@kernel\ndef own{SIGNATURE}{body}", kernel="own", max_value=2501.0), trust=True
+    )
+    assert "/* [Rasmussen] Eq. 4.19.  [not here] A product. */" in build(spec).files["src/flow.c"]
+
+
 def test_two_kernels_of_one_name_and_an_edited_file(tmp_path):
     """In one process, with Numba's cache on disk in between: nobody gets another's code."""
     texts = [SOURCE, SOURCE.replace("real(1) / (real(1) +", "real(1) / (real(2) +"), SOURCE + "# a comment\n"]

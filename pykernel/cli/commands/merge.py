@@ -11,8 +11,7 @@ from pykernel.workflows.requests import Merge
 
 
 def merge(given: Merge, as_json: bool) -> None:
-    from pykernel.workflows.merge import report_of
-    from pykernel.workflows.states import merged
+    from pykernel.workflows.states import merged, report_of
 
     found = merged(given)
     output.print_report({"output": str(given.output)} | report_of(found), as_json, print_merged)
