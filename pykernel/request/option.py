@@ -28,7 +28,7 @@ class Opt:
 
     short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
     it.  rare: ``--help`` only names the option.  needed: the shell wants it.  was: its names in earlier versions, or in other commands.
-    more: what Python takes besides.  least, most, above: limits of a number.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
+    more: what Python takes besides.  hint: what a value that cannot be may have meant.  least, most, above: limits of a number.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
     """
 
     text: str
@@ -40,6 +40,7 @@ class Opt:
     needed: bool = False
     was: tuple[str, ...] = ()
     more: str = ""
+    hint: str = ""
     least: float | None = None
     most: float | None = None
     above: float | None = None
@@ -119,7 +120,9 @@ class Declared:
                 return found
             above = f"above {opt.above}" if opt.least is None else f"{opt.least:,} or more"
             wanted = above if opt.most is None else f"from {opt.least:,} to {opt.most:,}"
-        raise UserError(f"{option(self.name.strip('_'))} is {value!r}; it must be {wanted}")
+        name = self.name.strip("_")
+        hint = f"; {opt.hint}" if opt.hint else ""
+        raise UserError(f"{name if isinstance(opt, Arg) else option(name)} is {value!r}; it must be {wanted}{hint}")
 
 
 @functools.cache

@@ -442,7 +442,8 @@ class Plan:
         Opt("Spec that names columns.", "SPEC", reads="plain", kind=Path, was=("--signal",), more="In Python, a Spec."),
     ] = None
     labels: Annotated[
-        Literal["always", "never"] | None, Opt("always or never: do true labels follow?", "WHEN", without="both")
+        Literal["always", "never"] | None,
+        Opt("always or never: do true labels follow?", "WHEN", without="both", hint="for late ones give the delay"),
     ] = None
     ram: Annotated[str | int | None, Opt("Limit, such as 4k.", "BYTES", without="the target's; 16k")] = None
     flash: Annotated[str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's; 64k")] = (

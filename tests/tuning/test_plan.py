@@ -920,7 +920,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--label", "q"], "names no column 'q'"),
         (
             ["--label", "y", "--labels", "late"],
-            "--labels is 'late'; it must be always or never",
+            "--labels is 'late'; it must be always or never; for late ones give the delay",
         ),
         (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
         (["--label", "y", "--labels", "never", "--only", "rls"], "--labels is 'never', and rls learns on the device"),
