@@ -22,9 +22,9 @@ from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import rate, refuse
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import called, need_known, need_report, opened, trained_by, write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.requests import Fit
 from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:

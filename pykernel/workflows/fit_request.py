@@ -25,6 +25,8 @@ from pykernel.request.training import Training
 from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
+MANY_ROWS = 1000
+"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 

@@ -19,7 +19,7 @@ from pykernel.telling import SILENT, Watch
 from pykernel.workflows.devices import each_device, need_one
 from pykernel.workflows.given import opened
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.requests import Replay
+from pykernel.workflows.state_requests import Replay
 
 MOST = 2 * STATE_LIMIT
 """Most bytes that are read of a state's file."""

@@ -40,9 +40,6 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, Watched
 from pykernel.workflows.state_requests import Merge, Migrate, Replay, Show
 
-MANY_ROWS = 1000
-"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Demo:

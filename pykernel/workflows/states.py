@@ -13,7 +13,7 @@ from pykernel.host.merging import Merged
 from pykernel.host.snapshot import Snapshot, difference, most_bytes, read
 from pykernel.request.option import function
 from pykernel.spec.model import Spec
-from pykernel.workflows.requests import Merge, Migrate, Show
+from pykernel.workflows.state_requests import Merge, Migrate, Show
 
 
 def _read(spec: Spec, path: Path) -> Snapshot:

@@ -307,8 +307,8 @@ def test_only_the_command_line_names_options():
         path
         for room in rooms
         for path in (Path(pykernel.__file__).parent / room).glob("*.py")
-        if path.name != "requests.py"
-    ]  # which declares them
+        if "request" not in path.name
+    ]  # requests declare them
     assert len(files) > 50
     for path in files:
         assert not set(named_as_options(ast.parse(path.read_text(encoding="utf-8")))) - same_for_both, path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykernel.cli.output import interrupted, print_report, show_document, warn
-from pykernel.workflows.requests import Fit
+from pykernel.workflows.fit_request import Fit
 
 
 def fit(given: Fit, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pykernel.cli import output
 from pykernel.telling import number
-from pykernel.workflows.requests import Merge
+from pykernel.workflows.state_requests import Merge
 
 
 def merge(given: Merge, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pykernel.cli import output
 from pykernel.errors import CheckFailed, UserError
 from pykernel.telling import devices_shown, unread_told
-from pykernel.workflows.requests import Replay
+from pykernel.workflows.state_requests import Replay
 
 
 def replay(given: Replay, as_json: bool) -> None:

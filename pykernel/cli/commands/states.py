@@ -8,7 +8,7 @@ from typing import Any
 
 from pykernel.cli import output
 from pykernel.errors import CheckFailed
-from pykernel.workflows.requests import Migrate, Show
+from pykernel.workflows.state_requests import Migrate, Show
 
 
 def show(given: Show, as_json: bool) -> None:
