@@ -356,39 +356,6 @@ def devices_shown(
     return ranked[:SHOWN_DEVICES], f"the worst {SHOWN_DEVICES} of {len(rows):,} devices"
 
 
-def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[str]]]:
-    """Title, columns and rows of the table of a simulation of many devices."""
-    rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
-    title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
-    if report["measure"] == "in_alarm":
-        told = [
-            [
-                row["device"],
-                f"{row['rows']:,}",
-                "-" if row["alarms"] is None else f"{row['alarms']:,}",
-                rate(row["error"]),
-            ]
-            for row in rows
-        ]
-        return title, ["device", "rows", "alarms", "in alarm"], told
-    shown = rate if report["measure"] == "error_rate" else number
-    told = [
-        [
-            row["device"],
-            f"{row['rows']:,}",
-            shown(row["error"]),
-            "-" if row["ratio"] is None else f"{row['ratio']:.2f}",
-            row["simple"] or "too few rows",
-        ]
-        for row in rows
-    ]
-    return (
-        title,
-        ["device", "rows", f"{MEASURES[report['measure']]}, 2nd half", "of simple", "the best simple predictor"],
-        told,
-    )
-
-
 def devices_told(report: Mapping[str, Any]) -> list[str]:
     """Sentences about many devices: the median, the worst, and how many are better than the best simple predictor."""
     refused = refused_told(report)

@@ -54,11 +54,11 @@ def show(*lines: object) -> None:
     print("\n".join(map(visible, lines)), flush=True)
 
 
-def show_facts(*facts: tuple[str, object]) -> None:
-    """Print names and what there is to say of each; a fact without a text is left out."""
-    for name, text in facts:
-        if text:
-            show(f"{name:<9} {text}")
+def show_lines(lines: list[str]) -> None:
+    """Print lines, if there are some, and an empty one, and forget them."""
+    if lines:
+        show(*lines, "")
+    lines.clear()
 
 
 def say(kind: str, text: str) -> None:
@@ -179,24 +179,17 @@ def show_document(document: Document, verdict: bool = True) -> None:
     from pykernel.report.document import Facts, Sentence, Table
 
     for section in document.sections:
-        if section.shown == "page":
-            continue
-        open_ = False  # whether lines want an empty one below
-        for part in section.parts:
-            if isinstance(part, Table) and part.rows:
-                if open_:
-                    show()
+        lines: list[str] = []
+        for part in section.parts if section.shown == "both" else ():
+            if isinstance(part, Facts):
+                lines += [f"{name:<9} {text}" for name, text in part.pairs if text]
+            elif isinstance(part, Sentence):
+                lines += [part.text] if part.text else []
+            elif isinstance(part, Table) and part.rows:
+                show_lines(lines)
                 rows = [styled("bold", row) if i in part.strong else row for i, row in enumerate(part.rows)]
                 show_table(part.title or section.title, part.columns, rows, part.words, part.spare)
-                open_ = False
-            elif isinstance(part, Facts):
-                show_facts(*part.pairs)
-                open_ = True
-            elif isinstance(part, Sentence) and part.text:
-                show(part.text)
-                open_ = True
-        if open_:
-            show()
+        show_lines(lines)
     end = [document.verdict] if verdict and document.verdict else []
     if document.next:
         end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]

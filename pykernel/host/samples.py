@@ -219,6 +219,16 @@ def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
         yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
 
 
+def input_names(spec: Spec) -> Sequence[str]:
+    """The inputs' columns, or numbered names."""
+    return spec.input.columns or [f"input {j}" for j in range(spec.dim)]
+
+
+def training_of(spec: Spec) -> Any:
+    """What a frozen model tells of the rows that it was trained on; None of other models."""
+    return getattr(getattr(spec, "expansion", None), "trained", None)
+
+
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
     """The table, with its columns in the order of the names, if these are the names of its columns."""
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, Protocol
 from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.parallel import Workers
-from pykernel.report import sections
-from pykernel.report.document import Document
+from pykernel.report.document import Document, Result
+from pykernel.report.simulated import simulated_devices
 from pykernel.rows.recordings import Device, Recordings
 from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
@@ -105,7 +106,7 @@ def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, repr=False)
-class SimulatedDevices:
+class SimulatedDevices(Result):
     """The result of a simulation of many devices, each of which began anew.
 
     report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
@@ -114,13 +115,9 @@ class SimulatedDevices:
     report: dict[str, Any]
     asked: dict[str, Any]
 
-    @property
+    @functools.cached_property
     def page(self) -> Document:
-        """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
-        return sections.simulated_devices(self.report, self.asked)
-
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
+        return simulated_devices(self.report, self.asked)
 
     @property
     def warnings(self) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
+from pykernel.host.origin import with_origin
 from pykernel.host.scores import Ranges
 from pykernel.report.common import table_read
 from pykernel.report.document import Document, Section
@@ -25,7 +26,6 @@ from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
 from pykernel.workflows.given import called, need_known, need_report, opened, write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Fit
-from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
     from pykernel.training.selection import Selection

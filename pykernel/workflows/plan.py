@@ -17,7 +17,9 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError, option, visible
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
+from pykernel.host.origin import with_origin
 from pykernel.host.scores import verdict
+from pykernel.host.start import taught
 from pykernel.progress import Show
 from pykernel.report import plans
 from pykernel.report.document import Document
@@ -58,7 +60,6 @@ from pykernel.workflows import search
 from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Plan
-from pykernel.workflows.simulate import taught, with_origin
 
 SILENCE = 10.0
 """After this many seconds without a better model, a line reports this."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.files import need_not_data, open_data
+from pykernel.host.run import DELAY_LIMIT
 from pykernel.host.samples import missing_rows, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
 from pykernel.request.kinds import Words, words
 from pykernel.request.option import stated

@@ -449,8 +449,8 @@ def test_bad_arguments_are_one_sentence(run, folder, arguments, says):
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
-        ("prediction_lines", "no file was written"),
-        ("Simulation.report", "all rows are in p.csv"),
+        ("pipeline.prediction_lines", "no file was written"),
+        ("simulation.Simulation.report", "all rows are in p.csv"),
     ],
 )
 def test_an_interrupt_says_what_was_kept(where, kept, run, folder, monkeypatch):
@@ -458,7 +458,7 @@ def test_an_interrupt_says_what_was_kept(where, kept, run, folder, monkeypatch):
         raise KeyboardInterrupt
 
     before = {path.name for path in folder.iterdir()}
-    monkeypatch.setattr(f"pykernel.host.simulate.{where}", interrupted)
+    monkeypatch.setattr(f"pykernel.host.{where}", interrupted)
     code, out, err = run("simulate", "spec.toml", "data.csv", "-o", "p.csv")
     assert (code, out, err) == (130, "", f"error: interrupted; {kept}\n")
     assert {path.name for path in folder.iterdir()} == before | ({"p.csv"} if "p.csv" in kept else set())

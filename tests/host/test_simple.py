@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from pykernel.host.monitoring import Monitoring
 from pykernel.host.simple import Distances, SeenAlarms, simple_bytes
-from pykernel.host.simulate import Monitoring
 from pykernel.spec.model import make_spec
 
 
