@@ -23,6 +23,8 @@ class Watch:
 
     bars = True
     """Whether long work may draw its own progress bars."""
+    read: Mapping[str, Any] | None = None
+    """What was read from a table, as plain values."""
 
     def note(self, *lines: str) -> None:
         """Report assumptions; they belong to the result."""
@@ -375,13 +377,6 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
             f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
         )
     return lines
-
-
-def unread_told(unread: Sequence[Mapping[str, Any]], of: int) -> str:
-    """A sentence about recordings that cannot be read, the first of them."""
-    if len(unread) == 1:
-        return f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)"
-    return f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; --json names all)"
 
 
 MEASURES = {

@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from shlex import quote
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN, visible
+from pykernel.errors import UNWRITTEN, CheckFailed, visible
 from pykernel.progress import Show, bar, told_late
 from pykernel.telling import Watch, finite, plain
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from pykernel.report.document import Document
+    from pykernel.report.document import Document, Result
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two are the codes that shells use
 
@@ -160,20 +159,6 @@ def _fit(table: Table, console: Console) -> bool:
     return left >= 0
 
 
-def print_next(spec: str, *before: str) -> None:
-    """Print the next commands for a spec that was written.  before: those before it is generated."""
-    commands = [*before, f"pykernel generate {quote(spec)} -o out/"]
-    show("", "next:", *(f"  {command}" for command in commands))
-
-
-def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
-    wrong = next(row for row in rows if not row["equal"])
-    if "engine" in wrong:
-        return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
-    built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
-    return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
-
-
 def show_document(document: Document, verdict: bool = True) -> None:
     """Lay out what a command found.  verdict: whether to end with it; an error says it of its own."""
     from pykernel.report.document import Facts, Sentence, Table
@@ -204,12 +189,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
-def print_report(report: Mapping[str, Any], as_json: bool, shown: Callable[[Mapping[str, Any]], None]) -> None:
-    """Print what a command found: as one JSON object, or for people, as ``shown`` prints it."""
+def present(found: Result, as_json: bool, verdict: bool = True, **more: Any) -> None:
+    """Print what a command found: as one JSON object, with more keys, or for people; then raise what is wrong, if anything is.
+
+    verdict: whether to print it; an error says it of its own.
+    """
     if as_json:
-        print_json(report)
+        print_json({**found.report, **more})
     else:
-        shown(report)
+        show_document(found.page, verdict and not isinstance(found.failure, CheckFailed))
+        warn(*found.warnings)
+    if found.failure is not None:
+        raise found.failure
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
@@ -220,8 +211,6 @@ class Printing(Watch):
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars = as_json, not as_json
-        self.read: Mapping[str, Any] | None = None
-        """What was read from a table, as plain values."""
 
     def note(self, *lines: str) -> None:
         if not self.as_json:

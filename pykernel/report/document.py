@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pykernel.files import whole_file
 from pykernel.report.figures import Plot
@@ -167,18 +167,43 @@ class Document:
             file.write(self.html().encode())
 
 
-def told(*parts: Part, verdict: str = "", next: Sequence[str] = ()) -> Document:
-    """What has no page: for the terminal."""
-    return Document("", verdict, [Section("", parts, "both")], next=next)
-
-
 class Result:
-    """What a workflow found: for people as ``page``, which ``page.write("report.html")`` writes; a notebook shows it."""
+    """What a workflow found.
+
+    report: plain values, as ``--json`` prints them.  page: for people; ``page.write("report.html")`` writes it, and a notebook shows it.
+    """
 
     if TYPE_CHECKING:
 
         @property
+        def report(self) -> Mapping[str, Any]: ...
+
+        @property
         def page(self) -> Document: ...
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report.get("warnings", [])
+
+    @property
+    def failure(self) -> Exception | None:
+        """What the command raises once it has shown this; CheckFailed says what else would be the verdict."""
+        return None
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
+class Found(Result):
+    """What a workflow found that has no other name."""
+
+    report: Mapping[str, Any]
+    page: Document
+    failure: Exception | None = None
+
+
+def told(*parts: Part, next: Sequence[str] = ()) -> Document:
+    """A document of a few parts."""
+    return Document("", "", [Section("", parts, "both")], next=next)

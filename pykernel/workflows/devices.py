@@ -90,6 +90,16 @@ def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
         return {"reason": str(error)}
 
 
+def unread_error(report: Mapping[str, Any]) -> UserError | None:
+    """About recordings that cannot be read, the first of them; None if all can."""
+    if not (unread := report["unread"]):
+        return None
+    of = len(report["devices"]) + len(unread)
+    if len(unread) == 1:
+        return UserError(f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)")
+    return UserError(f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; --json names all)")
+
+
 def _digest(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -120,9 +130,8 @@ class SimulatedDevices(Result):
         return simulated_devices(self.report, self.asked)
 
     @property
-    def warnings(self) -> list[str]:
-        """What is probably not as it was meant, a sentence each."""
-        return self.report["warnings"]
+    def failure(self) -> Exception | None:
+        return unread_error(self.report)
 
     @property
     def measure(self) -> str:

@@ -22,7 +22,7 @@ from pykernel.host.scores import verdict
 from pykernel.host.start import taught
 from pykernel.progress import Show
 from pykernel.report import plans
-from pykernel.report.document import Document
+from pykernel.report.document import Document, Result
 from pykernel.report.figures import SIMPLE, Panel
 from pykernel.request.kinds import parse_amount
 from pykernel.request.option import function
@@ -73,7 +73,7 @@ RAM, FLASH = 16 * 1024, 64 * 1024
 
 
 @dataclass(frozen=True, repr=False)
-class Planned:
+class Planned(Result):
     """What a plan found.
 
     report: all results, as ``pykernel plan --json`` prints them.
@@ -86,10 +86,6 @@ class Planned:
     report: dict[str, Any]
     specs: dict[str, Spec]
     page: Document
-    """The result for people: ``page.write("report.html")``; a notebook shows it."""
-
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
 
     @property
     def spec(self) -> Spec:

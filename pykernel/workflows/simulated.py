@@ -34,11 +34,6 @@ class Simulated(Result):
     seen: Seen
     asked: dict[str, Any]
 
-    @property
-    def warnings(self) -> list[str]:
-        """What is probably not as it was meant, a sentence each."""
-        return self.report["warnings"]
-
     @functools.cached_property
     def page(self) -> Document:
         from pykernel.gen.project import inside  # slow to load
