@@ -1,7 +1,7 @@
 """Output of commands: tables, sizes and numbers, progress, JSON, sentences on standard error; and exit codes.
 
 All text is treated as untrusted: names of columns, files, specs and boards can contain markup and control characters.
-So every function here takes plain text, and replaces invisible characters.  Only ``Styled`` text has a style.  No other
+So every function here takes plain text, and replaces invisible characters.  No other
 module of ``cli`` prints.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -30,22 +30,6 @@ OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two a
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
-
-
-class Styled(str):
-    """Text of a table's cell with a style of rich's; its characters are plain text as all others are."""
-
-    style: str
-
-    def __new__(cls, text: str, style: str) -> Styled:
-        made = super().__new__(cls, text)
-        made.style = style
-        return made
-
-
-def styled(style: str, cells: Iterable[str]) -> list[str]:
-    """A row of a table in a style."""
-    return [Styled(cell, style) for cell in cells]
 
 
 def show(*lines: object) -> None:
@@ -91,11 +75,12 @@ def show_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     words: Container[int] = (0,),
+    strong: Container[int] = (),
     spare: Sequence[str] = (),
 ) -> None:
     """Print a table without breaking words or numbers, because a reader may have to type them.
 
-    words: columns that are aligned to the left; the others have numbers.  If the window is too narrow, cells are
+    words: columns that are aligned to the left; the others have numbers.  strong: rows in bold.  If the window is too narrow, cells are
     wrapped between words.  If this is not enough, the columns in ``spare`` are left out in their order.  If this is not
     enough, each row is printed as a list.
     """
@@ -106,8 +91,8 @@ def show_table(
     console, table = Console(), Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
         table.add_column(_text(column), justify="left" if i in words else "right", overflow="fold")
-    for cells in rows:
-        table.add_row(*map(_text, cells))
+    for i, cells in enumerate(rows):
+        table.add_row(*map(_text, cells), style="bold" if i in strong else None)
     # printed separately: rich would wrap the table's own title to the table's width
     console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
@@ -132,8 +117,7 @@ def _text(cell: str) -> Text:
     from rich.text import Text
 
     good = getattr(cell, "good", None)
-    style = getattr(cell, "style", "")
-    return Text(visible(cell), style if good is None else "green" if good else "bold red")
+    return Text(visible(cell), "" if good is None else "green" if good else "bold red")
 
 
 def _fit(table: Table, console: Console) -> bool:
@@ -172,8 +156,8 @@ def show_document(document: Document, verdict: bool = True) -> None:
                 lines += [part.text] if part.text else []
             elif isinstance(part, Table) and part.rows:
                 show_lines(lines)
-                rows = [styled("bold", row) if i in part.strong else row for i, row in enumerate(part.rows)]
-                show_table(part.title or section.title, part.columns, rows, part.words, part.spare)
+                title = part.title or section.title
+                show_table(title, part.columns, part.rows, part.words, part.strong, part.spare)
         show_lines(lines)
     end = [document.verdict] if verdict and document.verdict else []
     if document.next:

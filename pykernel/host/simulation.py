@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -160,10 +159,6 @@ class Simulation(Run):
             errors.pop("last label", None)  # the device never gets one
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
-    def _reads_leave_one_out(self) -> bool:
-        readable = "leave_one_out" in self.spec.program.readings and self.model.exists("leave_one_out")
-        return readable and bool(self.train_every)
-
     def leave_one_out(self) -> dict[str, Any]:
         """The result of NAME_leave_one_out for the last training: its status, the mean squared error and, for classes,
         the error rate; None for a value that it does not give.  samples: number of visited samples, for a model with
@@ -192,7 +187,9 @@ class Simulation(Run):
         simple_learned: of so many of the first rows the simple predictors learned the labels; None: of all.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
-        parts = {"all": 0, "second_half": self.rows // 2}
+        trained = {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
+        readable = "leave_one_out" in self.spec.program.readings and self.model.exists("leave_one_out")
+        each = zip(self.labels, self.each, strict=False)
         return {
             "name": self.spec.name,
             "rule": self.spec.learning.rule,
@@ -205,38 +202,28 @@ class Simulation(Run):
             "unlabelled": self.unlabelled,
             "waiting": self.waiting,
             **self._told(),
-            **(
-                {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}
-                if self.trains
-                else {}
-            ),
-            **({"leave_one_out": self.leave_one_out()} if self._reads_leave_one_out() else {}),
-            **{part: self.summary(self.errors, first) for part, first in parts.items()},
-            **(
-                {
-                    "by_label": {
-                        name: {part: self.summary(errors, first) for part, first in parts.items()}
-                        for name, errors in zip(self.labels, self.each, strict=True)
-                    }
-                }
-                if self.each
-                else {}
-            ),
+            **(trained if self.trains else {}),
+            **({"leave_one_out": self.leave_one_out()} if readable and self.train_every else {}),
+            **self._parts(self.errors),
+            **({"by_label": {name: self._parts(errors) for name, errors in each}} if self.each else {}),
             **({"classes": list(self.classes), "confusion": self.confusion.tolist()} if self.classes else {}),
-            **self._coverage_told(parts),
-            **self._losses_told(parts),
+            **self._coverage_told(),
+            **self._losses_told(),
             "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
             "warnings": [] if self.warning is None else [self.warning],
         }
 
-    def _coverage_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
-        if self.coverage is None:
+    def _parts(self, errors: Errors) -> dict[str, Any]:
+        return {"all": self.summary(errors), "second_half": self.summary(errors, self.rows // 2)}
+
+    def _coverage_told(self) -> dict[str, Any]:
+        if (found := self.coverage) is None:
             return {}
-        told = {part: self.coverage.summary(first) for part, first in parts.items()}
+        told = {"all": found.summary(), "second_half": found.summary(self.rows // 2)}
         return {"interval": {"level": self.spec.interval.level, **told}}
 
-    def _losses_told(self, parts: Mapping[str, int]) -> dict[str, Any]:
-        if self.losses is None:
+    def _losses_told(self) -> dict[str, Any]:
+        if (found := self.losses) is None:
             return {}
-        return {"log_loss": {part: self.losses.summary(first)["mae"] for part, first in parts.items()}}
+        return {"log_loss": {"all": found.summary()["mae"], "second_half": found.summary(self.rows // 2)["mae"]}}

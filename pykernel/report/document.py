@@ -191,6 +191,10 @@ class Result:
         """What the command raises once it has shown this; CheckFailed says what else would be the verdict."""
         return None
 
+    def __repr__(self) -> str:
+        page = self.page
+        return "\n  ".join(filter(None, [page.title, str(self.failure or page.verdict), *self.warnings]))
+
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
 

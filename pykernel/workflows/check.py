@@ -110,19 +110,6 @@ class Checked(Result):
             **({"load": self.loads} if self.loads else {}),
         }
 
-    def __repr__(self) -> str:
-        lines = [f"check of {self.name}: {'the same bytes' if self.equal else 'OTHER BYTES than on the host'}"]
-        for row in (*self.rows, *self.on_target):
-            built = row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}"
-            lines.append(
-                f"  {built}, {row['samples']:,} samples: {'equal' if row['equal'] else row['first_difference']}"
-            )
-        lines += [
-            f"  {self.engine} and {row['engine']}: {'equal' if row['equal'] else row['first_difference']}"
-            for row in self.witnesses
-        ]
-        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.exceeded)])
-
 
 def run(given: Check) -> Checked:
     """What ``pykernel check`` does."""

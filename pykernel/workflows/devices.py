@@ -181,25 +181,18 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
     ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None where too few rows are scored.
     """
-    row: dict[str, Any] = {
+    watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
+    half = told["second_half"].get("error_rate" if told.get("classes") else "rmse", {})
+    row = {
         "rows": told["rows"],
         "refused": told["refused"],
-        "error": None,
-        "simple": None,
-        "simple_error": None,
-        "ratio": None,
-        "winner": None,
+        "error": (alarms or {}).get("in_alarm") if watches else half["model"],
+        "simple": beside.get("simple"),
+        "simple_error": beside.get("error"),
+        "ratio": beside["model"] / beside["error"] if beside.get("error") else None,
+        "winner": {"model": "model", None: "neither"}.get(beside["winner"], "simple") if beside else None,
     }
-    if "question" in told:
-        alarms = told.get("alarms")
-        return row | {"error": None if alarms is None else alarms["in_alarm"], "alarms": alarms and alarms["count"]}
-    half = told["second_half"]
-    row["error"] = half["error_rate" if told.get("classes") else "rmse"]["model"]
-    if (beside := told["verdict"]) is not None:
-        row |= {"simple": beside["simple"], "simple_error": beside["error"]}
-        row["ratio"] = beside["model"] / beside["error"] if beside["error"] else None
-        row["winner"] = {"model": "model", None: "neither"}.get(beside["winner"], "simple")
-    return row
+    return row | ({"alarms": alarms and alarms["count"]} if watches else {})
 
 
 def need_one(**given: object) -> None:

@@ -73,11 +73,6 @@ class Proved(Result):
             f"takes a {which} out of its range ({sum(row['ranges'] for row in self.calls)} ranges)"
         )
 
-    def __repr__(self) -> str:
-        lines = [f"proof of {self.name}: {self.verdict}"]
-        lines += [f"  {row['level']} {row['call']}: {row['why']}" for row in self.calls if not row["proved"]]
-        return "\n".join(lines)
-
 
 def run(given: Prove) -> Proved:
     """What ``pykernel prove`` does.  Sizes are those of the spec: a large model takes long."""

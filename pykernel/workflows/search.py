@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pykernel.host.samples import missing_rows, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.parallel import Workers
+from pykernel.progress import Show
 from pykernel.request.kinds import Words, words
 from pykernel.request.option import stated
 from pykernel.rows.columns import Columns
@@ -248,15 +249,12 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
     """
     need_no_code(spec)
-    watch = options.watch
+    watch, seen = options.watch, Columns()
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
-    batches, seen = [], Columns()
     with opened(options.data, watch) as (name, file, show):
-        rows = samples_of(spec, file, name, seen=seen)
-        for batch in rows if raw is None else raw.counted(rows):
-            batches.append(batch)
-            show(batch.position, f"reading {name}")
-    x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+        x, y = _samples(spec, file, name, seen, show)
+    if raw is not None:
+        raw.take(x)
     if raw is None:
         _empty_sentinels(spec, x, y, seen)
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
@@ -284,21 +282,28 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
     assert many is not None
     need_no_code(spec)
     refuse((spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"))
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    parts, done = [], 0.0
     with watch.progress(many.size) as show:
-        done = 0.0
         for device in many.devices:
             with contextlib.ExitStack() as stack:
                 name, file, size = open_data(device.path, stack)
-                batches = list(samples_of(spec, file, name, seen=seen))
-            parts.append((np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])))
-            show(done := done + (size or 0), f"reading {name}")
+                parts.append(_samples(spec, file, name, seen, lambda part, what: show(done + part, what)))
+            done += size or 0
     for x, y in parts:
         _empty_sentinels(spec, x, y, seen)
     missing = sum(int(np.isnan(x).any(axis=1).sum()) for x, _ in parts)
     options.read = seen.report(file=many.source, missing=missing_rows(spec, missing))
     watch.data(options.read)
     return parts
+
+
+def _samples(spec: Spec, file: BinaryIO, name: str, seen: Columns, show: Show) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of a file: inputs and labels."""
+    batches = []
+    for batch in samples_of(spec, file, name, seen=seen):
+        batches.append(batch)
+        show(batch.position, f"reading {name}")
+    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
 
 
 def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) -> None:

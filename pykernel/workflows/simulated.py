@@ -15,7 +15,7 @@ from pykernel.host.seen import LABELS, Seen
 from pykernel.host.simulation import Simulation
 from pykernel.report.document import Document, Result
 from pykernel.report.figures import Lane, Line, Plot, Span
-from pykernel.telling import refused_told, unit_of
+from pykernel.telling import unit_of
 
 LATEST = 200
 """How many windows the second figure of forecasts has."""
@@ -76,24 +76,7 @@ class Simulated(Result):
         return [f"{each['test']}: {each['why']}; {each['change']}" for each in self.report.get("advice", ())]
 
     def __repr__(self) -> str:
-        unit = unit_of(self.report)
-        lines = [f"simulation of {self.report['name']}: {self.report['rows']:,} {unit}s"]
-        if isinstance(self.simulation, Monitoring):
-            if "alarms" in self.report:
-                found = self.report["alarms"]
-                lines.append(f"  alarms: {found['count']:,}, {found['samples']:,} {unit}s in alarm")
-        else:
-            lines[0] += f", {self.measure} over the second half"
-            shown = {"model": self.error, **self.simple}
-            lines += [f"  {name:22} {'-' if error is None else format(error, '.4g')}" for name, error in shown.items()]
-        return "\n".join(
-            [
-                *lines,
-                *(f"  {line}" for line in refused_told(self.report)),
-                *(f"  advice: {line}" for line in self.advice),
-                *(f"  {line}" for line in self.warnings),
-            ]
-        )
+        return "\n  advice: ".join([super().__repr__(), *self.advice])
 
 
 # -------------------------------------------------------------------------------------------------------------- figures

@@ -22,12 +22,6 @@ def _read(spec: Spec, path: Path) -> Snapshot:
     return read(spec, bytes_of(path, most_bytes(spec)), str(path))
 
 
-def _identity(spec: Spec, found: Snapshot) -> dict[str, Any]:
-    """What a snapshot is of."""
-    hashes = {name: f"{getattr(found, name):08x}" for name in ("state_kind", "state_hash")}
-    return {"name": spec.name, "state_kind": hashes["state_kind"], "sequence": found.sequence} | hashes
-
-
 def show(given: Show) -> Found:
     """Each field's range and values; or, of two states, the fields that differ."""
     found = [_read(given.model, Path(file)) for file in given.files]
@@ -35,7 +29,15 @@ def show(given: Show) -> Found:
         raise UserError(f"{len(found)} states are given; give one, or two to compare")
     if len(found) == 2:
         return _differences(difference(*found), *given.files)
-    report = _identity(given.model, found[0]) | {"fields": found[0].ranges(), "state": found[0].state()}
+    (state,) = found
+    report = {
+        "name": given.model.name,
+        "state_kind": f"{state.state_kind:08x}",
+        "sequence": state.sequence,
+        "state_hash": f"{state.state_hash:08x}",
+        "fields": state.ranges(),
+        "state": state.state(),
+    }
     rows = [
         (
             row["field"],
