@@ -287,7 +287,7 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
         for device in many.devices:
             with contextlib.ExitStack() as stack:
                 name, file, size = open_data(device.path, stack)
-                parts.append(_samples(spec, file, name, seen, lambda part, what: show(done + part, what)))
+                parts.append(_samples(spec, file, name, seen, show, done))
             done += size or 0
     for x, y in parts:
         _empty_sentinels(spec, x, y, seen)
@@ -297,12 +297,14 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
     return parts
 
 
-def _samples(spec: Spec, file: BinaryIO, name: str, seen: Columns, show: Show) -> tuple[np.ndarray, np.ndarray]:
-    """All rows of a file: inputs and labels."""
+def _samples(
+    spec: Spec, file: BinaryIO, name: str, seen: Columns, show: Show, before: float = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of a file: inputs and labels.  before: how many bytes of other files were read."""
     batches = []
     for batch in samples_of(spec, file, name, seen=seen):
         batches.append(batch)
-        show(batch.position, f"reading {name}")
+        show(before + batch.position, f"reading {name}")
     return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
 
 
