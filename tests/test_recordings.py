@@ -459,7 +459,7 @@ def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
         spread = np.std(told, ddof=1) / 6**0.5 / (2 * winner[kind]["error"])
         assert winner[kind]["deviation"] == pytest.approx(spread, rel=1e-6)
         assert winner[kind]["within"] == pytest.approx(2.571 * spread, rel=1e-6)
-    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in repr(found)
+    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in found.page.html()
     assert "each of 6 devices" in Path("out/planned.toml").read_text() and "each of 6 devices" in found.page.html()
 
 

@@ -140,6 +140,28 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
     assert verdict(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
 
 
+TOLD = {
+    "an interval": spec_of(label={"column": "y"}, learning={"rule": "krls-t"}, interval={}),
+    "many classes": spec_of(label={"column": "y", "classes": list("abcdefghij")}),
+    "a monitor": make_spec({"name": "m", "input": {"columns": list(HOSTILE)}, "novelty": {"warmup": 50}}),
+    "a training": spec_of(label={"column": "y"}, learning={"rule": "krr"}, kernel={"sigma": 1.0}),
+}
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_the_page_of_a_simulation_has_every_word_of_the_terminal(kind, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+    Path("s.toml").write_text(TOLD[kind].to_toml(), encoding="utf-8")
+    lines = table(Path("d.csv"), 600, classes=("a", "b") if kind == "many classes" else ()).read_text().splitlines()
+    lines[300] = lines[300].replace(lines[300].split(",")[0], "1e9", 1)
+    Path("d.csv").write_text("\n".join(lines))
+    train = ["--train-every", "100"] if kind == "a training" else []
+    code, out, err = run(capsys, "simulate", "s.toml", "d.csv", "--plot", "r.html", *train)
+    told, page = (set(re.findall(r"\w[\w.,%]*", text)) for text in (out, whole(Path("r.html")).text))
+    assert code == 0 and "What happened to the samples" in out and told <= page, (told - page, err)
+
+
 def test_simulate_of_classes_and_of_a_monitor(tmp_path):
     classes = (HOSTILE[0], HOSTILE[3])
     table(tmp_path / "d.csv", 700, classes=classes)
