@@ -281,7 +281,7 @@ def _recorded(
     """The rows of a recording; or those of many devices, one device after the other, and how many each has."""
     import numpy as np
 
-    from pykernel.host.samples import read_rows
+    from pykernel.host.samples import read_each, read_rows
     from pykernel.rows.columns import Columns
     from pykernel.rows.recordings import need_none, recordings_of
 
@@ -291,11 +291,7 @@ def _recorded(
         watch.data(seen.report())
         return stream, []
     need_none(log=log)
-    with watch.progress() as show:
-        parts = list[tuple[Any, Any]]()
-        for device in many.devices:
-            show(len(parts) / len(many), f"reading {device.path}")
-            parts.append(read_rows(spec, device.path))
+    parts = read_each(spec, many, watch)
     x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
     watch.tell(f"devices  {len(many):,}, {len(x):,} rows in all; each begins anew")
     return (x, y), [(device.name, len(rows)) for device, (rows, _) in zip(many.devices, parts, strict=True)]

@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import need_not_data, open_data
+from pykernel.files import need_not_data
 from pykernel.host.run import DELAY_LIMIT
-from pykernel.host.samples import missing_rows, samples_of
+from pykernel.host.samples import missing_rows, read_each, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
 from pykernel.parallel import Workers
-from pykernel.progress import Show
 from pykernel.request.kinds import Words, words
 from pykernel.request.option import stated
 from pykernel.rows.columns import Columns
@@ -252,7 +251,11 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     watch, seen = options.watch, Columns()
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
     with opened(options.data, watch) as (name, file, show):
-        x, y = _samples(spec, file, name, seen, show)
+        batches = []
+        for batch in samples_of(spec, file, name, seen=seen):
+            batches.append(batch)
+            show(batch.position, f"reading {name}")
+    x, y = np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
     if raw is not None:
         raw.take(x)
     if raw is None:
@@ -282,30 +285,13 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
     assert many is not None
     need_no_code(spec)
     refuse((spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"))
-    parts, done = [], 0.0
-    with watch.progress(many.size) as show:
-        for device in many.devices:
-            with contextlib.ExitStack() as stack:
-                name, file, size = open_data(device.path, stack)
-                parts.append(_samples(spec, file, name, seen, show, done))
-            done += size or 0
+    parts = read_each(spec, many, watch, seen)
     for x, y in parts:
         _empty_sentinels(spec, x, y, seen)
     missing = sum(int(np.isnan(x).any(axis=1).sum()) for x, _ in parts)
     options.read = seen.report(file=many.source, missing=missing_rows(spec, missing))
     watch.data(options.read)
     return parts
-
-
-def _samples(
-    spec: Spec, file: BinaryIO, name: str, seen: Columns, show: Show, before: float = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """All rows of a file: inputs and labels.  before: how many bytes of other files were read."""
-    batches = []
-    for batch in samples_of(spec, file, name, seen=seen):
-        batches.append(batch)
-        show(before + batch.position, f"reading {name}")
-    return np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
 
 
 def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) -> None:

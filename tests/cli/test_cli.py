@@ -264,15 +264,6 @@ def test_a_wrong_command_line_is_told_in_a_sentence(run, arguments, says):
 # -------------------------------------------------------------------------------------------------------- simulate
 
 
-def test_simulate_for_people(run, folder, monkeypatch):
-    monkeypatch.setattr("pykernel.progress.PAUSE", 600)  # a busy machine takes longer than the usual one
-    code, out, err = run("simulate", "spec.toml", "data.csv", "-o", "p.csv", "--plot", "e.html")
-    assert (code, err) == (0, "")
-    for text in ("model", "last label", "running mean", "300 rows", "added", "p.csv", "e.html"):
-        assert text in out
-    assert "<svg" in (folder / "e.html").read_text()
-
-
 def test_simulate_for_machines_from_a_file_and_from_a_pipe(run, folder, monkeypatch):
     code, out, err = run("simulate", "spec.toml", "data.csv", "--delay", "3", "--json", "-o", "p.csv")
     report = json.loads(out)
