@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from pykernel.cli.output import interrupted, present, print_json
+from pykernel.cli.output import interrupted, present, print_json, warn
 from pykernel.errors import UserError
 from pykernel.workflows.requests import Basis, Check, Fit, Generate, Info, Plan
 
@@ -46,6 +46,7 @@ def basis(given: Basis, as_json: bool) -> None:
     with stopped_by_sigterm():
         found = run(given)
     present(Found(found.report, found.page), as_json)
+    warn(*found.warnings if as_json else ())
 
 
 def check(given: Check, as_json: bool) -> None:
@@ -61,6 +62,7 @@ def fit(given: Fit, as_json: bool) -> None:
 
     found = run(given)
     present(Found(found.report, found.page), as_json)
+    warn(*found.warnings if as_json else ())
     if found.report.get("interrupted"):
         raise interrupted(f"; {given.output} is the best so far")
 
