@@ -141,7 +141,7 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
 
 
 TOLD = {
-    "an interval": spec_of(label={"column": "y"}, learning={"rule": "krls-t"}, interval={}),
+    "an interval": spec_of(label={"column": "y"}, learning={"rule": "krls-t"}, kernel={"sigma": 1.0}, interval={}),
     "classes": spec_of(label={"column": "y", "classes": HOSTILE[::3]}),
     "many classes": spec_of(label={"column": "y", "classes": [*HOSTILE[::3], *"abcdefgh"]}),
     "a monitor": make_spec({"name": "m", "input": {"columns": list(HOSTILE)}, "novelty": {"warmup": 50}}),
