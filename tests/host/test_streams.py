@@ -526,8 +526,6 @@ def test_simulate_shows_each_label_and_all(folder, capsys):
         "status",
     ]
     assert len(cells) == 400
-    code, out, _ = command(capsys, "reals.toml", "data.csv", "--json")
-    assert set(json.loads(out)["by_label"]) == {"p,1", "q", "r"} and "vectors" not in json.loads(out)
 
 
 def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsys):

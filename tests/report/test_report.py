@@ -136,7 +136,6 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
         for kind in ("mae", "rmse"):
             for predictor, error in report[part][kind].items():
                 assert predictor in page.texts and number(error) in page.texts
-    assert "delay" in page.texts and "2 rows" in page.texts
     assert verdict(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
 
 
@@ -154,9 +153,7 @@ def test_the_page_of_a_simulation_has_every_word_of_the_terminal(kind, tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "400")
     Path("s.toml").write_text(TOLD[kind].to_toml(), encoding="utf-8")
-    lines = table(Path("d.csv"), 600, classes=HOSTILE[::3] if "classes" in kind else ()).read_text().splitlines()
-    lines[300] = lines[300].replace(lines[300].split(",")[0], "1e9", 1)
-    Path("d.csv").write_text("\n".join(lines))
+    table(Path("d.csv"), 600, classes=HOSTILE[::3] if "classes" in kind else ())
     train = ["--train-every", "100"] if kind == "a training" else []
     code, out, err = run(capsys, "simulate", "s.toml", "d.csv", "--plot", "r.html", *train)
     told, page = (set(re.findall(r"\w[\w.,%]*", text)) for text in (out, whole(Path("r.html")).text))
