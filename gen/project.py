@@ -94,11 +94,12 @@ class Project:
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more."""
+    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: what the spec gets, if it names no rule."""
 
     folder: Path
     files: list[Path]
     figures: dict[str, Any]
+    default: dict[str, Any] | None
 
     def __repr__(self) -> str:
         parts = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
@@ -108,7 +109,7 @@ class Generated:
     @property
     def page(self) -> Document:
         """The result for people."""
-        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures)
+        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures, self.default)
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
@@ -136,7 +137,7 @@ def generate(
         if before[0] > with_check or before[1] > micropython:
             project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
         files = write_files(folder, {**project.files, **project.start}, force)
-    return Generated(folder, files, project.figures)
+    return Generated(folder, files, project.figures, spec.chosen.report)
 
 
 def build(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.report import figures
-from pykernel.report.common import Asked, in_words, inside, number_or_dash, what_was_asked
+from pykernel.report.common import Asked, default_of, in_words, inside, number_or_dash, what_was_asked
 from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table
 from pykernel.report.figures import time_text
 from pykernel.report.markup import Html, element
@@ -73,7 +73,7 @@ def simulated(
     """A model on recorded data.  drawn: what ``workflows.simulate`` gathers for figures."""
     unit, name = unit_of(report), report["name"]
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
-    first = what_was_asked(asked, ("rule", report.get("rule") or drawn["rule"]), ("delay", late))
+    first = what_was_asked(asked, ("rule", report.get("rule") or drawn["rule"]), default_of(report), ("delay", late))
     if "question" in report:
         found, said, good = _monitored(report, drawn)
     else:
@@ -105,6 +105,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
         ]
     sections = [
         what_was_asked(asked, ("rule", report["rule"])),
+        Section("Default", [Facts([default_of(report)])], "both"),
         Section("Devices", [*plots, Table(columns, rows, words=(0, 4), title=title)], "both"),
         Section("All together", [*map(Sentence, told[:-1]), Facts(files)], "both"),
     ]
@@ -286,7 +287,9 @@ LISTED = 100
 # ------------------------------------------------------------------------------------------------------------- generate
 
 
-def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Document:
+def generated(
+    folder: str, files: Sequence[str], figures_: Mapping[str, Any], default: Mapping[str, Any] | None
+) -> Document:
     """What was written."""
     files_ = [[file] for file in files]
     told = [
@@ -298,6 +301,7 @@ def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) ->
         f"{figures_['name']} in {folder}",
         f"{figures_['state_bytes']:,} bytes of state, {figures_['work_bytes']:,} of work, {figures_['const_bytes']:,} of constants",
         [
+            Section("Default", [Facts([default_of({"default": default})])], "both"),
             *inside(figures_, "both"),
             Section("Figures", [Facts(told)]),
             Section("Files", [Table(("file",), files_)], "both"),

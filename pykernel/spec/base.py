@@ -25,6 +25,7 @@ from pykernel.errors import UserError
 from pykernel.report import sections
 from pykernel.spec import expert, interval, missing
 from pykernel.spec import signal as signals
+from pykernel.spec.defaults import Chosen
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
 from pykernel.spec.sections import (
     Counts,
@@ -133,6 +134,7 @@ class Spec(Section):
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
+    _chosen: Chosen = PrivateAttr(Chosen())
     models: ClassVar[Family]
     """The family, if it is the only one of a class of specs."""
 
@@ -422,6 +424,11 @@ class Spec(Section):
     def custom(self) -> Kernel | None:
         """The custom kernel; None where the kernel is one of the project's."""
         return self._custom
+
+    @property
+    def chosen(self) -> Chosen:
+        """How the spec got its rule, if it names none."""
+        return self._chosen
 
     @property
     def dim(self) -> int:

@@ -26,7 +26,7 @@ from pykernel.spec import signal_whole as signals_whole
 from pykernel.spec.base import FORMAT, NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
-from pykernel.spec.defaults import completed, scales_by_range
+from pykernel.spec.defaults import chosen, completed, scales_by_range
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
@@ -229,7 +229,10 @@ def _judged(content: Any, written: bool) -> Spec:
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
             kind = family.spec
-            return kind.model_validate(_own(content, kind, rule))
+            spec = kind.model_validate(_own(content, kind, rule))
+            if content is not named:
+                spec._chosen = chosen(named)
+            return spec
     except ValidationError as error:
         sentence = _sentence(error, kind or Spec)
     except _Refused as error:

@@ -157,6 +157,7 @@ def simulated(
     return {
         "name": spec.name,
         "rule": spec.learning.rule,
+        "default": spec.chosen.report,
         "recordings": many.source,
         "measure": measure,
         "devices": devices,

@@ -175,7 +175,12 @@ def _told(
 ) -> dict[str, Any]:
     """The report of a run.  The other arguments as from ``_run``."""
     report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
-    report |= {"empty_inputs": gaps, "data": recording.read, "trained_rows": recording.trained}
+    report |= {
+        "default": spec.chosen.report,
+        "empty_inputs": gaps,
+        "data": recording.read,
+        "trained_rows": recording.trained,
+    }
     report |= {"promise": None if recording.trained is not None else _promise(spec, report)}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {"knows_second_half": False}

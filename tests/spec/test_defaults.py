@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
+from pykernel.spec.defaults import Size
 from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
 from pykernel.spec.sections import fields_of, fpu_of, takes_ranges
 from pykernel.targets.check import exceeded
 from tests.support.every_model import MODELS, accepted, content_of
+from tests.support.random_specs import random_content
 
 
 def spec_of(dim: int = 3, n_max: int = 32, precision: str = "float32", **more: Any) -> Any:
@@ -32,87 +36,115 @@ def ram_of(spec: Any) -> int:
     return int(figures["state_bytes"] + figures["work_bytes"])
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_ram_is_known_before_there_is_c(precision: str) -> None:
-    size = 8 if precision == "float64" else 4
-    for (n, d), o in zip([(8, 1), (17, 5), (40, 3)], [3, 1, 4], strict=True):
-        estimate = defaults.ram_bytes(n, d, o, size)  # of two classes, o is 1
-        # float64 has whole numbers of 32 bits, and pairs of them
-        assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"outputs": o})) <= estimate
-        classes = ["a", "b", "c", "d"][: max(2, o)]
-        estimate = defaults.ram_bytes(n, d, o, size, classes=True)
-        assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes})) <= estimate
-
-
-SIZES: list[tuple[int, int | list[str]]] = [
-    (1, 1),
-    (3, 2),
-    (8, 1),
-    (1, [*"ab"]),
-    (13, [*"ab"]),
-    (2, [*"abcdefg"]),
-    (8, [*"abc"]),
+SIZES: list[tuple[int, int | list[str] | None]] = [
+    *((1, 1), (3, 2), (8, 1), (5, 4)),
+    *((1, [*"ab"]), (13, [*"ab"]), (2, [*"abcdefg"]), (8, [*"abc"])),
+    *((1, None), (6, None), (9, None)),
 ]
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("dim", [1, 6, 9])
-def test_the_ram_of_monitors_is_known_before_there_is_c(precision: str, dim: int) -> None:
-    """To the byte.  The largest bank that fits is taken: exactly at its own bytes."""
-    base = {"name": "m", "precision": precision, "input": {"dim": dim}, "novelty": {}}
-    size = 8 if precision == "float64" else 4
-    for components in defaults.MONITOR_COMPONENTS:
-        ram = defaults.monitor_bytes(components, dim, size)
-        fitting = make_spec(base | {"target": {"ram": ram}})
-        assert fitting.learning.components == components and ram_of(fitting) == ram
-    least = defaults.MONITOR_COMPONENTS[-1]
-    assert make_spec(base | {"target": {"ram": ram - 1}}).learning.components == least
 
 
 @pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_the_ram_of_waves_is_known_before_there_is_c(precision: str, dim: int, label: int | list[str]) -> None:
-    """To the byte; float64 has whole numbers of 32 bits.  The first that fits is taken: exactly at its own bytes."""
+@pytest.mark.parametrize("n_max", [None, 8, 40])
+def test_the_ram_of_recipes_is_known_before_there_is_c(
+    precision: str, dim: int, label: int | list[str] | None, n_max: int | None
+) -> None:
+    """The first that fits is taken: exactly at its own bytes; below those of the last, the last one."""
     base: dict[str, Any] = {"name": "m", "precision": precision, "input": {"dim": dim}}
     classes = isinstance(label, list)
-    base["label"] = {"column": "y", "classes": label} if classes else {"outputs": label}
-    outputs = make_spec(base).outputs
-    estimates = []
-    for waves in defaults.CLASS_WAVES if classes else defaults.WAVES:
-        estimate = waves.ram_bytes(dim, outputs, 8 if precision == "float64" else 4)
-        if estimates and estimate >= estimates[-1]:
+    base |= {"novelty": {}} if label is None else {"label": {"classes": label} if classes else {"outputs": label}}
+    base |= {"reduction": {"n_max": n_max}} if n_max else {}
+    task = "monitor" if label is None else "class" if classes else "number"
+    rows = defaults.groups(task, False)[1 if n_max else 0]
+    estimates: list[int] = []
+    for row in rows:
+        estimate, _ = row.costs(defaults.size_of(base))
+        if not estimate or (estimates and estimate >= estimates[-1]):
             continue  # with one input, sixteen waves take more than four with their matrices, which are better
-        spec = make_spec(base | {"target": {"ram": estimate}})
-        assert spec.learning.rule == waves.rule and (spec.input.outliers == "hold") is not classes
-        assert (spec.mixture is not None) == waves.mixed
-        assert spec.capacities["FEATURES"] == waves.features
-        assert not waves.block or spec.config.group == waves.block
-        assert estimate - (20 if precision == "float64" else 0) <= ram_of(spec) <= estimate
+        content = base | {"target": {"ram": estimate}}
+        spec = make_spec(content)
+        assert defaults.recipe_of(content) is row and spec.learning.rule == row.rule
+        assert ("mixture" in row.sections) == (getattr(spec, "mixture", None) is not None)
+        # float64 has whole numbers of 32 bits, and pairs of them
+        above = {"gmm": 0, "krls-t": 40}.get(row.rule, 20 if precision == "float64" else 0)
+        assert estimate - above <= ram_of(spec) <= estimate
         estimates.append(estimate)
-    assert len(estimates) >= 5
+    assert len(estimates) >= min(5, len(rows) // 2)
+    assert defaults.recipe_of(base | {"target": {"ram": estimates[-1] - 1 if estimates else 1}}) is rows[-1]
+
+
+def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Contents without a rule: some keys of random specs, and random limits."""
+    rng = np.random.default_rng(seed)
+    while count:
+        content = random_content(rng, changes=int(rng.integers(0, 3)))
+        kept = {
+            name: dict(keys) if isinstance(keys, dict) else keys
+            for name, keys in content.items()
+            if name != "expansion"
+        }
+        kept["learning"].pop("rule")
+        for name in kept.keys() - {"name", "input", "precision", "novelty"}:
+            if rng.random() < 0.6:
+                kept.pop(name)
+        limits = {
+            "name": "cortex-m0plus",
+            "ram": int(10 ** rng.uniform(2, 5)),
+            "instructions": int(10 ** rng.uniform(3, 7)),
+        }
+        kept["target"] = {key: value for key, value in limits.items() if key == "name" or rng.random() < 0.4}
+        if accepted(kept) is not None:
+            count -= 1
+            yield kept
+
+
+def test_what_chose_a_recipe_is_told() -> None:
+    """Without the keys that are told, a spec gets what is told; without anything told, it gets the first or the second recipe."""
+    seen = set[str | None]()
+    for content in drawn(60, 7):
+        spec = make_spec(content)
+        found, told = spec.chosen, spec.chosen.report
+        assert told is not None and told["rule"].split(",")[0] == spec.learning.rule and told["rule"] in told["told"]
+        assert make_spec(tomllib.loads(spec.to_toml())).chosen.report is None  # the rule is named then
+        assert make_spec(tomllib.loads(spec.to_toml())) == spec
+        for stage in ("center", "gain"):
+            assert (stage in found.stages) <= (getattr(spec.label, stage, False) is True)
+        seen.add(found.otherwise)
+        row = defaults.recipe_of(content)
+        first = defaults.groups(row.task, row.int16)[0]
+        if not found.because:
+            assert row in first[:2] and found.otherwise is None
+            continue
+        less = {name: dict(keys) if isinstance(keys, dict) else keys for name, keys in content.items()}
+        for key in found.because:
+            section, _, name = key.strip("[").partition("]")
+            if "bytes" in key:
+                less["target"] = {"ram": 10**9}
+            elif name:
+                del less[section][name.strip()]
+            else:
+                del less[section]
+        assert str(found.otherwise).startswith(defaults.recipe_of(less).rule) or row in first[2:]
+    assert len(seen) >= 5
 
 
 def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
     """Bytes grow with the square of the inputs, and with the classes."""
     ten = {"label": {"column": "y", "classes": [*"abcdefghij"]}}
-    for every, label, o in ((defaults.WAVES, {}, 1), (defaults.CLASS_WAVES, ten, 10)):
-        found = []
+    for task, label, o in (("number", {}, 1), ("class", ten, 10)):
+        every, found = defaults.groups(task, False)[0], list[defaults.Recipe]()
         for dim in (3, 13, 20, 28, 34, 64):
             content: dict[str, Any] = {"name": "m", "input": {"dim": dim}} | label
             spec = make_spec(content)
             assert spec == make_spec(content | {"target": {"name": "cortex-m0plus"}}).model_copy(
                 update={"target": None}
             )
-            waves = next(w for w in every[1:] if w.ram_bytes(dim, o) <= 8192 or w is every[-1])
-            assert (spec.learning.rule, spec.mixture is not None) == (waves.rule, waves.mixed)
-            assert spec.capacities["FEATURES"] == waves.features
+            waves = next(w for w in every[1:] if w.costs(Size(dim, o))[0] <= 8192 or w is every[-1])
+            assert defaults.recipe_of(content) is waves and spec.learning.rule == waves.rule
             found.append(waves)
         assert found == sorted(found, key=every.index) and len(set(found)) >= 4
-        small: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}} | label
-        assert make_spec(small).capacities["FEATURES"] == every[0].features
+        assert defaults.recipe_of({"input": {"dim": 3}, "target": {"ram": 8192}} | label) is every[0]
 
 
 def measured(kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -137,13 +169,10 @@ def test_the_instructions_of_waves_are_those_measured(kind: str, count: int, lea
     rows = measured(kind)
     assert len(rows) == count
     for row, content in rows:
-        waves, d, o = (
-            defaults.waves_of(content),
-            content["input"]["dim"],
-            len(content.get("label", {}).get("classes", "1")),
-        )
-        assert int(row["ram_bytes"]) == waves.ram_bytes(d, o)
-        estimate = waves.instructions(d, o, fpu_of(row["target"]) == "none")
+        at = Size(content["input"]["dim"], len(content.get("label", {}).get("classes", "1")))
+        waves = defaults.recipe_of(content)
+        assert int(row["ram_bytes"]) == waves.costs(at)[0]
+        estimate = waves.costs(at._replace(soft=fpu_of(row["target"]) == "none"))[1]
         assert least <= estimate / int(row["update_max"]) <= most, (row, estimate)
 
 
@@ -207,6 +236,9 @@ def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(la
             assert (found.linear is not None) is ("max_abs" in label)
 
 
+VECTORS, CLASS_VECTORS = (defaults.groups(task, False)[1][0] for task in ("number", "class"))
+
+
 def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
     rows = [
         row
@@ -218,7 +250,7 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
     for row in rows:
         *_, last = row["model"].split(", ")
         n = int(last.split()[0])
-        estimate = defaults.update_instructions(n, fpu_of(row["target"]) == "none")
+        estimate = VECTORS.costs(Size(3, n=n, soft=fpu_of(row["target"]) == "none"))[1]
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 
 
@@ -226,12 +258,12 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
 @pytest.mark.parametrize(
     ("target", "small"),
     [
-        ({"ram": defaults.ram_bytes(32, 3, 1)}, False),
-        ({"ram": defaults.ram_bytes(32, 3, 1, classes=True) - 1}, True),
+        ({"ram": VECTORS.costs(Size(3))[0]}, False),
+        ({"ram": CLASS_VECTORS.costs(Size(3))[0] - 1}, True),
         ({"name": "cortex-m4f", "instructions": 100_000}, False),
         ({"name": "cortex-m0plus", "instructions": 100_000}, True),
         ({"name": "cortex-m4f", "flash": 9000}, False),
-        ({"name": "rv32imac", "instructions": defaults.update_instructions(32, True)}, False),
+        ({"name": "rv32imac", "instructions": VECTORS.costs(Size(3, soft=True))[1]}, False),
     ],
 )
 @pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}], ids=["number", "class"])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pykernel.cli.output import print_json, print_report, show, show_document, show_table, styled, warn
+from pykernel.cli.output import print_json, print_report, show, show_document, show_facts, show_table, styled, warn
 from pykernel.errors import UserError
 from pykernel.telling import (
     KNOWN_ROWS,
@@ -138,7 +138,9 @@ def print_training(report: Mapping[str, Any]) -> None:
 def print_end(report: Mapping[str, Any], last: str | None) -> None:
     """last: the warning that stands at the end."""
     from pykernel.host.advice import FEW
+    from pykernel.report.common import default_of
 
+    show_facts(default_of(report))
     for each in report.get("advice", ()):
         show(f"advice   {each['test']}: {each['why']}", f"         {each['change']}")
     if report.get("advice"):
