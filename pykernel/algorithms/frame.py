@@ -15,7 +15,7 @@ these (``pykernel.algorithms.int16.frame``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -629,23 +629,14 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         "O(learn)": learned,
     }
 
-    def own(kernel: Kernel) -> Kernel:
-        return substitute(kernel, stand_ins)
-
-    def all_own(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        return tuple(replace(entry, kernel=own(entry.kernel)) for entry in entries)
-
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", own(predict), "question"),)
+    asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", predict, "question"),)
     if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
-        asked += (Entry("interval", own(interval), "question", lambda c: c.covers),)
+        asked += (Entry("interval", interval, "question", lambda c: c.covers),)
     classes: tuple[Entry, ...] = ()
     if kind == "class":
-        known = Entry("probability", own(probability), "question", lambda c: c.votes or rule.calibrated(c))
-        classes = (Entry("classify", own(classify), "question"), *([] if rule.stand_ins else [known]))
-    budget = rule.budget
-    if budget is not None and budget.remove is not None:
-        budget = replace(budget, remove=replace(budget.remove, kernel=own(budget.remove.kernel)))
+        known = Entry("probability", probability, "question", lambda c: c.votes or rule.calibrated(c))
+        classes = (Entry("classify", classify, "question"), *([] if rule.stand_ins else [known]))
     return Program(
         name=rule.name,
         structs=(*rule.memory, *memory, *work, *rule.work),
@@ -654,15 +645,16 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         statuses=(Status, TakenStatus, rule.statuses),
         entries=(
             *asked,
-            Entry("update", own(UPDATES[kind]), "update"),
+            Entry("update", UPDATES[kind], "update"),
             *classes,
-            *all_own(rule.questions),
-            Entry("freeze", own(freeze), "switch"),
-            *all_own(rule.actions),
-            *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
+            *rule.questions,
+            Entry("freeze", freeze, "switch"),
+            *rule.actions,
+            *((Entry("restart", restart, "action"),) if rule.restarts else ()),
         ),
-        valid=own(valid),
+        valid=valid,
         alarms=rule.alarms,
         between=rule.between,
-        budget=budget,
+        budget=rule.budget,
+        stand_ins=stand_ins,
     )

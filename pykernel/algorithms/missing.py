@@ -7,6 +7,7 @@ statistics of that input (``pykernel.algorithms.stages``).
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from typing import Any
@@ -148,19 +149,11 @@ def learn_alone(m: Completing, x: Real[DIM]) -> Index:
 ASKED = "An input that is NaN is missing: {} stands in for it."
 LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
-_MADE: dict[tuple[int, str], tuple[Program, Program]] = {}
 
-
+@functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
     """The program around another; once for each.  what: words for what stands in for an input."""
-    key = (id(inner), what)
-    if key not in _MADE:
-        # both are kept, so that no other object gets one of their ids
-        _MADE[key] = (inner, _with_stand_ins(inner, ASKED.format(what)))
-    return _MADE[key][1]
-
-
-def _with_stand_ins(inner: Program, told: str) -> Program:
+    told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
     # what other functions call is the model behind, under another name

@@ -221,7 +221,7 @@ class Spec(Section):
         """The type that must hold the spec's numbers; float32 for models of integers, whose inputs and labels come as
         float.
         """
-        return np.finfo(np.float32 if self.real.is_integer else self.real.dtype)
+        return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
         """Refuse a number of the spec that the precision cannot hold: it would overflow, become 0, or round to its
@@ -519,7 +519,7 @@ class Spec(Section):
     @property
     def number(self) -> np.dtype:
         """The type of inputs and answers in their units: the type in C; float64 for models of integers."""
-        return np.dtype(np.float64) if self.real.is_integer else self.real.dtype
+        return np.dtype(np.float64) if self.real.is_int16 else self.real.dtype
 
     @property
     def label_number(self) -> np.dtype:
@@ -619,7 +619,7 @@ class Spec(Section):
             used.append("missing")
         if self.signal is not None:
             used.append("signal")
-        return tuple(f"{name} int16" if self.real.is_integer else name for name in used)
+        return tuple(f"{name} int16" if self.real.is_int16 else name for name in used)
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)

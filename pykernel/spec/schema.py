@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
 from pykernel.spec.defaults import groups
-from pykernel.spec.model import declared, rules, sections, whole_rules
+from pykernel.spec.model import declared, int16_rules, rules, sections
 from pykernel.spec.sections import fields_of, section_of, shown_value
 
 Schema = dict[str, Any]
@@ -30,8 +30,8 @@ def spec_schema() -> Schema:
     definitions: Schema = {}
     cases: dict[tuple[bool, str], tuple[list[str], Schema]] = {}
     every = [(False, rule, family) for rule, family in rules().items()]
-    every += [(True, rule, family) for rule, family in whole_rules().items()]
-    for whole, rule, family in every:
+    every += [(True, rule, family) for rule, family in int16_rules().items()]
+    for int16, rule, family in every:
         properties: Schema = {}
         drawn = _drawn(family.spec)
         has = {section for section, _, _ in fields_of(family.spec, rule)}
@@ -41,11 +41,11 @@ def spec_schema() -> Schema:
                 properties[name] = False
                 continue
             section = _section(drawn, field, family.spec, rule)
-            what = f"{name} of {rule}{' in int16' * whole}"
+            what = f"{name} of {rule}{' in int16' * int16}"
             called = next((called for called, known in definitions.items() if known == section), what)
             definitions[called] = section
             properties[name] = {"$ref": f"#/definitions/{called.replace(' ', '%20')}"}
-        case = cases.setdefault((whole, json.dumps(properties)), ([], properties))
+        case = cases.setdefault((int16, json.dumps(properties)), ([], properties))
         case[0].append(rule)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -60,7 +60,7 @@ def spec_schema() -> Schema:
         "required": ["name", "input"],
         "additionalProperties": False,
         "allOf": [
-            {"if": _if(names, whole), "then": {"properties": then}} for (whole, _), (names, then) in cases.items()
+            {"if": _if(names, int16), "then": {"properties": then}} for (int16, _), (names, then) in cases.items()
         ],
         "definitions": definitions,
     }

@@ -409,7 +409,7 @@ def size_bound(signal: SignalSection, forecasts: bool) -> int:
 def shared_parameters(
     signal: SignalSection, known: Sequence[str], label_column: str | None, awaits: bool
 ) -> dict[str, Any]:
-    """Values that SignalConfig and WholeSignalConfig have in common.
+    """Values that SignalConfig and Int16SignalConfig have in common.
 
     known: the kinds of measures, in the order of the plan.  awaits: whether the labels come later, from the firmware.
     """

@@ -16,7 +16,7 @@ from pykernel.errors import UserError
 from pykernel.spec import stages
 from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STANDARDISED
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
-from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec, whole_rules
+from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
 from pykernel.telling import refuse
@@ -290,7 +290,7 @@ def combine(
     return found, refused
 
 
-def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
+def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
     """Models that learn in integers: each rule with each of its techniques, with stages; without, if these are not
     possible.
 
@@ -313,7 +313,7 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
         plain["label"] = label | {"max_abs": float(f"{2 * (known.largest or 1.0):.2g}")}
         around.insert(0, plain | {"label": plain["label"] | {"center": True, "gain": True}, "linear": {}})
     found = []
-    families = dict.fromkeys(whole_rules().values())
+    families = dict.fromkeys(int16_rules().values())
     for rule, technique in (pair for family in families for pair in family.planned if pair[0] in chosen):
         with contextlib.suppress(UserError):
             if rule in BASES and technique is not None:

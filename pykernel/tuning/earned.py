@@ -203,7 +203,7 @@ class Earned:
             wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
             values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
         given = arm.made.content["input"] | Stage.seen(after)
-        if after.real.is_integer:  # the scale is computed from the variant's own features
+        if after.real.is_int16:  # the scale is computed from the variant's own features
             given |= {
                 key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")
             }

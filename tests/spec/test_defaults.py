@@ -19,7 +19,7 @@ from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
 from pykernel.spec.defaults import Size
-from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
+from pykernel.spec.model import Spec, declared, int16_rules, keys_of, make_spec, rules, sections
 from pykernel.spec.sections import fields_of, fpu_of, takes_ranges
 from pykernel.targets.check import exceeded
 from tests.support.every_model import MODELS, accepted, content_of
@@ -215,7 +215,7 @@ def test_waves_of_classes_leave_to_stored_vectors_what_these_alone_have() -> Non
 def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(label: dict) -> None:
     """Whatever key qklms has, a spec may name it without a rule; centers and scales do not say which rule it gets."""
     base: dict[str, Any] = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
-    families = whole_rules()
+    families = int16_rules()
     waves = {(section, key) for section, key, _ in fields_of(families["spectrum-nlms"].spec, "spectrum-nlms")}
     vectors = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}})
     keys = {(section, key) for section, key, _ in fields_of(type(vectors), "qklms") if key is not None}

@@ -101,7 +101,7 @@ def runs(content: Content) -> None:
         warnings.simplefilter("error")
         project = build(spec)
         called = random_calls(spec, np.random.default_rng(0), 40)
-        host = trace(HostModel(spec, project.drop, raw=spec.program.whole), called)
+        host = trace(HostModel(spec, project.drop, raw=spec.program.is_int16), called)
     if shutil.which("gcc"):
         model = CModel(project, compiler("gcc"), ["-O1"])
         assert first_difference(called, host, trace(model, called)) is None

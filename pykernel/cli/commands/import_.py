@@ -37,7 +37,7 @@ def print_import(report: Mapping[str, Any], spec: Spec) -> None:
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": shown,
-        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
+        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_int16}",
         "vectors": f"{report['vectors']:,}",
         "functions": ", ".join(decided),
         "weights": f"{report['weights']:,}",

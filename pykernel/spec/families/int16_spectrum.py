@@ -10,19 +10,19 @@ import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.int16.frame import VALUE_MOST
-from pykernel.algorithms.int16.spectrum import BEND, FINE, FIXED_SPECTRUM, FREQUENCY_MOST, STEP
+from pykernel.algorithms.int16.spectrum import BEND, FINE, FREQUENCY_MOST, INT16_SPECTRUM, STEP
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.fixed import WholeFamily, WholeSpec, complain_of_inputs, complain_of_rate
-from pykernel.spec.families.fixed_online import (
+from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
+from pykernel.spec.families.int16_online import (
     HEADROOM,
-    FixedLabel,
+    Int16Label,
     complain_of_label_range,
     complain_of_stages,
     complain_of_width,
     frame_parameters,
 )
-from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, learning_rate
+from pykernel.spec.families.int16_scales import COUNTS, Scales, conversion, learning_rate
 from pykernel.spec.families.spectrum import FORM, WavesLearning, complain_of_spectrum, count_of, orthogonal_features
 from pykernel.spec.family import Models, Refuse, affordable
 from pykernel.spec.sections import KernelSection
@@ -37,7 +37,7 @@ REACH_MOST = 16383
 REHEARSED = 96
 
 
-class FixedSpectrumLearning(WavesLearning):
+class Int16SpectrumLearning(WavesLearning):
     """How a sample changes the model."""
 
     eta: float = Field(
@@ -45,11 +45,11 @@ class FixedSpectrumLearning(WavesLearning):
     )
 
 
-class FixedSpectrumSpec(WholeSpec):
-    label: FixedLabel = FixedLabel()
+class Int16SpectrumSpec(Int16Spec):
+    label: Int16Label = Int16Label()
     kernel: KernelSection | None = None
     linear: LinearPart | None = None
-    learning: FixedSpectrumLearning = FixedSpectrumLearning()
+    learning: Int16SpectrumLearning = Int16SpectrumLearning()
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -61,13 +61,13 @@ class FixedSpectrumSpec(WholeSpec):
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 
-class FixedSpectrumModels(Models):
+class Int16SpectrumModels(Models):
     """Sums of few sinusoids whose frequencies learn, in whole numbers."""
 
     rules: Mapping[str, str] = {"spectrum-nlms": FORM}
-    programs: Mapping[LabelKind, Program] = FIXED_SPECTRUM
+    programs: Mapping[LabelKind, Program] = INT16_SPECTRUM
     online = True
-    spec = FixedSpectrumSpec
+    spec = Int16SpectrumSpec
     planned: tuple[tuple[str, str | None], ...] = (("spectrum-nlms", None),)
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
@@ -139,4 +139,4 @@ class FixedSpectrumModels(Models):
         }
 
 
-FIXED_SPECTRUM_MODELS: WholeFamily = FixedSpectrumModels()
+INT16_SPECTRUM_MODELS: Int16Family = Int16SpectrumModels()
