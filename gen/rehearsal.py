@@ -174,7 +174,7 @@ def _steps(spec: Spec) -> tuple[int, int]:
     config = spec.config
     held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
-    most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.family.size_bound(spec)))
+    most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
     tail = min(held, most)
     rehearsed = getattr(config, "rehearsed", 0)
     if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first

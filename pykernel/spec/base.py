@@ -18,12 +18,12 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.signal.program import with_signal
-from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
+from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real, layout
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS, SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.report import sections
-from pykernel.spec import expert, interval, missing
+from pykernel.spec import missing
 from pykernel.spec import signal as signals
 from pykernel.spec.defaults import Chosen
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse
@@ -200,13 +200,13 @@ class Spec(Section):
 
     def check_size(self, refuse: Refuse) -> None:
         """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
-        if self.state_bytes_bound <= STATE_LIMIT:
+        if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
         for section, key in (("learning", "features"), ("learning", "samples"), ("reduction", "n_max")):
             if self.has(section, key) and (given := getattr(getattr(self, section), key)) is not None:
                 where, value = f"[{section}] {key}", given
-        takes = f"takes {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
+        takes = f"takes {taken:,} bytes; they must be at most {STATE_LIMIT:,}"
         refuse(where, f"is {value}, which {takes}")
 
     def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
@@ -574,10 +574,17 @@ class Spec(Section):
         return own if self.signal is None else own | signals.capacities(self.signal, self.forecasts)
 
     @property
-    def state_bytes_bound(self) -> int:
-        around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
-        stages = expert.size_bound(self) + interval.size_bound(self) + missing.size_bound(self)
-        return (self.family.size_bound(self) + stages + around) * self.real.alignment
+    def _unread(self) -> tuple[str, ...]:
+        """Large fields of the memory that the C does not have."""
+        return ()
+
+    @property
+    def numbers(self) -> int:
+        """About how many numbers the memory and the tables hold."""
+        program, capacities = self._around(self._family_program), self.capacities
+        tables = (kind.shape(capacities) for kind in program.parameters.values() if isinstance(kind, Array))
+        memory = layout(program.structs, self.real, capacities, self._unread).nbytes // self.real.alignment
+        return memory + sum(math.prod(shape) for shape in tables)
 
     @property
     def config_values(self) -> dict[str, Any]:

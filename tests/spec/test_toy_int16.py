@@ -107,9 +107,6 @@ class Int16Levels(Models):
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
-    def size_bound(self, spec):
-        return 20 + spec.dim + 16 * spec.outputs
-
     def unit(self, spec, question):
         return 2.0**-spec.label_shift
 

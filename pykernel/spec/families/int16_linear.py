@@ -67,9 +67,6 @@ class Int16LinearModels(Models):
     def capacities(self, spec: Int16LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
-    def size_bound(self, spec: Int16LinearSpec) -> int:
-        return spec.outputs * (spec.dim + 4) + spec.dim + 8
-
     def unit(self, spec: Int16LinearSpec, question: str) -> float:
         return float(2.0**-spec.label_shift)
 

@@ -203,10 +203,6 @@ class Int16OnlineModels(Models):
         sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
         return sizes | spec.conversion.sizes
 
-    def size_bound(self, spec: Int16OnlineSpec) -> int:
-        n = spec.reduction.n_max + 1
-        return n * (spec.dim // 2 + spec.outputs + 6) + 2 * spec.dim + spec.outputs * (spec.dim + 12) + 16
-
     def unit(self, spec: Int16OnlineSpec, question: str) -> float:
         return 1 / ONE if question == "novelty" else 2.0**-spec.label_shift
 
@@ -223,7 +219,7 @@ class Int16OnlineModels(Models):
         near *= unit
         near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
         fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
+        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * spec.numbers)
         return {
             **spec.conversion.parameters(),
             **frame_parameters(spec, int(spec.conversion.reach.max()), unit**2),

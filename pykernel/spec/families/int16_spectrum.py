@@ -93,10 +93,6 @@ class Int16SpectrumModels(Models):
     def capacities(self, spec: Any) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "FEATURES": count_of(spec)} | spec.conversion.sizes
 
-    def size_bound(self, spec: Any) -> int:
-        count, outputs = count_of(spec), spec.outputs
-        return count * (spec.dim + 2 * outputs + 1) + outputs * (spec.dim + 12) + 2 * spec.dim + 16
-
     def unit(self, spec: Any, question: str) -> float:
         return float(2.0**-spec.label_shift)
 
@@ -116,7 +112,7 @@ class Int16SpectrumModels(Models):
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
-        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
+        rehearsed = affordable(REHEARSED, lambda m: m * spec.numbers)
         return {
             **spec.conversion.parameters(),
             **frame,

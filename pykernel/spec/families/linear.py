@@ -228,13 +228,6 @@ class LinearModels(Models):
     def capacities(self, spec: LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec: LinearSpec) -> int:
-        gain, kind = RULES[spec.learning.rule]
-        features, outputs, dim = self._features(spec), spec.outputs, spec.dim
-        matrix = features * features if gain is Gain.RLS else 0
-        table = features * (dim + 1) if kind is FeatureKind.FOURIER else 0
-        return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
-
     def parameters(self, spec: LinearSpec) -> dict[str, Any]:
         gain, kind = RULES[spec.learning.rule]
         learning, features = spec.learning, self._features(spec)
@@ -245,7 +238,7 @@ class LinearModels(Models):
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
         trace_limit = WINDUP * features * learning.prior_variance
-        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
+        rehearsed = affordable(REHEARSED, lambda m: m * spec.numbers)
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return stages.parameters(spec, most) | {
             "gain": gain,
