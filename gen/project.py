@@ -137,7 +137,7 @@ def generate(
         if before[0] > with_check or before[1] > micropython:
             project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
         files = write_files(folder, {**project.files, **project.start}, force)
-    return Generated(folder, files, project.figures, spec.chosen.report)
+    return Generated(folder, files, project.figures, spec.default)
 
 
 def build(

@@ -77,7 +77,6 @@ from pykernel.dialect import (
     kernel,
     placeholder,
     real,
-    substitute,
 )
 from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
@@ -585,33 +584,23 @@ FRAME = (
 LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
-@dataclass(frozen=True)
-class Answering:
-    """The frame's questions and updates, for a model that is no rule.
+def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
+    """What stands in the frame's kernels: the model, the kernels that it brings, and costs for the documentation of the C.
 
-    hooks: what it brings: ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
-    ``chances``; where it gathers samples ``take``.  cost: of an answer or an update.  calibrated: of which configurations
-    probabilities are known.
+    A model that is no rule brings ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
+    ``chances``; where it gathers samples ``take``.
     """
+    return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
-    model: type[Model]
-    cost: str
-    hooks: Mapping[Any, Any]
-    calibrated: Callable[[Any], bool] | None = None
 
-    def own(self, kernel: Kernel) -> Kernel:
-        return substitute(kernel, {Framed: self.model, "O(answer)": self.cost, "O(learn)": self.cost, **self.hooks})
-
-    def questions(self, kind: LabelKind) -> tuple[Entry, ...]:
-        found = [Entry("predict", self.own(predict), "question")]
-        if kind == "class":
-            found.append(Entry("classify", self.own(classify), "question"))
-            if self.calibrated is not None:
-                found.append(Entry("probability", self.own(probability), "question", self.calibrated))
-        return tuple(found)
-
-    def update(self, kind: LabelKind) -> Entry:
-        return Entry("update", self.own(UPDATES[kind]), "update")
+def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
+    """The frame's questions, for a model that is no rule.  calibrated: of which configurations probabilities are known."""
+    found = [Entry("predict", predict, "question")]
+    if kind == "class":
+        found.append(Entry("classify", classify, "question"))
+        if calibrated is not None:
+            found.append(Entry("probability", probability, "question", calibrated))
+    return tuple(found)
 
 
 def programs(rule: Rule) -> Programs:
@@ -620,15 +609,7 @@ def programs(rule: Rule) -> Programs:
 
 
 def _program(rule: Rule, kind: LabelKind) -> Program:
-    answered, learned = rule.costs
-    stand_ins = {
-        Framed: rule.model,
-        **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
-        **rule.hooks,
-        "O(answer)": answered,
-        "O(learn)": learned,
-    }
-
+    own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
     asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", predict, "question"),)
     if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
@@ -656,5 +637,5 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         alarms=rule.alarms,
         between=rule.between,
         budget=rule.budget,
-        stand_ins=stand_ins,
+        stand_ins=standing(rule.model, own | dict(rule.hooks), *rule.costs),
     )

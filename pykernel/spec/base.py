@@ -26,7 +26,7 @@ from pykernel.report import sections
 from pykernel.spec import missing
 from pykernel.spec import signal as signals
 from pykernel.spec.defaults import Chosen
-from pykernel.spec.family import STATE_LIMIT, Family, Refuse
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable, filling
 from pykernel.spec.sections import (
     Counts,
     Fading,
@@ -426,9 +426,9 @@ class Spec(Section):
         return self._custom
 
     @property
-    def chosen(self) -> Chosen:
-        """How the spec got its rule, if it names none."""
-        return self._chosen
+    def default(self) -> dict[str, Any] | None:
+        """How the spec got its rule, see ``defaults.chosen``; None if it names its own."""
+        return self._chosen.report
 
     @property
     def dim(self) -> int:
@@ -585,6 +585,10 @@ class Spec(Section):
         tables = (kind.shape(capacities) for kind in program.parameters.values() if isinstance(kind, Array))
         memory = layout(program.structs, self.real, capacities, self._unread).nbytes // self.real.alignment
         return memory + sum(math.prod(shape) for shape in tables)
+
+    def rehearsed(self, most: int, budget: int = 0) -> int:
+        """How many samples, at most so many, the self-test learns if these fill a budget first; see ``affordable``."""
+        return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
     @property
     def config_values(self) -> dict[str, Any]:

@@ -2,50 +2,31 @@
 streams.
 
 If the spec names a rule, the rule learns as in its paper, and nothing is added.  If the spec names no rule, it gets a
-row of ``RECIPES``: a model that learns well from raw data, with inputs in running standard deviations, a kernel whose width is the
+row of recipes.toml: a model that learns well from raw data, with inputs in running standard deviations, a kernel whose width is the
 typical length of a sample, and, for labels that are numbers, the stages of ``algorithms/stages.py``.  Keys that the spec gives are not
 changed.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any, Literal, NamedTuple
 
 from pykernel.spec.sections import CPUS, DIM_LIMIT, fpu_of
 
 Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
-STAGED_CLIP = 3.0
-"""Limit of standardised inputs, in standard deviations."""
-ALARM_CLIP = 6.0
-"""The same for alarms.  It is larger than STAGED_CLIP, so that outliers stay visible."""
-INPUT_LIMIT, LABEL_LIMIT = 1e12, 1e9
-"""Limits of raw inputs and labels.  They may be this large, because the model computes with standardised inputs and
-with labels in units of their limit."""
-STANDARDISED: Sections = {"input": {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}}
-"""Inputs in running standard deviations."""
-NUMBERS: Sections = {"label": {"center": True, "gain": True, "clip": 5.0, "max_abs": LABEL_LIMIT}, "linear": {}}
-"""Stages of labels that are numbers."""
-INT16_NUMBERS: Sections = {"label": {"center": True, "gain": True}, "linear": {}}
-"""The same for models of integers."""
 FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
 """What rules that are named have; of a block the largest divisor of the features up to this."""
-DEFAULT_BUDGET = 32
-COMMON_RAM = 8192
-"""What a spec without limits is assumed to have for waves, and none of it for the largest.  That one takes more than it gives: for numbers
-three times the memory and the time for an error a twentieth smaller, for classes twice the time for a fiftieth.  Who has both says so in
-[target]."""
 RANGE = 3.0
 """For models of integers: the range of an input is assumed to be this number of standard deviations on each side of the
 center."""
-INT16_WIDTH = 0.5
-"""Factor of ``length`` for vectors of integers."""
+DEFAULT_BUDGET = 32
 
 
 # ------------------------------------------------------------------------------------------------- what a recipe costs
@@ -120,10 +101,6 @@ def width(dim: int) -> float:
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
-def _int16_sigma(dim: int) -> float:
-    return INT16_WIDTH * math.sqrt(dim)
-
-
 # ------------------------------------------------------------------------------------------------------------ the table
 
 
@@ -153,25 +130,26 @@ def _lacks(section: str, *keys: str) -> tuple[Lack, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What a spec without a rule may get.
+    """What a spec without a rule may get: a row of recipes.toml, which says what the fields mean."""
 
-    lacks: who names any of it gets a later recipe.  sigma: of D inputs.  unlimited: the bytes that it may take where the spec has no limits.
-    """
-
-    task: Literal["number", "class", "monitor"]
     sections: Sections
-    sigma: Callable[[int], float] | None
-    lacks: tuple[Lack, ...] = ()
-    cost: Callable[[Size, Sections], Cost] = lambda *_: (0, 0)
-    unlimited: float = math.inf
+    lacks: tuple[Lack, ...]
+    task: Literal["number", "class", "monitor"]
     int16: bool = False
+    cost: str = ""
+    width: float = 0.0
+    length: float = 0.0
+    unlimited: float = math.inf
 
     @property
     def rule(self) -> str:
         return str(self.sections["learning"]["rule"])
 
     def costs(self, at: Size) -> Cost:
-        return self.cost(at, self.sections)
+        return COSTS[self.cost](at, self.sections) if self.cost else (0, 0)
+
+    def sigma(self, dim: int) -> float:
+        return float(f"{self.width * width(dim) + self.length * math.sqrt(dim):.4g}")
 
     def fits(self, content: Content) -> bool:
         """Whether the recipe is within the spec's limits."""
@@ -181,110 +159,42 @@ class Recipe:
         return taken <= most and steps <= limits.get("instructions", math.inf)
 
 
+def _read() -> Iterator[list[Recipe]]:
+    text = resources.files("pykernel.spec").joinpath("recipes.toml").read_text("utf-8")
+    for group in tomllib.loads(text)["group"]:
+        lacks = tuple(Lack(*words.split(".")) for words in group.pop("lacks", ()))
+        made = [group | row for row in group.pop("rows")]
+        sections = [{name: value for name, value in row.items() if isinstance(value, dict)} for row in made]
+        yield [
+            Recipe(own, lacks, **{name: value for name, value in row.items() if name not in own})
+            for row, own in zip(made, sections, strict=True)
+        ]
+
+
 LIMITS, WIDTHS = _lacks("target", "ram", "instructions"), _lacks("kernel", "sigma", "gamma")
 WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
-NO_VECTORS = (Lack("reduction"), *_lacks("input", "center", "scale"), OTHER_KERNEL)
-"""What waves do not have, and rules that store vectors have."""
-NO_CLASS_VECTORS = NO_VECTORS + _lacks("learning", "noise", "forgetting", "rho", "step_limit", "quantisation")
-NO_INT16_VECTORS = (Lack("reduction"), *_lacks("learning", "rho", "step_limit", "quantisation"), OTHER_KERNEL)
-"""Waves of integers have a center and a scale."""
-NO_SUBSPACE = (
-    *map(Lack, ("kernel", "subspace", "reduction", "label", "linear", "mixture", "interval")),
-    *_lacks("input", "standardise", "clip", "center", "scale", "warmup", "horizon", "outliers"),
-    *_lacks("learning", "features", "ridge", "forgetting", "eta"),
-    Lack("novelty", "threshold"),
-)
-"""What a bank of Gaussians does not have."""
-
-
-def _learning(rule: str, **keys: Any) -> Sections:
-    return {"learning": {"rule": rule, **keys}}
-
-
-def _qklms(eta: float, quantisation: float) -> Sections:
-    return _learning("qklms", eta=eta, quantisation=quantisation) | {"reduction": {"technique": "nt"}}
-
-
-def _wide(factor: float) -> Callable[[int], float]:
-    return lambda dim: width(dim) * factor
-
-
-HELD: Sections = {"input": STANDARDISED["input"] | {"outliers": "hold"}} | NUMBERS
-EKF, NLMS, SOFTMAX = (functools.partial(_learning, rule) for rule in FEATURES)
-MIXED: Sections = {"mixture": {}}
-RECIPES = (
-    # measured by benchmarks/host/spectrum_front.py
-    *(
-        Recipe("number", HELD | waves, _wide(wide), NO_VECTORS, waves_cost, ram)
-        for waves, wide, ram in (
-            (MIXED | EKF(features=8, block=8), 1.2, 0),
-            (MIXED | EKF(), 1.2, COMMON_RAM),
-            (MIXED | EKF(block=2), 1.2, COMMON_RAM),
-            (MIXED | NLMS(features=16), 1.0, COMMON_RAM),
-            (MIXED | NLMS(), 1.0, COMMON_RAM),
-            (NLMS(), 1.0, COMMON_RAM),
-        )
-    ),
-    Recipe("number", STANDARDISED | NUMBERS | _learning("krls-t", noise="auto", forgetting=0.999), width, (), vectors_cost),
-    Recipe("number", STANDARDISED | NUMBERS | _qklms(0.3, 1.0), _wide(0.7)),  # without a matrix
-    # measured by benchmarks/host/class_front.py
-    *(
-        Recipe("class", STANDARDISED | waves, width, NO_CLASS_VECTORS, waves_cost, ram)
-        for waves, ram in (
-            (MIXED | SOFTMAX(features=32), 0),
-            (MIXED | SOFTMAX(), COMMON_RAM),
-            (MIXED | SOFTMAX(features=8), COMMON_RAM),
-            (MIXED | SOFTMAX(features=4), COMMON_RAM),
-            (SOFTMAX(features=4), COMMON_RAM),
-        )
-    ),
-    Recipe("class", STANDARDISED | _learning("krls-t", noise=1.0, forgetting=0.9999), width, (), vectors_cost),
-    Recipe("class", STANDARDISED | _qklms(0.2, 0.7), width),
-    # measured by benchmarks/host/alarms
-    *(
-        Recipe("monitor", {"input": {"max_abs": INPUT_LIMIT}} | _learning("gmm", **size), None, NO_SUBSPACE, bank_cost)
-        for size in ({}, {"components": 3}, {"components": 2})
-    ),
-    Recipe("monitor", {
-        "input": STANDARDISED["input"] | {"clip": ALARM_CLIP},
-        "novelty": {"smoothing": 0.5, "relearn_after": 10},
-    } | _learning("okfeb", features=12), length),
-    # measured by benchmarks/host/spectrum_whole.py
-    Recipe("number", INT16_NUMBERS | NLMS(), width, NO_INT16_VECTORS, int16=True),
-    Recipe("number", INT16_NUMBERS | _qklms(0.2, 1.0), _int16_sigma, int16=True),
-    Recipe("class", NLMS(), width, NO_INT16_VECTORS, int16=True),
-    Recipe("class", _qklms(0.2, 0.7), _int16_sigma, int16=True),
-)  # fmt: skip
-"""Best first.  Of those with the same task and numbers, a spec gets the first that has what the spec names and fits its limits; where
-none of these fits, the last one that lacks no more than the first."""
+COSTS = {"waves": waves_cost, "vectors": vectors_cost, "bank": bank_cost}
+RECIPES = tuple(_read())
+"""Groups of recipes that lack the same."""
 
 
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
-    """A task's recipes, those that lack the same together."""
-    rows = (row for row in RECIPES if (row.task, row.int16) == (task, int16))
-    return [list(alike) for _, alike in itertools.groupby(rows, key=lambda row: row.lacks)]
+    """A task's recipes."""
+    return [rows for rows in RECIPES if (rows[0].task, rows[0].int16) == (task, int16)]
+
+
+STAGED = groups("number", False)[-1][0].sections
+"""The stages around a rule on raw numbers."""
+INPUT_LIMIT = float(STAGED["input"]["max_abs"])
+"""Limit of raw inputs.  It may be this large, because the model computes with standardised inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a spec without a rule got one; without a rule here, the spec names its own.  It is no part of what the spec says: all are equal.
+    """How a spec without a rule got one; None if the spec names its own.  It is no part of what the spec says: all are equal."""
 
-    stages: what stands around the rule.  because: the keys, or the limit, that chose the recipe; otherwise: what the spec gets without these.
-    """
-
-    rule: str = field(default="", compare=False)
-    stages: tuple[str, ...] = field(default=(), compare=False)
-    because: tuple[str, ...] = field(default=(), compare=False)
-    otherwise: str | None = field(default=None, compare=False)
-
-    @property
-    def report(self) -> dict[str, Any] | None:
-        """All of it, and a sentence; None if the spec names its rule."""
-        stages = f" with {', '.join(self.stages)}" if self.stages else ""
-        left = f", because of {', '.join(self.because)}; without that, it gets {self.otherwise}" if self.because else ""
-        told = f"the spec names no rule and gets {self.rule}{stages}{left}"
-        return asdict(self) | {"told": told} if self.rule else None
+    report: dict[str, Any] | None = field(default=None, compare=False)
 
 
 def recipe_of(content: Content) -> Recipe:
@@ -316,30 +226,32 @@ def _made(recipe: Recipe, content: Content) -> Sections:
         dim = max(1, dim)
     elif "standardise" in made["input"] and input.get("standardise", not wide) is not True:
         return {name: keys for name, keys in made.items() if name not in ("input", "linear", "mixture")}
-    if recipe.sigma and dim and not named(content, (OTHER_KERNEL, *WIDTHS)):
-        made["kernel"] = {"sigma": float(f"{recipe.sigma(dim):.4g}")}
+    if (sigma := recipe.sigma(dim)) and not named(content, (OTHER_KERNEL, *WIDTHS)):
+        made["kernel"] = {"sigma": sigma}
     return made
 
 
-def chosen(content: Content) -> Chosen:
-    """How a spec that names no rule gets its rule."""
+def chosen(content: Content) -> dict[str, Any]:
+    """How a spec that names no rule gets its rule.
+
+    rule, stages: what it gets.  because: the keys, or the limit, that chose the recipe; otherwise: what it gets without these.  told: all
+    of it in a sentence.
+    """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
     for keys in (first[0].lacks, LIMITS):
         given = named(content, keys)
         limited = keys is LIMITS and found in first[2:]  # it is not the usual one, which is the first or the second
         if limited or recipe_of(_without(content, given)) is not found:
-            because += map(str, given) if given else [f"the {COMMON_RAM:,} bytes that a spec without limits may take"]
+            because += map(str, given or [f"the {found.unlimited:,} bytes that a spec without limits may take"])
             plain = _without(plain, given)
-    other = recipe_of(plain)
+    rule, other = _told(full), recipe_of(plain)
     otherwise = _told((first[0] if other is found else other).sections) if because else None
-    added = {
-        key or f"[{name}]": full[name].get(key, value)
-        for name, keys in _made(found, content).items()
-        for key, value in (keys or {"": True}).items()
-    }
-    stages = tuple(key for key, value in added.items() if value is True)
-    return Chosen(_told(full), stages, tuple(because), otherwise)
+    made = [(name, key) for name, keys in _made(found, content).items() for key in keys or [""]]
+    stages = [key or f"[{name}]" for name, key in made if full[name].get(key, True) is True]
+    told = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
+    told += f", because of {', '.join(because)}; without that, it gets {otherwise}" if because else ""
+    return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "told": told}
 
 
 def _told(sections: Content) -> str:

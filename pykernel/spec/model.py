@@ -26,7 +26,7 @@ from pykernel.spec import signal_int16 as signals_int16
 from pykernel.spec.base import FORMAT, NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
-from pykernel.spec.defaults import chosen, completed, scales_by_range
+from pykernel.spec.defaults import Chosen, chosen, completed, scales_by_range
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
@@ -231,7 +231,7 @@ def _judged(content: Any, written: bool) -> Spec:
             kind = family.spec
             spec = kind.model_validate(_own(content, kind, rule))
             if content is not named:
-                spec._chosen = chosen(named)
+                spec._chosen = Chosen(chosen(named))
             return spec
     except ValidationError as error:
         sentence = _sentence(error, kind or Spec)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.spec import stages
-from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STANDARDISED
+from pykernel.spec.defaults import INPUT_LIMIT, STAGED
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
 from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
@@ -31,8 +31,8 @@ BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, LINEAR, "sgma", "efvs")
 """Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
 techniques.
 """
-NUMBERS_INPUT: Content = STANDARDISED["input"]
-NUMBERS_LABEL: Content = NUMBERS["label"]
+NUMBERS_INPUT: Content = STAGED["input"]
+NUMBERS_LABEL: Content = STAGED["label"]
 """The stages around a rule on raw numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is so many times the largest recorded input: a plant may run hotter than recorded, and no fault of

@@ -157,7 +157,7 @@ def simulated(
     return {
         "name": spec.name,
         "rule": spec.learning.rule,
-        "default": spec.chosen.report,
+        "default": spec.default,
         "recordings": many.source,
         "measure": measure,
         "devices": devices,

@@ -176,7 +176,7 @@ def _told(
     """The report of a run.  The other arguments as from ``_run``."""
     report = simulation.report() if isinstance(simulation, Monitoring) else simulation.report(trial)
     report |= {
-        "default": spec.chosen.report,
+        "default": spec.default,
         "empty_inputs": gaps,
         "data": recording.read,
         "trained_rows": recording.trained,

@@ -104,20 +104,22 @@ def test_what_chose_a_recipe_is_told() -> None:
     seen = set[str | None]()
     for content in drawn(60, 7):
         spec = make_spec(content)
-        found, told = spec.chosen, spec.chosen.report
-        assert told is not None and told["rule"].split(",")[0] == spec.learning.rule and told["rule"] in told["told"]
-        assert make_spec(tomllib.loads(spec.to_toml())).chosen.report is None  # the rule is named then
+        found = spec.default
+        assert (
+            found is not None and found["rule"].split(",")[0] == spec.learning.rule and found["rule"] in found["told"]
+        )
+        assert make_spec(tomllib.loads(spec.to_toml())).default is None  # the rule is named then
         assert make_spec(tomllib.loads(spec.to_toml())) == spec
         for stage in ("center", "gain"):
-            assert (stage in found.stages) <= (getattr(spec.label, stage, False) is True)
-        seen.add(found.otherwise)
+            assert (stage in found["stages"]) <= (getattr(spec.label, stage, False) is True)
+        seen.add(found["otherwise"])
         row = defaults.recipe_of(content)
         first = defaults.groups(row.task, row.int16)[0]
-        if not found.because:
-            assert row in first[:2] and found.otherwise is None
+        if not found["because"]:
+            assert row in first[:2] and found["otherwise"] is None
             continue
         less = {name: dict(keys) if isinstance(keys, dict) else keys for name, keys in content.items()}
-        for key in found.because:
+        for key in found["because"]:
             section, _, name = key.strip("[").partition("]")
             if "bytes" in key:
                 less["target"] = {"ram": 10**9}
@@ -125,7 +127,7 @@ def test_what_chose_a_recipe_is_told() -> None:
                 del less[section][name.strip()]
             else:
                 del less[section]
-        assert str(found.otherwise).startswith(defaults.recipe_of(less).rule) or row in first[2:]
+        assert str(found["otherwise"]).startswith(defaults.recipe_of(less).rule) or row in first[2:]
     assert len(seen) >= 5
 
 

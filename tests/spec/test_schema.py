@@ -10,7 +10,7 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.spec.defaults import NO_CLASS_VECTORS, NO_SUBSPACE
+from pykernel.spec.defaults import groups
 from pykernel.spec.model import declared, keys_of, make_spec, rules, sections
 from pykernel.spec.schema import spec_schema
 from tests.support import ROOT
@@ -158,8 +158,8 @@ def test_the_schema_of_a_spec_without_a_rule_is_that_of_the_rule_that_it_gets(la
     if "precision" in more:
         content.setdefault("label", {}).setdefault("max_abs", 1.0)
     rule = make_spec(content).learning.rule
-    stored = {(lack.section, lack.key) for lack in NO_SUBSPACE} if rule == "gmm" else set()
-    deciding = {(lack.section, lack.key) for lack in NO_CLASS_VECTORS}
+    stored = {(lack.section, lack.key) for lack in groups("monitor", False)[0][0].lacks} if rule == "gmm" else set()
+    deciding = {(lack.section, lack.key) for lack in groups("class", False)[0][0].lacks}
     for section in sections():
         for key in keys_of(section):
             if stored & {(section, None), (section, key)}:

@@ -5,7 +5,7 @@ The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel
 
 from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
+from pykernel.algorithms.frame import LABELLED, Status, questions, refusal, standing
 from pykernel.algorithms.frozen import FrozenModel, FunctionsConfig, share
 from pykernel.algorithms.int16.arithmetic import clip, places, size
 from pykernel.algorithms.int16.frame import Int16Framed, acceptable
@@ -254,9 +254,8 @@ def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
     calibrate(m, p)
 
 
-ANSWERING = Answering(
+STAND_INS = standing(
     Int16FrozenModel,
-    "O(N D)",
     {
         Real[DIM]: Int16[DIM],
         Real[OUTPUTS]: Int[OUTPUTS],
@@ -277,7 +276,7 @@ ANSWERING = Answering(
         "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
         "each class at x to p.": "each class at x to p, in units of 1 / 32768 (Platt, Probabilities for SV Machines, 1999).",
     },
-    lambda config: bool(config.calibrated),
+    "O(N D)",
 )
 INT16_FROZEN: dict[LabelKind, Program] = {
     kind: Program(
@@ -286,9 +285,10 @@ INT16_FROZEN: dict[LabelKind, Program] = {
         persistent=(),
         configs=(FunctionsConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig),
         statuses=(Status,),
-        entries=ANSWERING.questions(kind),
+        entries=questions(kind, lambda config: bool(config.calibrated)),
         valid=None,
         labels=kind,
+        stand_ins=STAND_INS,
     )
     for kind in LABELLED
 }

@@ -16,7 +16,7 @@ from pykernel.spec.base import Spec
 from pykernel.spec.families.features import never
 from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
 from pykernel.spec.families.linear import REHEARSED
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     GivenInput,
@@ -164,7 +164,7 @@ class ExpansionModels(FrozenModels):
                 "square_limit": square_limit,
                 "calibration_slopes": -calibration[:, 0],
                 "calibration_offsets": -calibration[:, 1],
-                "rehearsed": affordable(REHEARSED, lambda m: m * spec.numbers),
+                "rehearsed": spec.rehearsed(REHEARSED),
             }
         )
 

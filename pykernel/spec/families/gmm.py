@@ -13,7 +13,7 @@ from pykernel.algorithms.novelty.gmm import GMM, JUDGED
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import Input, Learning
 from pykernel.spec.signal import sensors_of
@@ -135,7 +135,7 @@ class GmmModels(Models):
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
                 "loud_first": loud_first,
-                "rehearsed": affordable(rehearsed, lambda m: m * spec.numbers),
+                "rehearsed": spec.rehearsed(rehearsed),
             }
         )
 

@@ -69,13 +69,14 @@ class Int16Family(Family, Protocol):
     """Models of whole numbers that share a program."""
 
     # the rules that ``plan`` tries for a device without an FPU, each with its technique, or None: the best first
-    planned: tuple[tuple[str, str | None], ...]
+    planned: tuple[tuple[str, str | None], ...] = ()
 
     def scales(self, spec: Any) -> Scales | None:
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
 
     def unit(self, spec: Any, question: str) -> float:
         """What 1 is worth in an answer."""
+        return float(2.0**-spec.label_shift)
 
 
 def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:

@@ -37,14 +37,13 @@ class Int16LinearSpec(Int16Spec):
     learning: Int16LinearLearning = Int16LinearLearning()
 
 
-class Int16LinearModels(Models):
+class Int16LinearModels(Models, Int16Family):
     """f(x) = slope'x + constant, learned by normalised LMS."""
 
     rules: Mapping[str, str] = {"nlms": "linear"}
     programs: Mapping[LabelKind, Program] = INT16_LINEAR
     online = True
     spec = Int16LinearSpec
-    planned: tuple[tuple[str, str | None], ...] = ()
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_inputs(spec, refuse)
@@ -67,9 +66,6 @@ class Int16LinearModels(Models):
     def capacities(self, spec: Int16LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
-    def unit(self, spec: Int16LinearSpec, question: str) -> float:
-        return float(2.0**-spec.label_shift)
-
     def parameters(self, spec: Int16LinearSpec) -> dict[str, Any]:
         unit, (rate, doublings) = 2**spec.scales.octave, learning_rate(spec.learning.eta)
         reach = max(int(spec.conversion.reach.max()), unit)
@@ -85,4 +81,4 @@ class Int16LinearModels(Models):
         }
 
 
-INT16_LINEAR_MODELS: Int16Family = Int16LinearModels()
+INT16_LINEAR_MODELS = Int16LinearModels()

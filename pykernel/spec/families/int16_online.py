@@ -39,7 +39,7 @@ from pykernel.spec.families.int16_scales import (
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT
-from pykernel.spec.family import Models, Refuse, affordable, filling
+from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
@@ -218,8 +218,6 @@ class Int16OnlineModels(Models):
             near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma
         near *= unit
         near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
-        fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * spec.numbers)
         return {
             **spec.conversion.parameters(),
             **frame_parameters(spec, int(spec.conversion.reach.max()), unit**2),
@@ -238,7 +236,7 @@ class Int16OnlineModels(Models):
             "alpha_most": most,
             "step_limit": max(1, round(min((learning.step_limit or 1) * one, most))),
             "ald_distance": round(min(near, LARGEST - 1)),
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(2 * reduction.n_max + 32, reduction.n_max),
         }
 
 

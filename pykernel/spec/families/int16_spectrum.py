@@ -24,7 +24,7 @@ from pykernel.spec.families.int16_online import (
 )
 from pykernel.spec.families.int16_scales import COUNTS, Scales, conversion, learning_rate
 from pykernel.spec.families.spectrum import FORM, WavesLearning, complain_of_spectrum, count_of, orthogonal_features
-from pykernel.spec.family import Models, Refuse, affordable
+from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection
 from pykernel.spec.stages import LinearPart
 
@@ -61,7 +61,7 @@ class Int16SpectrumSpec(Int16Spec):
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 
-class Int16SpectrumModels(Models):
+class Int16SpectrumModels(Models, Int16Family):
     """Sums of few sinusoids whose frequencies learn, in whole numbers."""
 
     rules: Mapping[str, str] = {"spectrum-nlms": FORM}
@@ -93,9 +93,6 @@ class Int16SpectrumModels(Models):
     def capacities(self, spec: Any) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "FEATURES": count_of(spec)} | spec.conversion.sizes
 
-    def unit(self, spec: Any, question: str) -> float:
-        return float(2.0**-spec.label_shift)
-
     def parameters(self, spec: Any) -> dict[str, Any]:
         learning, octave, count = spec.learning, spec.scales.octave, count_of(spec)
         # a frequency of 1 / sigma turns by 1 / (2 pi) where an input is sigma
@@ -112,7 +109,6 @@ class Int16SpectrumModels(Models):
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
-        rehearsed = affordable(REHEARSED, lambda m: m * spec.numbers)
         return {
             **spec.conversion.parameters(),
             **frame,
@@ -131,8 +127,8 @@ class Int16SpectrumModels(Models):
             "eta_shift": eta_shift,
             "turn_factor": part,
             "turn_shift": turn_shift,
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 
-INT16_SPECTRUM_MODELS: Int16Family = Int16SpectrumModels()
+INT16_SPECTRUM_MODELS = Int16SpectrumModels()

@@ -16,7 +16,7 @@ from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -238,7 +238,6 @@ class LinearModels(Models):
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
         trace_limit = WINDUP * features * learning.prior_variance
-        rehearsed = affordable(REHEARSED, lambda m: m * spec.numbers)
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return stages.parameters(spec, most) | {
             "gain": gain,
@@ -256,7 +255,7 @@ class LinearModels(Models):
             "frequencies": frequencies,
             "phases": phases,
             "weight_limit": weight_limit,
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 

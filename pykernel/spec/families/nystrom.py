@@ -260,7 +260,7 @@ class _NystromModels(Models):
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
-            return affordable(samples + 4, lambda m: m * spec.numbers)
+            return spec.rehearsed(samples + 4)
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:

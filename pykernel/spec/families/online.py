@@ -20,7 +20,7 @@ from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Refuse, affordable, filling
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FORGETTING,
@@ -533,8 +533,6 @@ class KernelModels:
         # the largest noise that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
-        fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * spec.numbers)
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
         own = kernel_settings.parameters(spec)
@@ -608,7 +606,7 @@ class KernelModels:
                 "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
                 if own["unit"]
                 else learning.step_limit or 1.0,
-                "rehearsed": rehearsed,
+                "rehearsed": spec.rehearsed(2 * reduction.n_max + 32, reduction.n_max),
             }
         )
 

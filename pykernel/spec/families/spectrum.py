@@ -18,7 +18,7 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.defaults import BLOCK, FEATURES
 from pykernel.spec.families.linear import GRAIN, random_features
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
 
 SOFTMAX = "spectrum-softmax"
@@ -242,7 +242,7 @@ class SpectrumModels:
             "linear_share": _linear_share(spec),
             "share": 1 / outputs,
             "power_horizon": HORIZON,
-            "rehearsed": affordable(REHEARSED, lambda m: m * spec.numbers),
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 
