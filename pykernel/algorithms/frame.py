@@ -611,13 +611,11 @@ def programs(rule: Rule) -> Programs:
 def _program(rule: Rule, kind: LabelKind) -> Program:
     own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", predict, "question"),)
-    if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
-        asked += (Entry("interval", interval, "question", lambda c: c.covers),)
-    classes: tuple[Entry, ...] = ()
-    if kind == "class":
-        known = Entry("probability", probability, "question", lambda c: c.votes or rule.calibrated(c))
-        classes = (Entry("classify", classify, "question"), *([] if rule.stand_ins else [known]))
+    # integers have no intervals, and no probabilities
+    first, *classes = questions(kind, None if rule.stand_ins else lambda c: c.votes or rule.calibrated(c))
+    asked = [] if kind == "none" else [first]
+    if kind in ("real", "reals") and not rule.stand_ins:
+        asked.append(Entry("interval", interval, "question", lambda c: c.covers))
     return Program(
         name=rule.name,
         structs=(*rule.memory, *memory, *work, *rule.work),

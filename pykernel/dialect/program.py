@@ -386,12 +386,10 @@ class Programs(Mapping[LabelKind, Program]):
     """A rule's program for each kind of label.  A program is made when it is asked for: most commands need only one."""
 
     def __init__(self, make: Mapping[LabelKind, Callable[[], Program]]) -> None:
-        self._make, self._made = dict(make), dict[LabelKind, Program]()
+        self._make = {kind: functools.cache(one) for kind, one in make.items()}
 
     def __getitem__(self, kind: LabelKind) -> Program:
-        if kind not in self._made:
-            self._made[kind] = self._make[kind]()
-        return self._made[kind]
+        return self._make[kind]()
 
     def __contains__(self, kind: object) -> bool:
         return kind in self._make

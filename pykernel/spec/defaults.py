@@ -163,11 +163,14 @@ def _read() -> Iterator[list[Recipe]]:
     text = resources.files("pykernel.spec").joinpath("recipes.toml").read_text("utf-8")
     for group in tomllib.loads(text)["group"]:
         lacks = tuple(Lack(*words.split(".")) for words in group.pop("lacks", ()))
-        made = [group | row for row in group.pop("rows")]
-        sections = [{name: value for name, value in row.items() if isinstance(value, dict)} for row in made]
+        rows = [(group | row).items() for row in group.pop("rows")]
         yield [
-            Recipe(own, lacks, **{name: value for name, value in row.items() if name not in own})
-            for row, own in zip(made, sections, strict=True)
+            Recipe(
+                {k: v for k, v in row if isinstance(v, dict)},
+                lacks,
+                **{k: v for k, v in row if not isinstance(v, dict)},
+            )
+            for row in rows
         ]
 
 
@@ -243,7 +246,7 @@ def chosen(content: Content) -> dict[str, Any]:
         given = named(content, keys)
         limited = keys is LIMITS and found in first[2:]  # it is not the usual one, which is the first or the second
         if limited or recipe_of(_without(content, given)) is not found:
-            because += map(str, given or [f"the {found.unlimited:,} bytes that a spec without limits may take"])
+            because += [*map(str, given)] or [f"the {found.unlimited:,} bytes that a spec without limits may take"]
             plain = _without(plain, given)
     rule, other = _told(full), recipe_of(plain)
     otherwise = _told((first[0] if other is found else other).sections) if because else None

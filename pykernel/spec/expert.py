@@ -1,4 +1,4 @@
-"""The linear expert beside a model: its section of a spec, and its sizes."""
+"""The linear expert beside a model: its section of a spec."""
 
 from __future__ import annotations
 

@@ -178,64 +178,36 @@ def test_the_instructions_of_waves_are_those_measured(kind: str, count: int, lea
         assert least <= estimate / int(row["update_max"]) <= most, (row, estimate)
 
 
-TWO = {"label": {"column": "y", "classes": ["a", "b"]}}
-
-
-@pytest.mark.parametrize("label", [{"label": {"column": "y"}}, TWO], ids=["number", "class"])
-def test_waves_have_no_budget_and_one_kernel(label: dict) -> None:
-    """Who names a budget or another kernel gets what has them."""
-    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}} | label
-    for small, target in ((False, {}), (True, {"target": {"ram": 2000}})):
-        stores = "qklms" if small else "krls-t"
-        raw = make_spec(base | target | {"kernel": {"sigma": 2.0}})
-        assert raw.learning.rule == ("spectrum-softmax" if label is TWO else "spectrum-ekf")
-        assert raw.mixture is None and not raw.input.standardise
-        assert make_spec(base | target | {"reduction": {"n_max": 32}}).learning.rule == stores
-        assert make_spec(base | target | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == stores
-        given = base | target | {"kernel": {"sigma": 2.0}, "input": {"dim": 3, "scale": [1.0, 2.0, 3.0]}}
-        assert make_spec(given).learning.rule == stores
-
-
-def test_waves_of_classes_leave_to_stored_vectors_what_these_alone_have() -> None:
-    """Whatever key krls-t or qklms have, a spec of classes may name it without a rule."""
-    waves = {(section, key) for section, key, _ in fields_of(rules()["spectrum-softmax"].spec, "spectrum-softmax")}
-    for stores, target in (("krls-t", {}), ("qklms", {"target": {"ram": 100}})):
-        spec = make_spec(
-            {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": stores}} | TWO
+@pytest.mark.parametrize(("task", "int16"), [("number", False), ("class", False), ("number", True), ("class", True)])
+def test_waves_leave_to_stored_vectors_what_these_alone_have(task: str, int16: bool) -> None:
+    """Whatever key the stored vectors' rules have, a spec may name it without a rule; of integers, centers and scales do not say which."""
+    label = {"max_abs": 1.0} if task == "number" else {"classes": [*"abc"]}
+    base: dict[str, Any] = {"name": "m", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
+    base |= {"precision": "int16"} if int16 else {"kernel": {"sigma": 1.0}}
+    known, (waves, vectors) = int16_rules() if int16 else rules(), defaults.groups(task, int16)
+    special = {"projection": "none", "rho": 0.01, "truncate_age": 100, "center": [1.0, 2.0], "scale": [1.0, 2.0]}
+    for row, target in zip(vectors, ({}, {"target": {"ram": 100}}), strict=False):
+        spec = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": row.rule}})
+        stored, of_waves = (
+            {(s, k) for s, k, _ in fields_of(known[rows[0].rule].spec, rows[0].rule)} for rows in ([row], waves)
         )
-        alone = {(section, key) for section, key, _ in fields_of(type(spec), stores)} - waves
-        alone = {(section, key) for section, key in alone if section in ("input", "learning")}
-        assert {("input", "center"), ("input", "scale")} < alone
+        parts = ["reduction"] * int16 + ["learning"] * (int16 or task == "class") + ["input"] * (not int16)
+        alone = {(section, key) for section, key in stored - of_waves if section in parts and key is not None}
+        assert len(alone) > 1 and (int16 or ("input", "scale") in alone)
         for section, key in alone:
-            value = [1.0, 2.0] if section == "input" else getattr(spec.learning, key) or 0.5
-            named = {section: {"dim": 2, key: value} if section == "input" else {key: value}}
-            content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | TWO | target | named
-            assert make_spec(content).learning.rule == stores, (section, key)
-
-
-@pytest.mark.parametrize("label", [{"max_abs": 1.0}, {"classes": ["a", "b", "c"]}], ids=["number", "class"])
-def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(label: dict) -> None:
-    """Whatever key qklms has, a spec may name it without a rule; centers and scales do not say which rule it gets."""
-    base: dict[str, Any] = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
-    families = int16_rules()
-    waves = {(section, key) for section, key, _ in fields_of(families["spectrum-nlms"].spec, "spectrum-nlms")}
-    vectors = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}})
-    keys = {(section, key) for section, key, _ in fields_of(type(vectors), "qklms") if key is not None}
-    alone = keys - waves
-    assert {section for section, _ in alone} == {"learning", "reduction"} and len(alone) > 6
-    for section, key in alone:
-        value = getattr(getattr(vectors, section), key)
-        value = {"projection": "none", "rho": 0.01}.get(key, 0.5 if value is None else value)
-        if key == "truncate_age":
-            value = 100
-        spec = make_spec(base | {section: {key: value}})
-        assert (spec.learning.rule, spec.reduction.technique) == ("qklms", "nt" if key != "technique" else value)
-    assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
-    for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
-        for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
-            found = make_spec(base | {"input": base["input"] | more} | kernel)
-            assert found.learning.rule == "spectrum-nlms"
-            assert (found.linear is not None) is ("max_abs" in label)
+            value = getattr(getattr(spec, section), key)
+            value = special.get(key, 0.5 if value is None else value)
+            made = make_spec(base | target | {section: base.get(section, {}) | {key: value}})
+            assert made.learning.rule == row.rule, (section, key)
+    if not int16:  # a width is one of raw inputs
+        raw = make_spec(base)
+        assert raw.learning.rule == waves[1].rule and raw.mixture is None and not raw.input.standardise
+    else:
+        assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
+        for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
+            for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
+                found = make_spec(base | {"input": base["input"] | more} | kernel)
+                assert found.learning.rule == "spectrum-nlms" and (found.linear is not None) is (task == "number")
 
 
 VECTORS, CLASS_VECTORS = (defaults.groups(task, False)[1][0] for task in ("number", "class"))
