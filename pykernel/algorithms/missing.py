@@ -20,7 +20,6 @@ from pykernel.dialect import (
     DIM,
     Bool,
     Index,
-    Kernel,
     Model,
     Real,
     Struct,
@@ -166,20 +165,17 @@ def with_stand_ins(inner: Program, what: str) -> Program:
     if Stages not in inner.structs:
         own[complete] = complete_by_center
 
-    def own_around(kernel: Kernel, placeholder: Kernel, entry: Entry, more: dict[Any, Any]) -> Entry:
-        # in two steps, so that all entries share one kernel of each name
-        whole = {substitute(placeholder, own): substitute(entry.kernel, behind)}
-        return replace(entry, kernel=substitute(substitute(kernel, own), {**whole, **more}, alias=entry.kernel.name))
-
     def completed(entry: Entry) -> Entry:
-        last = [*entry.kernel.params][-1]
+        last, learned = [*entry.kernel.params][-1], {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
+        kernel, own_call, stand_ins = learn, learn_whole, {Truth: inner.label, **learned}
         if entry.kind == "question":
             doc = re.sub(rf"\b{last}\b", "y", entry.kernel.doc)
-            return own_around(ask, ask_whole, entry, {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"})
-        doc = {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
-        if inner.label is None:
-            return own_around(learn_alone, learn_whole_alone, entry, doc)
-        return own_around(learn, learn_whole, entry, {Truth: inner.label, **doc})
+            stand_ins = {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"}
+            kernel, own_call = ask, ask_whole
+        elif inner.label is None:
+            kernel, own_call, stand_ins = learn_alone, learn_whole_alone, learned
+        stand_ins = {own_call: substitute(entry.kernel, behind), **stand_ins}
+        return replace(entry, kernel=substitute(kernel, stand_ins, alias=entry.kernel.name))
 
     entries = tuple(completed(entry) if entry.kernel in behind else entry for entry in inner.entries)
-    return replace(inner, structs=structs, entries=entries)
+    return replace(inner, structs=structs, entries=entries, stand_ins=own)

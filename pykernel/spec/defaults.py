@@ -89,11 +89,6 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
     return sum(at.number * (numbers + -(-counts // at.number)) for numbers, counts in parts), 0
 
 
-def length(dim: int) -> float:
-    """The length of a sample whose inputs are in standard deviations, sqrt(D): sigma for alarms."""
-    return float(f"{math.sqrt(dim):.4g}")
-
-
 def width(dim: int) -> float:
     """sigma for models with labels and inputs in standard deviations: the length of a sample, and less if D is below
     6.
