@@ -196,7 +196,7 @@ def test_whole_numbers_take_their_ranges_from_the_features_of_raw_samples(tmp_pa
     pipeline = make_pipeline(stage, make_pipeline(StandardScaler(), SVC()).fit(z, y))
     pytest.importorskip("skops.io").dump(pipeline, "gate.skops")
     x.to_csv("raw.csv", index=False)
-    words = ("import", "gate.skops", "-o", "gate.toml", "--precision", "int16", "--data", "raw.csv", "--json")
+    words = ("import", "gate.skops", "-o", "gate.toml", "--set", "precision=int16", "--data", "raw.csv", "--json")
     for more in ((), ("--vectors", "6", "--force")):
         code, out, err = run(*words, *more)
         assert code == 0 and json.loads(out)["ok"], err

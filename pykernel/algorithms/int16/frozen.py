@@ -59,7 +59,7 @@ class Int16Work(Struct):
 
 
 class Int16FrozenConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed``."""
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     norms: Word[N_MAX]  # |v|^2

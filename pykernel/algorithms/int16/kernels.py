@@ -62,7 +62,7 @@ class Int16Function(IntEnum):
 
 
 class Int16KernelConfig(Config):
-    """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
+    """How inputs are compared, derived from a spec by ``pykernel.spec.families.int16``."""
 
     function: Int16Function
     narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
