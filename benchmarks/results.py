@@ -572,9 +572,9 @@ RESULTS: dict[str, Result] = {
         (
             "pykernel.training.vectors",
             "pykernel.estimators.trained",
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
         ),
     ),
     "trained-vectors-trials": Result(
@@ -585,9 +585,9 @@ RESULTS: dict[str, Result] = {
         (
             "pykernel.training.vectors",
             "pykernel.estimators.trained",
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
         ),
     ),
     "trained-vectors-page": Result(
@@ -599,10 +599,10 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("whole", "whole_waves"),
         (
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
-            "pykernel.spec.families.fixed_online",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
+            "pykernel.spec.families.int16_online",
         ),
         cost=True,
     ),
