@@ -19,11 +19,11 @@ import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
 from benchmarks.papers.compared import select_basis
+from benchmarks.papers.preconditioning import preconditioner
 from pykernel.bases.basis import Basis
 from pykernel.bases.bound import residual_bound
 from pykernel.bases.gram import MercerKernel
 from pykernel.training.closed_form import Targets
-from pykernel.training.low_rank import preconditioner
 from pykernel.training.reduced import ReducedProblem
 
 RULES: dict[str, dict[str, Any]] = {

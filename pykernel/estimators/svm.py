@@ -22,6 +22,7 @@ from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
 from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
+from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
@@ -148,7 +149,10 @@ class _SupportVectorMachine(KernelMachine):
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
         kernel, widths, _ = self._choices(values, X)
-        self._definite(kernel)
+        self._where.need(
+            kernel.function not in INDEFINITE,
+            f"the {kernel.function} kernel is not positive definite; take one that is",
+        )
         if self._precomputed:
             assert isinstance(kernel, PrecomputedKernel)
             X = kernel.positions

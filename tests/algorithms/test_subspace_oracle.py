@@ -225,6 +225,7 @@ BATCH = {
 
 @pytest.mark.parametrize(("rank", "shrinkage"), BATCH)
 def test_the_batch_solution_is_the_independent_one(rank: int, shrinkage: float) -> None:
+    from benchmarks.papers.approximation import Approximation
     from pykernel.training.bkfe import bkfe
     from pykernel.training.subspace import HostSubspace
 
@@ -233,7 +234,7 @@ def test_the_batch_solution_is_the_independent_one(rank: int, shrinkage: float) 
     k = gram(x, x)
     found = bkfe(k, rank, shrinkage)
     subspace = HostSubspace(MercerKernel("gaussian", gamma=GAMMA), x, found.a, shrinkage)
-    near = subspace.approximation(x)
+    near = Approximation.of(subspace, x)
     assert found.objective[-1] == pytest.approx(numbers[0], rel=1e-10)
     assert (near.residual, near.frobenius, near.trace) == pytest.approx(numbers[1:4], rel=1e-9)
     assert np.trace(found.a.T @ k @ found.a) == pytest.approx(numbers[4], rel=1e-10)

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg
 
+from benchmarks.papers.neighbours import KernelNeighbours, distance_bounds
+from benchmarks.papers.preconditioning import preconditioner
 from pykernel.bases import arguments
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
@@ -21,8 +23,7 @@ from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import Targets, error_rate, problem
-from pykernel.training.low_rank import LowRankSystem, gram_operator, preconditioner
-from pykernel.training.neighbours import KernelNeighbours, distance_bounds
+from pykernel.training.low_rank import LowRankSystem, gram_operator
 from pykernel.training.reduced import ReducedProblem, basis_of, select_reduced
 from tests.support import ROOT
 from tests.support.retraining import Task, left_out
@@ -124,7 +125,7 @@ def test_reduced_ridge_is_equation_7_and_the_full_model_with_the_nystroem_kernel
 def test_the_primal_on_features_is_the_dual_lssvm_with_the_nystroem_kernel(kernel):
     kernel, x = KERNELS[kernel], rows()
     basis = small_basis(kernel, x)
-    targets, told = labels("values", x)
+    targets, _ = labels("values", x)
     machine = ReducedProblem("ls-svm", basis, x, targets)
     z = basis.features(x)
     dual = problem("ls-svm", z @ z.T, targets)
@@ -132,10 +133,6 @@ def test_the_primal_on_features_is_the_dual_lssvm_with_the_nystroem_kernel(kerne
         model, solution = machine.solve(ridge), dual.solve(ridge)
         assert np.abs(model.predict(x) - (z @ z.T @ solution.alpha + solution.bias)).max() < 1e-10
         assert np.abs(model.bias - solution.bias).max() < 1e-10
-        # the KKT system by Woodbury's identity
-        alpha, bias = LowRankSystem(z, ridge).solve_constrained(told["values"])
-        assert np.abs(alpha - solution.alpha).max() < 1e-11 * np.abs(solution.alpha).max() / ridge
-        assert np.abs(bias - solution.bias).max() < 1e-10
         assert np.abs(machine.leave_one_out(ridge) - dual.leave_one_out(ridge)).max() < 1e-10
 
 
@@ -301,14 +298,6 @@ def test_woodbury_has_the_backward_error_of_elimination(seed, n, decades, severa
 
     assert np.abs(system.product(b) - dense @ b).max() < 1e-13 * norm * np.abs(b).max() * count
     assert backward(system.solve(b)) < 1e-14
-    constraints = rng.normal(size=(count, 2))
-    right = rng.normal(size=(2, 3) if several else 2)
-    if count > n + 2:
-        x, m = system.solve_constrained(b, constraints, right)
-        kkt = np.block([[dense, constraints], [constraints.T, np.zeros((2, 2))]])
-        wrong = kkt @ np.concatenate([x, m]) - np.concatenate([b, right])
-        size = np.linalg.norm(kkt, 2) * np.linalg.norm(np.concatenate([x, m])) + np.linalg.norm(b)
-        assert np.linalg.norm(wrong) < 1e-10 * size
 
 
 def test_the_preconditioner_is_the_inverse_of_the_nystroem_matrix_and_cg_takes_it(monkeypatch):
@@ -459,8 +448,6 @@ def test_refusals_say_what_is_wrong(monkeypatch):
         "sigma holds 0": lambda: LowRankSystem(x, np.zeros(60)),
         "sigma must be a number": lambda: LowRankSystem(x, np.ones(7)),
         "right-hand side has the shape": lambda: LowRankSystem(x, 1.0).solve(np.ones(7)),
-        "constraints have 7 rows": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.ones((7, 1))),
-        "constraints depend": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.zeros((60, 1))),
         "ridge is -1": lambda: gram_operator(basis.kernel, x, -1.0),
         "count of neighbours is 61; it must be a whole number from 1 to 60": lambda: KernelNeighbours(basis, x).kneighbors(x, 61),
         "no vector of the basis": lambda: basis_of(np.zeros((3, 2)), KERNELS["linear"]),
@@ -481,7 +468,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
 def test_the_page_is_true():
     """Its blocks run one after the other and print what it says."""
     blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert [kind for kind, _ in blocks] == ["python", "text"] * 6
+    assert [kind for kind, _ in blocks] == ["python", "text"] * 4
     names: dict = {}
     for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
         printed = io.StringIO()

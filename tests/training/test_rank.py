@@ -9,10 +9,10 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC, SVR
 
-from pykernel import KernelSubspace
+from benchmarks.papers.approximation import Approximation, excess
+from benchmarks.papers.rank import JUDGES, WEIGHTS, choose_rank
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.training.rank import JUDGES, WEIGHTS, choose_rank
 from pykernel.training.subspace import HostSubspace
 
 KERNEL = MercerKernel("gaussian", gamma=0.3)
@@ -64,11 +64,9 @@ def test_as_many_features_as_groups(groups: int) -> None:
     random = np.random.default_rng(groups)
     x = 20 * random.normal(size=(groups, 4))[np.arange(600) % groups] + 0.02 * random.normal(size=(600, 4))
     assert choose_rank(x, KERNEL).rank == pytest.approx(groups, rel=0.35)
-    assert KernelSubspace(gamma=0.3).fit(x).approximation(x).frobenius < 1e-2
     # one group against the others needs no more features, and the labels say so
     y = np.arange(600) % groups == 0
     assert choose_rank(x, KERNEL, y, classes=True).rank <= groups
-    assert KernelSubspace(gamma=0.3).fit(x, y).n_components_ <= groups
 
 
 def objective(square: float, margins: np.ndarray, c: float) -> float:
@@ -91,12 +89,12 @@ def test_what_features_cost_a_machine_is_within_its_bounds(seed: int, rank: int,
         return objective(beta @ inner[np.ix_(s, s)] @ beta, 1 - y * (inner[:, s] @ beta + machine.intercept_), c)
 
     more = loss(low, z @ z.T) - loss(full, gram)
-    at_most = subspace.excess(x[low.support_], low.dual_coef_)
-    at_least = subspace.excess(x[full.support_], full.dual_coef_)
+    at_most = excess(subspace, x[low.support_], low.dual_coef_)
+    at_least = excess(subspace, x[full.support_], full.dual_coef_)
     slack = 1e-5 * loss(full, gram)
     assert at_least - slack <= more <= at_most + slack
     assert 0.02 * at_most < more and at_least > 0  # not of everything
-    told = subspace.approximation(x)
+    told = Approximation.of(subspace, x)
     assert more <= told.svm(c) <= c * len(x)
     assert told.svm(0.01) < 0.01 * len(x)  # small machines: better than the loss of f = 0
     asked = np.random.default_rng(9).normal(size=(500, 3))
@@ -117,12 +115,11 @@ def test_a_regressions_weights_are_weights_too() -> None:
         return objective(beta @ inner[np.ix_(s, s)] @ beta, off, machine.C)
 
     more = loss(low, z @ z.T) - loss(full, KERNEL.gram(x, x))
-    assert 0 < more <= subspace.excess(x[low.support_], low.dual_coef_) * (1 + 1e-5)
+    assert 0 < more <= excess(subspace, x[low.support_], low.dual_coef_) * (1 + 1e-5)
 
 
 def test_bad_input_is_one_sentence() -> None:
     x, f = wave(0, 20)
-    subspace = HostSubspace.fit(x, KERNEL, 3, 0.1)
     for told, call in {
         "there are 7 rows; to choose a number of features takes 8": lambda: choose_rank(x[:7], KERNEL),
         "most is 0": lambda: choose_rank(x, KERNEL, most=0),
@@ -130,8 +127,6 @@ def test_bad_input_is_one_sentence() -> None:
         r"y has the shape \(20, 1\); it must be \(20,\)$": lambda: choose_rank(x, KERNEL, f[:, None], classes=True),
         "y has 1 class; there must be two or more": lambda: choose_rank(x, KERNEL, f > 99, classes=True),
         "shrinkage is 100, and no singular value of 15 rows": lambda: choose_rank(x, KERNEL, shrinkage=100.0),
-        r"beta has the shape \(3,\); it must be \(20,\)": lambda: subspace.excess(x, f[:3]),
-        "C is 0": lambda: subspace.approximation(x).svm(0.0),
         "y": lambda: choose_rank(x, KERNEL, np.full(20, np.nan)),
     }.items():
         with pytest.raises(UserError, match=told):
