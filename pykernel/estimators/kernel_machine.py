@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
@@ -30,7 +30,6 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "polynomial": ("gamma", "coef0", "degree"),
     "linear": (),
     "sigmoid": ("gamma", "coef0"),
-    "precomputed": (),
 }
 """Kernel -> the parameters that it has."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
@@ -67,9 +66,7 @@ PARAMETERS = {
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
-        therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
-        afterwards kernel values with all training samples, (n_samples, n_training); no width is chosen, and a device
-        could compute nothing. A MercerKernel, which may be normalised or custom, is used with its own
+        therefore needs a large ``ridge``. A MercerKernel, which may be normalised or custom, is used with its own
         parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
@@ -234,15 +231,6 @@ class KernelMachine(Expansion):
 
     # ---- training
 
-    def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """As in the base class, but X may also be a Gram matrix."""
-        weights, counts = super()._weights(sample_weight, X)
-        whole = not self._precomputed or counts.all()
-        self._where.need(
-            whole, "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
-        )
-        return weights, counts
-
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
 
@@ -257,12 +245,9 @@ class KernelMachine(Expansion):
 
     def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Train on the samples that count; returns their leave-one-out predictions, (samples that count, o)."""
-        kernel, widths, ridges = self._choices(self._given(), X)
+        kernel, widths, ridges = self._choices(self._given())
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
-        if self._precomputed:
-            assert isinstance(kernel, PrecomputedKernel)
-            X = kernel.positions
         given = self._basis_of(X)
         if not counts.all():
             if isinstance(given, np.ndarray) and given.ndim == 1:
@@ -353,8 +338,7 @@ class KernelMachine(Expansion):
 
     def _take_kernel(self, kernel: MercerKernel, width: float) -> None:
         self._mercer_kernel = kernel.with_width(width)
-        precomputed = kernel.function == "precomputed"
-        self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
+        self.kernel_ = self._mercer_kernel.section()
         if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
             self.kernel_ = {"function": "gaussian", "sigma": width}
 
@@ -375,10 +359,6 @@ class KernelMachine(Expansion):
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
             where.need(len(np.unique(given)) == len(given), "basis holds a position twice; each vector counts once")
             return given.astype(np.int64)
-        if self._precomputed:
-            raise where.error(
-                f"basis is {short(basis)}; with a Gram matrix it must be positions of training samples, how many to choose, or None"
-            )
         if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
             raise where.error(
                 f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
@@ -402,9 +382,7 @@ class KernelMachine(Expansion):
         """Expansion vectors, and the sample that each is (-1: none)."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
-    def _choices(
-        self, values: dict[str, Any], X: np.ndarray
-    ) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+    def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """The kernel, its widths, and the ridges to choose from (None: derived from the data).
 
         Raises UserError for parameters without an effect.
@@ -418,11 +396,9 @@ class KernelMachine(Expansion):
                 "kernel is another than the one that basis was chosen with; leave kernel out",
             )
         elif isinstance(basis, Basis):
-            gram = "precomputed" in (self.kernel, basis.kernel.function)
-            where.need(not gram, "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices")
             kernel, name = self._kernel_of_basis(basis.kernel)
         else:
-            kernel, name = self._kernel_by_name(values, X)
+            kernel, name = self._kernel_by_name(values)
         widths = [kernel.width] if name is None else _candidates(values[name])
         where.need(
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
@@ -430,7 +406,7 @@ class KernelMachine(Expansion):
         )
         return kernel, widths, _candidates(values.get("ridge"))
 
-    def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
+    def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""
         function, where = values["kernel"], self._where
         where.need(
@@ -442,9 +418,6 @@ class KernelMachine(Expansion):
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
             raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; it has {has}")
-        if function == "precomputed":
-            with self._named():
-                return PrecomputedKernel(matrix=X), None
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in shaped}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
@@ -466,24 +439,12 @@ class KernelMachine(Expansion):
             )
         return kernel, None if name is None or getattr(self, name) is None else name
 
-    @property
-    def _precomputed(self) -> bool:
-        """Whether X is a Gram matrix."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
     # ---- prediction
 
     @property
     def gamma_(self) -> float:
         """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
-        if self.kernel_["function"] == "precomputed":
-            raise AttributeError("a precomputed kernel has no gamma")
         return self._mercer_kernel.gamma
 
     @property
@@ -563,7 +524,7 @@ class KernelMachine(Expansion):
         Raises
         ------
         UserError
-            If a name or number cannot be, or a number is beyond the precision; if the kernel is precomputed.
+            If a name or number cannot be, or a number is beyond the precision.
 
         Warns
         -----

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
@@ -148,14 +148,11 @@ class _SupportVectorMachine(KernelMachine):
         values = self._given()
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
-        kernel, widths, _ = self._choices(values, X)
+        kernel, widths, _ = self._choices(values)
         self._where.need(
             kernel.function not in INDEFINITE,
             f"the {kernel.function} kernel is not positive definite; take one that is",
         )
-        if self._precomputed:
-            assert isinstance(kernel, PrecomputedKernel)
-            X = kernel.positions
         given = self._basis_of(X)
         if isinstance(given, np.ndarray) and given.ndim == 1:
             given = X[given]

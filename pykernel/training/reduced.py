@@ -455,7 +455,7 @@ def select_reduced(
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
     some = some_of(rows)
-    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom", "precomputed")):
+    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (kernel.width,)
     function = cast(selection.Function, kernel.function)
     every_width = selection.grid_of(widths, "widths", lambda: selection.default_widths(function, some))

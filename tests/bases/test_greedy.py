@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,14 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from pykernel.bases import sgma
-from pykernel.bases.basis import Basis
 from pykernel.bases.bound import residual_bound, subset_size
 from pykernel.bases.candidates import Live, Selector, first_of_largest
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.select import SELECTORS, make_selector, select_basis
 from pykernel.bases.sgma import Exhaustive, Sgma
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
-from pykernel.training.reduced import nystrom_content
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
 KERNELS = (
@@ -646,46 +643,3 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(UserError) as told:
             call()
         assert sentence in str(told.value)
-
-
-# ------------------------------------------------------------------------------------------------- committed results
-
-
-@pytest.mark.parametrize("method", sorted({*SELECTORS} - {"k-means"}))
-def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Path) -> None:
-    """The same rows, features and traces as from inputs; a file that is loaded with the same matrix."""
-    rng = np.random.default_rng(2)
-    x, new, kernel = rng.normal(size=(70, 3)), rng.normal(size=(9, 3)), KERNELS[3]
-    gram, among = kernel.gram(x, x), kernel.gram(new, x)
-    expected, found = select_basis(x, kernel, 12, method), select_basis(gram, "precomputed", 12, method)
-    assert (found.indices == expected.indices).all() and (found.vectors[:, 0] == found.indices).all()
-    np.testing.assert_allclose(found.trace, expected.trace, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.features(among), expected.features(new), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.residual(found.kernel.positions), expected.residual(x), atol=1e-9)  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match="not in the Gram matrix is not known"):
-        found.residual(among)
-    found.save(tmp_path / "basis.npz")
-    loaded = Basis.load(tmp_path / "basis.npz", PrecomputedKernel(matrix=gram))
-    assert (loaded.factor == found.factor).all()
-    for other, sentence in (
-        (None, "was made with a Gram matrix"),
-        (PrecomputedKernel(matrix=2 * gram), "another kernel"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            Basis.load(tmp_path / "basis.npz", other)
-
-
-def test_a_basis_of_a_gram_matrix_has_no_c() -> None:
-    basis = select_basis(np.eye(4), "precomputed", 2)
-    with pytest.raises(UserError, match=r"^the kernel is precomputed, and a device would have to compute its values"):
-        nystrom_content(basis, "m", "float32", np.ones(1))
-
-
-def test_gram_matrices_that_no_basis_is_chosen_from() -> None:
-    for matrix, options, sentence in (
-        (-np.eye(3), {}, "the Gram matrix has a number below 0 on its diagonal"),
-        (np.ones((3, 2)), {}, "the shape of the Gram matrix is (3, 2)"),
-    ):
-        with pytest.raises(UserError) as caught:
-            select_basis(matrix, "precomputed", 2, **options)  # type: ignore[arg-type]
-        assert str(caught.value).startswith(sentence)

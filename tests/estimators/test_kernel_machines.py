@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_blobs
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import log_loss
-from sklearn.model_selection import cross_val_predict, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
@@ -34,14 +34,12 @@ from pykernel import (
     TrainedKernelClassifier,
     TrainedKernelRegressor,
     check,
-    generate,
     load_spec,
 )
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.estimators import kernel_machine
-from pykernel.importers.importing import from_sklearn
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
@@ -145,9 +143,6 @@ def test_ridge_regression_with_weights_is_that_of_scikit_learn():
     ours = single(KernelRidgeRegressor).fit(x, y, sample_weight=weights)
     theirs = KernelRidge(alpha=0.3, kernel="rbf", gamma=1 / 4.5).fit(x, y, sample_weight=weights)
     assert ours.predict(x) == pytest.approx(theirs.predict(x), abs=1e-10)
-    gram = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 4.5)
-    precomputed = KernelRidgeRegressor("precomputed", ridge=0.3).fit(gram, y, weights)
-    assert precomputed.predict(gram) == pytest.approx(ours.predict(x), abs=1e-10)
 
 
 @pytest.mark.parametrize("kind", WEIGHTED)
@@ -194,8 +189,6 @@ def test_who_takes_weights():
     ):
         with pytest.raises(UserError, match=sentence):
             LSSVMClassifier().fit(x, y, weights)
-    with pytest.raises(UserError, match="with a Gram matrix leave out that sample's row"):
-        KernelRidgeClassifier("precomputed", ridge=0.1).fit(x @ x.T + np.eye(60), y, np.arange(60))
 
 
 # ------------------------------------------------------------------------------------------------------ conventions
@@ -827,88 +820,3 @@ def test_the_example(tmp_path, monkeypatch, capsys, one_build):
     assert sure > 70 and right > 97
     assert float(re.search(r"same digit of (\S+)%", printed)[1]) > 99.7
     assert (tmp_path / "digits" / "src" / "digits.h").is_file()
-
-
-# ------------------------------------------------------------------------------------------------- Gram matrices
-
-
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize(("kind", "labels"), EACH)
-@pytest.mark.parametrize("options", [{}, {"basis": [1, 5, 9, 20]}, {"basis": 8}, {"cv": 5}], ids=str)
-def test_a_gram_matrix_is_as_good_as_its_kernel(kind, labels, options):
-    """The same choice, functions, left out samples and probabilities."""
-    x, y = samples(labels)
-    new = np.random.default_rng(7).normal(size=(20, 3))
-    kernel = MercerKernel("laplacian", gamma=0.4)
-    by_values = kind("precomputed", **options).fit(kernel.gram(x, x), y)
-    by_inputs = kind(kernel, **options).fit(x, y)
-    assert by_values.ridge_ == by_inputs.ridge_ and by_values.loo_error_ == pytest.approx(by_inputs.loo_error_)
-    np.testing.assert_allclose(by_values.loo_predictions_, by_inputs.loo_predictions_, atol=1e-8)
-    np.testing.assert_allclose(values(by_values, kernel.gram(new, x)), values(by_inputs, new), atol=1e-8)
-    if kind in CLASSIFIERS:
-        assert (by_values.predict(kernel.gram(new, x)) == by_inputs.predict(new)).all()
-        np.testing.assert_allclose(
-            by_values.predict_proba(kernel.gram(new, x)), by_inputs.predict_proba(new), atol=1e-8
-        )
-    if by_values.reduced_ is not None:
-        assert (by_values.reduced_.basis.indices == by_inputs.reduced_.basis.indices).all()
-    assert not hasattr(by_values, "gamma_") and not hasattr(by_values, "spec_")
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_a_model_of_a_gram_matrix_has_no_c(kind, tmp_path):
-    x, y = samples(labels_of(kind)[0])
-    model = kind("precomputed", ridge=0.3).fit(x @ x.T, y)
-    calls = (
-        lambda: model.to_spec("m"),
-        lambda: model.device_spec("m"),
-        lambda: from_sklearn(model, "m"),
-        lambda: generate(model, tmp_path / "m"),
-    )
-    for call in calls:
-        with pytest.raises(UserError, match=rf"{kind.__name__}: the kernel is precomputed, and a device would"):
-            call()
-    assert not (tmp_path / "m").exists()
-
-
-def test_scikit_learn_cuts_a_gram_matrix_in_both_directions():
-    x, y = samples("number")
-    kernel = MercerKernel("gaussian", gamma=0.3)
-    by_values = cross_val_predict(KernelRidgeRegressor("precomputed", ridge=0.1), kernel.gram(x, x), y, cv=4)
-    np.testing.assert_allclose(
-        by_values, cross_val_predict(KernelRidgeRegressor(kernel, ridge=0.1), x, y, cv=4), atol=1e-9
-    )
-
-
-SQUARE = np.eye(6)
-
-
-@pytest.mark.parametrize(
-    ("options", "x", "sentence"),
-    [
-        ({}, SQUARE[:, :4], "the shape of the Gram matrix is (6, 4); it must be (samples, samples)"),
-        ({}, SQUARE + np.eye(6, k=1), "the Gram matrix is not symmetric: values differ by 1 from"),
-        ({"gamma": 0.5}, SQUARE, "gamma is 0.5, which the precomputed kernel does not have; it has no parameters"),
-        ({"basis": np.eye(6)}, SQUARE, "basis is array("),
-        (
-            {"basis": select_basis(SQUARE, "precomputed", 2)},
-            SQUARE,
-            "a Basis does not go with a Gram matrix; give positions",
-        ),
-    ],
-)
-def test_gram_matrices_that_cannot_be(options, x, sentence):
-    with pytest.raises(UserError) as caught:
-        KernelRidgeRegressor("precomputed", **options).fit(x, np.arange(6.0))
-    assert str(caught.value).startswith(f"KernelRidgeRegressor: {sentence}"), caught.value
-
-
-def test_a_kernel_of_positions_knows_its_samples_only():
-    kernel = PrecomputedKernel(matrix=SQUARE)
-    assert kernel == PrecomputedKernel(matrix=SQUARE.copy()) != PrecomputedKernel(matrix=2 * SQUARE)
-    assert (kernel.gram([[2.0], [3.0]], [[3.0]]) == [[0.0], [1.0]]).all()
-    for wrong in ([[6.0]], [[0.5]], [[-1.0]], [[1.0, 2.0]]):
-        with pytest.raises(UserError, match="must be positions from 0 to 5, "):
-            kernel.gram(wrong, [[0.0]])
-    with pytest.raises(UserError, match="not in the Gram matrix is not known"):
-        kernel.diagonal(np.ones((1, 6)))
