@@ -55,14 +55,12 @@ OWN = (
     "trained.TrainedKernelRegressor",
 )
 """Models of pykernel that a file may ask for."""
-KERNELS = {
-    "gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct Exponentiation"
-}
+KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
 """Parts of a Gaussian process's kernel."""
 HELPERS = {
     "pipeline": "Pipeline",
     "calibration": "_CalibratedClassifier _SigmoidCalibration",
-    "preprocessing": "KernelCenterer LabelBinarizer",
+    "preprocessing": "LabelBinarizer",
     "_loss.link": "IdentityLink Interval",
     "_loss.loss": "HalfTweedieLossIdentity",
 }
@@ -408,40 +406,6 @@ Terms = list[tuple[float, Shape | None]]
 """A kernel as a sum of terms size * k(x, v); None for k: a constant."""
 
 
-def _power(terms: Terms, exponent: float, where: Place) -> Terms:
-    """A power of a kernel.  A power of a sum is refused: there is no C for it."""
-    where.need(
-        len(terms) == 1 and exponent > 0, "kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has"
-    )
-    ((size, shape),) = terms
-    if shape is None:
-        return [(size**exponent, None)]
-    function, numbers = shape
-    second = np.array([numbers[0], numbers[-1] * exponent])
-    raised = {
-        "gaussian": numbers * exponent,
-        "matern12": numbers * exponent * exponent,
-        "rational-quadratic": second,
-        "polynomial": second,
-    }.get(function)
-    if raised is None or (function == "polynomial" and raised[1] not in range(1, 10)):
-        raise where.error(
-            f"kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; powers of RBF and "
-            "RationalQuadratic have, and of DotProduct whole ones up to 9"
-        )
-    return [(size**exponent, (function, raised))]
-
-
-def _product(p: Shape | None, q: Shape | None, where: Place) -> Shape | None:
-    if p is None or q is None:
-        return p or q
-    where.need(
-        p[0] == q[0] == "gaussian",
-        f"kernel_ is a product of {' and '.join(sorted({p[0], q[0]}))} kernels, which has no C; one times constants has",
-    )
-    return p[0], p[1] + q[1]
-
-
 def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
     """A kernel as a sum of terms.
 
@@ -475,13 +439,15 @@ def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
         return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / scale / scale, alpha])))]
     if kind == "DotProduct":
         return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
-    if kind == "Exponentiation":
-        return _power(_terms(kernel.kernel, where, seen), number_of(kernel.exponent, where, "exponent"), where)
     first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
     if kind == "Sum":
         return first + second
-    where.need(len(first) * len(second) <= PARTS, f"kernel_ is a sum of more than {PARTS} products; fit it with fewer")
-    return [(a * b, _product(p, q, where)) for a, p in first for b, q in second]
+    constants, rest = (first, second) if all(shape is None for _, shape in first) else (second, first)
+    where.need(
+        all(shape is None for _, shape in constants),
+        "kernel_ holds a product of kernels, which has no C; one kernel times constants has",
+    )
+    return [(sum(by for by, _ in constants) * size, shape) for size, shape in rest if constants]
 
 
 def _linear(model: Any, where: Place) -> Machine:
