@@ -130,9 +130,7 @@ OTHERS = {
     ),
     "GPR anisotropic": (
         scaled(
-            GaussianProcessRegressor(
-                ConstantKernel(0.5) + RBF([1.0, 2.0, 3.0, 4.0]) + WhiteKernel(0.1), optimizer=None
-            )
+            GaussianProcessRegressor(ConstantKernel(0.5) + RBF([1.0, 2.0, 3.0, 4.0]) + WhiteKernel(0.1), optimizer=None)
         ),
         "numbers",
     ),

@@ -14,7 +14,6 @@ from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
 from pykernel.parallel import one_thread, working
-from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
@@ -37,10 +36,6 @@ BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
-REACH = 1e3
-"""The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
-REACH_POLYNOMIAL = 10.0
-"""The same for inputs of the polynomial kernel, which grows."""
 RESOLUTION = 1e-12
 """Leave-one-out predictions count as equal if they differ by less than this fraction of the targets.  A model that has
 learned nothing predicts only 0."""
@@ -268,10 +263,6 @@ class KernelMachine(Expansion):
                 gram = self._gram(X)
                 machine = problem(self._model, gram, targets, columns)
                 self._solved(machine.solve(self.ridge_), X, X, gram)
-                fisher = self._model == "kfd"
-                self._size = float(
-                    ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
-                )
                 return self._left_out(machine)
 
     def _train_reduced(
@@ -295,7 +286,6 @@ class KernelMachine(Expansion):
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             self._solved(machine.coefficients(self.ridge_), X, some, None)
             # the device's recursive least squares has another bound
-            self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
@@ -479,11 +469,6 @@ class KernelMachine(Expansion):
 
     # ---- to the device
 
-    def _exported(self) -> None:
-        """Raises UserError if no device can compute the model."""
-        with self._named():
-            self._mercer_kernel.section()
-
     def to_spec(
         self,
         name: str,
@@ -491,7 +476,6 @@ class KernelMachine(Expansion):
         precision: str | None = None,
         max_abs: float | None = None,
         distance: str = "auto",
-        rule: str = "frozen",
     ) -> Spec:
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
@@ -510,11 +494,6 @@ class KernelMachine(Expansion):
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             uses "products" if its rounding error is small enough.
-        rule : {"frozen", "nystrom"}, default="frozen"
-            The spec's ``[learning] rule``. "nystrom", for models with ``reduced_``, has weights of projection features.
-            The device then also computes these features, and the part of a sample that the basis leaves out
-            (``NAME_features``, ``NAME_residual``). It needs p^2 / 2 more numbers of flash and as many more
-            multiplications, has no probabilities, and loses as many digits as "frozen".
 
         Returns
         -------
@@ -533,9 +512,6 @@ class KernelMachine(Expansion):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
-        self._where.need(rule in ("frozen", "nystrom"), f'rule is {rule!r}; it must be "frozen" or "nystrom"')
-        if rule == "nystrom":
-            return self._nystrom(name, precision, max_abs, distance)
         spec = to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
@@ -545,22 +521,8 @@ class KernelMachine(Expansion):
             )
         return spec
 
-    def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
-        """The functions on projection features."""
-        self._exported()
-        if self.reduced_ is None:
-            raise self._where.error('rule is "nystrom", which is of models on a basis; give basis when training')
-        self._where.need(distance == "auto", f'distance is {distance!r}, which is of rule "frozen"; leave it out')
-        with self._named():
-            content = reduced.nystrom_content(
-                self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
-                label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
-            )  # fmt: skip
-        return self._made(content, self._mercer_kernel.custom)
-
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
-        self._exported()
         shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
         return Machine(
             source=self._where,
@@ -575,40 +537,6 @@ class KernelMachine(Expansion):
             label=self._label(self._columns),
             largest=float(self._largest.max()),
         )
-
-    def _learning_content(
-        self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
-    ) -> dict[str, Any]:
-        """The content of a spec of a model that trains on the device, without [learning].
-
-        part: the number of samples on the device, as a fraction of the samples here.
-        """
-        self._exported()
-        centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
-        if scaler is not None:
-            centre, scale, columns = self._scaling(scaler)
-        within = "max_value bounds the kernel only for inputs within max_abs"
-        self._where.need(
-            self._mercer_kernel.custom is None or max_abs is not None,
-            f"max_abs must be given with a custom kernel: {within}",
-        )
-        reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
-        largest = float((self._largest / scale + np.abs(centre)).max())
-        inputs = self._input_section(columns)
-        inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
-        if scaler is not None:
-            inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
-        precision, label = self.precision if precision is None else precision, self._label(columns)
-        least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
-        if self.ridge_ < least:
-            warn(
-                f"{self._where}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
-                f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
-                + (", or precision='float64'" if precision == "float32" else "")
-            )
-        if hasattr(self, "_largest_label"):
-            label["max_abs"] = REACH * (self._largest_label or 1.0)
-        return {"name": name, "precision": precision, "input": inputs, "label": label, "kernel": dict(self.kernel_)}
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:

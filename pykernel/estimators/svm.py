@@ -23,7 +23,6 @@ from pykernel.estimators.kernel_machine import KernelMachine, _candidates
 from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
 from pykernel.spec.kernel_settings import INDEFINITE
-from pykernel.spec.model import Spec
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press
@@ -250,10 +249,6 @@ class _SupportVectorMachine(KernelMachine):
                 )
         self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
         return self.candidates_[0]["width"], self.candidates_[0]["C"]
-
-    def _nystrom(self, *arguments: Any) -> Spec:
-        self._where.need(self.penalty == "l2", 'rule is "nystrom", which is of penalty "l2"; leave rule out')
-        return super()._nystrom(*arguments)
 
 
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
@@ -18,8 +17,6 @@ import pykernel
 from pykernel import (
     BudgetedKernelClassifier,
     BudgetedKernelRegressor,
-    HostModel,
-    KernelRidgeRegressor,
     OnlineMonitor,
     SignalFeatures,
     SupportVectorClassifier,
@@ -234,22 +231,7 @@ def test_warnings_are_of_the_line_that_called():
         model.score_samples(100 * x)
         model.partial_fit(100 * x)
         model.monitor(100 * x)
-        KernelRidgeRegressor(sigma=1.0, ridge=1.1e-4).fit(x, x[:, 0]).device_spec("m")
-    assert [warning.filename for warning in caught] == [__file__] * 4
-
-
-@pytest.mark.parametrize(
-    "scaler", [StandardScaler(), StandardScaler(with_mean=False), MinMaxScaler((-1, 2)), MaxAbsScaler(), RobustScaler()]
-)
-def test_every_scaler_becomes_part_of_every_model(scaler):
-    raw = np.random.default_rng(0).normal(size=(60, 3)) * [1, 5, 0.2] + [0, 3, 1]
-    x = scaler.fit_transform(raw)
-    y = np.sin(2 * x[:, 0]) + x[:, 1]
-    trained = KernelRidgeRegressor(sigma=1.0, ridge=0.1).fit(x, y)
-    device = HostModel(trained.device_spec("m", precision="float64", scaler=scaler))
-    device.update(raw, y)
-    device.train()
-    assert np.allclose(device.predict(raw), trained.predict(x), rtol=0, atol=1e-8)
+    assert [warning.filename for warning in caught] == [__file__] * 3
 
 
 @pytest.mark.filterwarnings(
@@ -268,7 +250,7 @@ def test_names_of_columns_reach_the_spec_and_change_nothing(kind):
     same = np.array_equal if hasattr(kind, "partial_fit") else np.allclose  # LAPACK rounds by the layout
     assert same(getattr(model, question)(frame), getattr(kind().fit(x, y), question)(x))
     for name, spec in inspect.getmembers(model, inspect.ismethod):
-        if name in ("to_spec", "device_spec", "frozen_spec"):
+        if name == "to_spec":
             assert spec("m").input.columns == tuple(frame)
     with pytest.raises(ValueError, match="feature names"):
         getattr(model, question)(frame.rename(columns={"hour": "day"}))

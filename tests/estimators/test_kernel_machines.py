@@ -40,6 +40,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.estimators import kernel_machine
+from pykernel.spec.model import make_spec
 from pykernel.training.calibration import fit_calibration, fit_sigmoid, probabilities
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import select
@@ -465,14 +466,10 @@ def test_a_mercer_kernel_with_a_basis(kernel):
         KernelRidgeRegressor(mercer, basis=basis.indices, ridge=0.1).fit(x, y),
     ):
         np.testing.assert_allclose(other.predict(x), expected, rtol=1e-7, atol=1e-7)
-        for rule in ("frozen", "nystrom"):
-            spec = other.to_spec("m", rule=rule, precision="float64", **limit)
-            np.testing.assert_allclose(HostModel(spec).predict(x), expected, rtol=1e-7, atol=1e-7)
+        spec = other.to_spec("m", precision="float64", **limit)
+        np.testing.assert_allclose(HostModel(spec).predict(x), expected, rtol=1e-7, atol=1e-7)
     chosen = KernelRidgeRegressor(mercer, basis=3, basis_params={"epsilon": 2e-3}, ridge=[0.1, 1.0]).fit(x, y)
     assert chosen.selection_.widths.tolist() == [pytest.approx(mercer.gamma)] and chosen.reduced_.basis.kernel == mercer
-    device = HostModel(chosen.device_spec("m", precision="float64", **limit))
-    device.update(x, y)
-    np.testing.assert_allclose(device.predict(x), chosen.predict(x), rtol=1e-7, atol=1e-7)
 
 
 def test_a_kernel_of_ones_own_is_checked_byte_for_byte(one_compiler):
@@ -539,11 +536,10 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     ):
         LSSVMRegressor(GIVEN["custom"], basis=basis).fit(x, y)
     model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
-    for make in (model.to_spec, model.device_spec):
-        with pytest.raises(
-            UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value bounds"
-        ):
-            make("m")
+    with pytest.raises(
+        UserError, match=r"^KernelRidgeRegressor: max_abs must be given with a custom kernel: max_value bounds"
+    ):
+        model.to_spec("m")
     with pytest.raises(UserError, match=r"^KernelRidgeRegressor: max_abs is -1; it must be above 0"):
         model.to_spec("m", max_abs=-1)
 
@@ -707,72 +703,28 @@ def test_limits_and_names_of_a_spec():
         model.to_spec("m", precision="float16")
 
 
-@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind, labels", EACH)
-def test_the_device_trains_to_the_same_model(kind, labels, scaled):
+def test_the_device_trains_to_the_same_model(kind, labels):
     x, y = samples(labels)
-    raw = x * [1.0, 100.0, 0.01] + [5.0, -300.0, 0.0] if scaled else x
-    scaler = StandardScaler().fit(raw) if scaled else None
-    inputs = scaler.transform(raw) if scaled else x
     # vectors, not positions: the device's basis stays when a sample is left out
-    more = {"basis": inputs[::6]} if kind is KernelFisherClassifier else {}
-    model = single(kind, **more).fit(inputs, y)
-    spec = model.device_spec("m", precision="float64", scaler=scaler)
-    assert spec.learning.rule == MODEL[kind] and spec.learning.ridge == 0.3
-    device = HostModel(spec)
-    taken = np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y
-    device.update(raw, taken)
-    assert device.train() == 0
-    np.testing.assert_allclose(device.predict(raw).reshape(60, -1), values(model, inputs), rtol=1e-8, atol=1e-8)
-    if kind is KernelFisherClassifier:
-        device.visit("assess", raw, taken)
+    more = {"basis": x[::6]} if kind is KernelFisherClassifier else {}
+    model = single(kind, **more).fit(x, y)
+    learning = {"rule": MODEL[kind], "ridge": model.ridge_} | ({} if more else {"samples": len(x)})
+    content = {"name": "m", "precision": "float64", "input": {"dim": 3}, "kernel": model.kernel_, "learning": learning}
+    if kind in CLASSIFIERS:
+        content["label"] = {"classes": [str(each) for each in model.classes_]}
     else:
-        assert model.device_spec("m", samples=17).learning.samples == 17
+        content["label"] = {"outputs": y.reshape(len(x), -1).shape[1], "max_abs": 1e3 * float(np.abs(y).max())}
+    device = HostModel(make_spec(content | ({"expansion": {"vectors": more["basis"].tolist()}} if more else {})))
+    taken = np.searchsorted(model.classes_, y) if kind in CLASSIFIERS else y
+    device.update(x, taken)
+    assert device.train() == 0
+    np.testing.assert_allclose(device.predict(x).reshape(60, -1), values(model, x), rtol=1e-8, atol=1e-8)
+    if more:
+        device.visit("assess", x, taken)
     figures, _ = device.read("leave_one_out")
     press, rate = (model.loo_press_, model.loo_error_) if kind in CLASSIFIERS else (model.loo_error_, 0)
     np.testing.assert_allclose(figures, [press, rate], rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("kind, labels", EACH)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_a_ridge_that_the_device_would_refuse_is_told(kind, labels, precision):
-    """On either side of the bound, warning and status agree."""
-    x, y = samples(labels)
-    least = {"float32": 1e-4, "float64": 1e-12}[precision]
-    gram = kernel_value("gaussian", x, x, sigma=1.5)
-    if kind is KernelFisherClassifier:
-        least, gram = least / 100, gram[:, :10] - gram[:, :10].mean(axis=0)
-    bound = least * (np.sum(gram**2) if kind is KernelFisherClassifier else gram.sum(axis=1).max())
-    for factor, status in ((0.9, -5), (1.1, 0)):
-        more = {"basis": x[:10]} if kind is KernelFisherClassifier else {}
-        model = single(kind, ridge=factor * bound, **more).fit(x, y)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            device = HostModel(model.device_spec("m", precision=precision))
-        expected = (
-            f"{kind.__name__}: ridge_ is {model.ridge_:.3g}; to train in {precision} on as many samples like these"
-        )
-        assert [str(w.message).startswith(expected) for w in told] == ([True] if status else [])
-        device.update(x, np.unique(y, return_inverse=True)[1] if kind in CLASSIFIERS else y)
-        assert device.train() == status
-    if not more and precision == "float32":  # a part of the samples needs a part of the ridge
-        half = single(kind, ridge=0.9 * bound).fit(x, y)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            half.device_spec("m", samples=30)
-
-
-def test_what_the_device_does_not_learn():
-    x, y = samples()
-    with pytest.raises(UserError, match=r"^LSSVMClassifier: coding is 'counts'; the device learns .signs."):
-        single(LSSVMClassifier, coding="counts").fit(x, y).device_spec("m")
-    with pytest.raises(UserError, match=r"^KernelFisherClassifier: coding is 'signs'; the device learns .counts."):
-        single(KernelFisherClassifier, coding="signs").fit(x, y).device_spec("m")
-    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler is a LSSVMClassifier; it must be a fitted Standard"):
-        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=LSSVMClassifier())
-    with pytest.raises(UserError, match=r"^LSSVMClassifier: scaler has 2 inputs, and the model has 3"):
-        single(LSSVMClassifier).fit(x, y).device_spec("m", scaler=StandardScaler().fit(x[:, :2]))
 
 
 # ------------------------------------------------------------------------------------------------ page and example

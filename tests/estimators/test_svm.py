@@ -52,13 +52,6 @@ def test_the_device_says_what_the_estimator_says(penalty: str, classes: int, pre
     assert (check if exhaustive else in_one_build)(spec, samples=300).ok
 
 
-def test_features_on_the_device_give_the_same_functions() -> None:
-    x, y = samples(3)
-    model = SupportVectorClassifier(sigma=1.0, cv=2, basis=20).fit(x, y)
-    host = HostModel(model.to_spec("m", precision="float64", rule="nystrom"))
-    assert np.asarray(host.predict(x)) == pytest.approx(model.decision_function(x), abs=1e-6)
-
-
 def test_on_a_basis_that_grows_it_is_scikit_learns() -> None:
     """With a small tolerance; C, epsilon and weights mean the same."""
     x, y = samples()
@@ -93,8 +86,6 @@ def test_a_1_norm_leaves_the_vectors_with_a_weight() -> None:
     error = float(np.mean(free.predict(new) != labels))
     assert abs(error - free.cv_error_) < 0.06 and np.mean(few.predict(new) != labels) < error + 0.04
     assert free.reduced_ is None
-    with pytest.raises(UserError, match='rule is "nystrom", which is of penalty "l2"'):
-        free.to_spec("m", rule="nystrom")
     chosen = SupportVectorClassifier(sigma=[0.05, 1.0, 50.0], C=[0.01, 1.0], penalty="l1", cv=3, basis=9).fit(x, y)
     assert (chosen.sigma_, chosen.C_) == (1.0, 1.0) and len(chosen.candidates_) == 6
     numbers = samples()
