@@ -12,7 +12,6 @@ EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
     "zig": ("the wheel of zig", 380),
     "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
-    "distributed": ("dask and distributed", 30),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
     "import": ("scikit-learn, skops and onnx", 220),

@@ -47,10 +47,7 @@ OPEN = Must(
     lambda v: v is None or _candidates(v) is not None,
 )
 HOW = Must('"deleted", "kept", or a number of folds from 2', (one_of("deleted", "kept") | whole(2)).holds)
-PROCESSES = Must(
-    "a number of processes from 1, or a Dask scheduler's address",
-    lambda v: v is None or isinstance(v, str) or whole(1).holds(v),
-)
+PROCESSES = Must("a number of processes from 1", lambda v: v is None or whole(1).holds(v))
 
 PARAMETERS = {
     "kernel": Parameter(
@@ -134,10 +131,10 @@ PARAMETERS = {
         ridge is taken, then that with the smoothest kernel.""",
     ),
     "jobs": Parameter(
-        kind=int | str | None,
+        kind=int | None,
         must=PROCESSES,
-        text="""int or str
-        Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
+        text="""int
+        Number of processes that compare candidates. Each process takes one width at a
         time. None: this process.""",
     ),
     "progress": Parameter(

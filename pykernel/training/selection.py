@@ -428,7 +428,7 @@ def select(
     column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
     by: "error" (for classes; the default for them) or "press".
 
-    jobs: None or 1: this process; N: processes; or the address of a Dask scheduler.  Each worker holds the Gram matrix
+    jobs: None or 1: this process; N: processes.  Each worker holds the Gram matrix
     of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
     the number of workers.  results: a file of finished widths, which are not computed again
     (pykernel.parallel.Results).  progress: show a bar.

@@ -575,7 +575,7 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds from 2"),
         ({"cv": 1}, "cv is 1; it must be"),
         ({"cv": 61}, "cv is 61 folds; there must be from 2 to 60"),
-        ({"jobs": 0}, "jobs is 0; it must be a number of processes from 1, or a Dask scheduler's address"),
+        ({"jobs": 0}, "jobs is 0; it must be a number of processes from 1"),
         ({"precision": "float16"}, "precision is 'float16'; it must be \"float32\" or \"float64\""),
     ],
 )  # fmt: skip
