@@ -14,7 +14,7 @@ EXTRAS = {
     "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
-    "import": ("scikit-learn, skops and onnx", 220),
+    "import": ("scikit-learn and onnx", 220),
     "river": ("river and scikit-learn", 205),
 }
 """For each extra: the packages that it installs, and their approximate size on disk (installed files, in MB)."""

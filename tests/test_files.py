@@ -470,7 +470,7 @@ COMMANDS = (
     "simulate {} data.csv", "generate {} -o out", "check {}", "simulate spec.toml {}", "state replay spec.toml {}",
     "state replay spec.toml log.csv --end {}", "state replay spec.toml log.csv --start {}", "state show spec.toml {}",
     "state show spec.toml {} {}", "plan {}", "plan data.csv --spec spec.toml --results {}",
-    "fit {} -o x.toml", "import {} -o x.toml", "import model.skops -o x.toml --inputs a,b --data {}", "table {} -o x.npy",
+    "fit {} -o x.toml", "import {} -o x.toml", "import model.onnx -o x.toml --inputs a,b --data {}", "table {} -o x.npy",
     "basis {} -n 2 --save x.npz",
 )  # fmt: skip
 WRITING = (
@@ -490,10 +490,11 @@ def inputs(tmp_path_factory):
     (folder / "data.csv").write_text("\n".join(["a,b,y", *lines, ""]))
     (folder / "log.csv").write_text("\n".join(["a,b,y,status", *(f"{line},1" for line in lines), ""]))
     np.save(folder / "rows.npy", table)
-    import skops.io
+    import skl2onnx
     from sklearn.svm import SVR
 
-    skops.io.dump(SVR().fit(table[:, :2], table[:, 2]), folder / "model.skops")
+    model = skl2onnx.to_onnx(SVR().fit(table[:, :2], table[:, 2]), np.zeros((1, 2), np.float32))
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
     return folder
 
 

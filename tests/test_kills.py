@@ -10,6 +10,7 @@ import re
 import shutil
 from unittest.mock import ANY
 
+import numpy as np
 import pytest
 
 from pykernel.errors import CheckFailed, UserError
@@ -359,7 +360,7 @@ COMMANDS = {
     "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.html",
     "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
     "convert": "table data.csv -o out/data.npy",
-    "import": "import model.skops -o out/spec.toml --inputs a,b",
+    "import": "import model.onnx -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",
     "plan": "plan data.csv --label y --inputs a,b --only rls --trials 2 --jobs 1 -o out",
     "check": "check spec.toml --samples 50 --record m",
@@ -393,9 +394,9 @@ def test_a_command_that_was_killed_does_the_same_when_it_is_given_again(name, tm
     (begin / "spec.toml").write_text(SPEC)
     (begin / "data.csv").write_text(ROWS)
     if name == "import":
-        skops = pytest.importorskip("skops.io")
-        svm = pytest.importorskip("sklearn.svm")
-        skops.dump(svm.SVR().fit([[0, 0], [1, 0], [0, 1]], [0, 1, 2]), begin / "model.skops")
+        skl2onnx, svm = pytest.importorskip("skl2onnx"), pytest.importorskip("sklearn.svm")
+        model = skl2onnx.to_onnx(svm.SVR().fit([[0, 0], [1, 0], [0, 1]], [0, 1, 2]), np.zeros((1, 2), np.float32))
+        (begin / "model.onnx").write_bytes(model.SerializeToString())
     if name == "check":
         spec = load_spec(begin / "spec.toml")
         generate(spec, begin / "m")

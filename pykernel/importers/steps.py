@@ -147,7 +147,7 @@ def after(affine: Affine | None, step: Any, where: Place) -> Affine:
     if append is None:
         near = NEAR.get(kind.__name__, "scalers, selections and projections have C")
         raise where.error(f"a {kind.__name__} is no affine map of the inputs; {near}")
-    require_plain(step, where)
+    require_fitted(step, where)
     width = int(getattr(step, "n_features_in_", 0))
     if affine is None:
         require_inputs(width, where)
@@ -160,16 +160,13 @@ def require_inputs(count: int, where: Place) -> None:
     where.need(1 <= count <= DIM_LIMIT, f"takes {count:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
 
 
-def require_plain(part: Any, where: Place) -> None:
-    """Raises UserError unless a part is fitted, and has no attributes that hide methods of its class."""
+def require_fitted(part: Any, where: Place) -> None:
+    """Raises UserError unless a part is fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
     kind = type(part).__name__
     inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
-    # LassoLars and similar classes have the attribute positive in the class as well; only fit reads it
-    for hidden in sorted((vars(part).keys() & set(dir(type(part)))) - {"positive"}):
-        raise FILE.error(f"{inside} has a {shown_value(hidden)} of its own; it is not as scikit-learn fits it")
     try:
         # which predicts its prior before it is fitted
         check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
@@ -260,10 +257,6 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
     return replace(found[0], taken=taken, center=center, scale=scale, notes=notes)
 
 
-PARTS = 64
-"""Most steps of a pipeline; also most parts of a Gaussian process's kernel, and most terms of the kernel as a sum."""
-
-
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """The steps of nested pipelines, one after the other; the model is the last.
 
@@ -272,12 +265,9 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
-    found, left, parts, where = [], [(type(estimator).__name__, estimator)], 0, Place("Pipeline")
+    found, left, where = [], [(type(estimator).__name__, estimator)], Place("Pipeline")
     while left:
         name, step = left.pop()
-        parts += 1
-        # in a file, a pipeline may contain itself, or the same pipeline many times
-        where.need(parts <= PARTS, f"has more than {PARTS} steps; leave some out")
         if type(step) is FrozenEstimator:
             left.append((name, step.estimator))
         elif type(step).__module__.startswith("sklearn.model_selection.") and hasattr(step, "best_estimator_"):
@@ -445,7 +435,7 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
     kind = type(step)
     if kind not in kernel_types():
         return None
-    require_plain(step, where)
+    require_fitted(step, where)
     where.need(
         width is None or width == step.n_features_in_,
         f"takes {step.n_features_in_} inputs, but the step before it gives {width}",
