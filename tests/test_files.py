@@ -191,57 +191,6 @@ def as_written(folder):
     return found | ({"old.csv": len(found["old.csv"])} if found["old.csv"].startswith(b"PK") else {})
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A function that makes a file system of so many kilobytes; skipped where that is not allowed."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def mount(kilobytes):
-        unmount()
-        options = f"size={kilobytes}k,nr_inodes=64"
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True)
-        if done.returncode:
-            pytest.skip("file systems cannot be mounted here")
-        return folder
-
-    def unmount():
-        if folder.is_mount():
-            subprocess.run(["umount", folder], check=True)
-
-    if not shutil.which("mount"):
-        pytest.skip("no mount")
-    yield mount
-    unmount()
-
-
-def test_on_a_disk_that_is_full_nothing_is_left(small_disk):
-    """A real one, of every size until the project fits; then a larger project takes its place, or does not."""
-    small, large = (
-        {path: text * times for path, text in {"m.c": "x" * 9000, "src/m.h": "y" * 3000, "manifest.json": "{}"}.items()}
-        for times in (1, 2)
-    )
-    outcomes = []
-    for kilobytes in range(4, 120, 4):
-        disk = small_disk(kilobytes)
-        try:
-            write_files(disk / "out", small)
-        except UserError as error:
-            assert "No space left on device; make room" in str(error)
-            assert tree(disk) == {}
-            outcomes.append("none")
-            continue
-        before = tree(disk)
-        try:
-            write_files(disk / "out", large, force=True)
-            assert tree(disk)["out/m.c"] == large["m.c"].encode()
-            outcomes.append("both")
-        except UserError:
-            assert tree(disk) == before
-            outcomes.append("one")
-    assert list(dict.fromkeys(outcomes)) == ["none", "one", "both"]
-
-
 @ON_POSIX
 def test_a_new_file_has_an_ordinary_files_rights(tmp_path):
     before = os.umask(0o027)

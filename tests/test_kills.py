@@ -241,26 +241,6 @@ def test_after_a_kill_what_was_changed_by_hand_is_refused_still(tmp_path):
         assert "/* mine */" in (folder / "src" / "toy.c").read_text()
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_a_copy_of_what_a_killed_run_left_is_cleared_by_a_model_that_has_other_folders(first, tmp_path):
-    """The copy has no locks; what was killed had a check's firmware, what comes has none."""
-    old, new, third = models()
-    third = {path: text for path, text in third.items() if "check" in path or path in ("src/toy.h", "manifest.json")}
-    assert {"examples/toy_check/check.c", "examples/toy_check/src/check.h"} & set(third)
-    begin, folder, copy = tmp_path / "begin", tmp_path / "folder", tmp_path / "copy"
-    begin.mkdir()
-    if not first:
-        write_files(begin, reduced(old, False))
-    left = 0
-    for _ in before_each_change(lambda: write_files(folder, third), begin, folder, step=13):
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy, copy_function=shutil.copyfile)
-        left += any("_check/" in path and path.endswith(".part") for path in tree(copy))
-        write_files(copy, new, force=True)
-        assert not [path for path in tree(copy) if re.search(r"\.(part|old)$", path)]
-    assert left
-
-
 def test_a_folder_of_another_model_is_refused_or_taken_over(tmp_path):
     """In both orders, whether the first model's spec has changed since, and by all that writes a project."""
     old, new, _ = models()

@@ -1,9 +1,6 @@
 """Least squares, systems and neighbours on a basis, against what is written out: dense solves, and training anew."""
 
-import contextlib
-import io
 import math
-import re
 import subprocess
 import sys
 import textwrap
@@ -12,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.linalg import cg
 
 from benchmarks.papers.neighbours import KernelNeighbours, distance_bounds
 from benchmarks.papers.preconditioning import preconditioner
@@ -300,31 +296,6 @@ def test_woodbury_has_the_backward_error_of_elimination(seed, n, decades, severa
     assert backward(system.solve(b)) < 1e-14
 
 
-def test_the_preconditioner_is_the_inverse_of_the_nystroem_matrix_and_cg_takes_it(monkeypatch):
-    monkeypatch.setattr(reduced, "BLOCK", 900)
-    x = rows(300, 4)
-    kernel, ridge = MercerKernel("gaussian", gamma=0.2), 0.1
-    basis = select_basis(x, kernel, 100, "rpcholesky", seed=1)
-    y = np.sin(x[:, 0])
-    dense = kernel.gram(x, x) + ridge * np.eye(300)
-    exact = np.linalg.solve(dense, y)
-    z = basis.features(x)
-    for keep in (0, reduced.KEPT):
-        operator, inverse = gram_operator(kernel, x, ridge, keep=keep), preconditioner(basis, x, ridge, keep=keep)
-        several = np.random.default_rng(0).normal(size=(300, 3))
-        assert np.abs(operator @ several - dense @ several).max() < 1e-12 * np.abs(dense @ several).max()
-        assert np.abs(operator.T @ y - dense @ y).max() < 1e-12 * np.abs(dense @ y).max()
-        expected = np.linalg.inv(z @ z.T + ridge * np.eye(300))
-        assert np.abs(inverse @ np.eye(300) - expected).max() < 1e-9 * np.abs(expected).max()
-        counts = []
-        for m in (None, inverse):
-            seen = []
-            solution, status = cg(operator, y, rtol=1e-10, M=m, callback=seen.append, maxiter=3000)
-            assert status == 0 and np.abs(solution - exact).max() < 1e-4 * np.abs(exact).max()
-            counts.append(len(seen))
-        assert counts[1] < counts[0] / 4
-
-
 # -------------------------------------------------------------------------------------------------------- neighbours
 
 
@@ -351,21 +322,6 @@ def test_distances_are_bounded_and_neighbours_exact(kernel, n):
     least, most, indices = neighbours.bounded(queries, 5)
     assert np.abs(np.take_along_axis(low, indices, 1) - least).max() < slack
     assert np.abs(np.take_along_axis(high, indices, 1) - most).max() < slack
-
-
-def test_a_poor_basis_costs_candidates_and_a_good_one_does_not(monkeypatch):
-    kernel, x = MercerKernel("polynomial", gamma=1.0, coef0=1.0, degree=2), rows(500, 2)
-    looked = []
-    exact = KernelNeighbours._exact
-    monkeypatch.setattr(
-        KernelNeighbours, "_exact", lambda self, query, places: looked.append(len(places)) or exact(self, query, places)
-    )
-    totals = []
-    for n in (1, 6):  # 6 span all
-        looked.clear()
-        KernelNeighbours(basis_of(x[:n], kernel), x).kneighbors(x[:20], 3)
-        totals.append(sum(looked))
-    assert totals[1] == 20 * 14 < totals[0] / 2
 
 
 # ------------------------------------------------------------------------------------------------------------ memory
@@ -462,19 +418,6 @@ def test_refusals_say_what_is_wrong(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- the page, the benchmark
-
-
-@pytest.mark.exhaustive
-def test_the_page_is_true():
-    """Its blocks run one after the other and print what it says."""
-    blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert [kind for kind, _ in blocks] == ["python", "text"] * 4
-    names: dict = {}
-    for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "reduced.md", "exec"), names)
-        assert printed.getvalue() == expected
 
 
 def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatch):

@@ -1,9 +1,7 @@
 """Kernel machines with a closed form: what they compute, against definitions; and the way to the device."""
 
-import contextlib
 import dataclasses
 import inspect
-import io
 import math
 import re
 import runpy
@@ -728,21 +726,6 @@ def test_the_device_trains_to_the_same_model(kind, labels):
 
 
 # ------------------------------------------------------------------------------------------------ page and example
-
-
-@pytest.mark.exhaustive
-def test_the_page_is_true(tmp_path, monkeypatch, one_build):
-    """Its blocks run one after the other and print what it says."""
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```(python|text)\n(.*?)^```", DOCS.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert [kind for kind, _ in blocks] == ["python", "text"] * 7
-    names: dict = {}
-    for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "kernel-machines.md", "exec"), names)
-        assert printed.getvalue() == expected
-    assert (tmp_path / "gate" / "src" / "gate.h").is_file()
 
 
 def test_the_page_knows_every_parameter_and_attribute():

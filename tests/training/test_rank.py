@@ -7,12 +7,11 @@ import itertools
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC
 
 from benchmarks.papers.approximation import Approximation, excess
 from benchmarks.papers.rank import JUDGES, WEIGHTS, choose_rank
 from pykernel.bases.gram import MercerKernel
-from pykernel.errors import UserError
 from pykernel.training.subspace import HostSubspace
 
 KERNEL = MercerKernel("gaussian", gamma=0.3)
@@ -59,16 +58,6 @@ def test_the_choice_is_that_of_one_fit_for_each_rank(labels: str, basis: int | N
         assert found.rank == found.ranks[int(np.argmin(np.round(errors, 12)))]
 
 
-@pytest.mark.parametrize("groups", [3, 6, 11])
-def test_as_many_features_as_groups(groups: int) -> None:
-    random = np.random.default_rng(groups)
-    x = 20 * random.normal(size=(groups, 4))[np.arange(600) % groups] + 0.02 * random.normal(size=(600, 4))
-    assert choose_rank(x, KERNEL).rank == pytest.approx(groups, rel=0.35)
-    # one group against the others needs no more features, and the labels say so
-    y = np.arange(600) % groups == 0
-    assert choose_rank(x, KERNEL, y, classes=True).rank <= groups
-
-
 def objective(square: float, margins: np.ndarray, c: float) -> float:
     return square / 2 + c * float(np.maximum(margins, 0).sum())
 
@@ -101,33 +90,3 @@ def test_what_features_cost_a_machine_is_within_its_bounds(seed: int, rank: int,
     f_full = KERNEL.gram(asked, x[full.support_]) @ full.dual_coef_[0]
     f_low = subspace.features(asked) @ low.coef_[0]
     assert np.abs(f_full - f_low).max() <= np.sqrt(2 * at_most) + 1e-5
-
-
-def test_a_regressions_weights_are_weights_too() -> None:
-    x, f = wave(5)
-    subspace = HostSubspace.fit(x, KERNEL, 8, 0.1)
-    z = subspace.features(x)
-    low, full = SVR(kernel="linear", tol=1e-8).fit(z, f), SVR(kernel="precomputed", tol=1e-8).fit(KERNEL.gram(x, x), f)
-
-    def loss(machine: SVR, inner: np.ndarray) -> float:
-        beta, s = machine.dual_coef_[0], machine.support_
-        off = np.abs(f - inner[:, s] @ beta - machine.intercept_) - machine.epsilon
-        return objective(beta @ inner[np.ix_(s, s)] @ beta, off, machine.C)
-
-    more = loss(low, z @ z.T) - loss(full, KERNEL.gram(x, x))
-    assert 0 < more <= excess(subspace, x[low.support_], low.dual_coef_) * (1 + 1e-5)
-
-
-def test_bad_input_is_one_sentence() -> None:
-    x, f = wave(0, 20)
-    for told, call in {
-        "there are 7 rows; to choose a number of features takes 8": lambda: choose_rank(x[:7], KERNEL),
-        "most is 0": lambda: choose_rank(x, KERNEL, most=0),
-        r"y has the shape \(19,\); it must be \(20,\) or \(20, outputs\)": lambda: choose_rank(x, KERNEL, f[:19]),
-        r"y has the shape \(20, 1\); it must be \(20,\)$": lambda: choose_rank(x, KERNEL, f[:, None], classes=True),
-        "y has 1 class; there must be two or more": lambda: choose_rank(x, KERNEL, f > 99, classes=True),
-        "shrinkage is 100, and no singular value of 15 rows": lambda: choose_rank(x, KERNEL, shrinkage=100.0),
-        "y": lambda: choose_rank(x, KERNEL, np.full(20, np.nan)),
-    }.items():
-        with pytest.raises(UserError, match=told):
-            call()
