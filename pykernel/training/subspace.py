@@ -215,18 +215,6 @@ class HostSubspace:
         inner = (vectors * inverse_of(values, self.shrinkage)) @ vectors.T
         return np.asarray(self.a @ (inner @ self._root(triangular).T))
 
-    def collapse(self, model: Any, triangular: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Convert a linear model of z to a function of kernel values: f(x) = weights'k(X, x) + bias, (m, o) and (o,).
-
-        model : fitted estimator, or a pair (coef (o, r) or (r,), intercept)
-            Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
-            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``: then the
-            largest f(x) belongs to the nearest centre.  Two classes have one function, which is positive for the second
-            class.
-        """
-        theta, bias = affine_of_model(model, self.rank)
-        return self.expansion(triangular) @ theta, bias
-
     def to_spec(
         self,
         name: str,
@@ -242,7 +230,10 @@ class HostSubspace:
         """A frozen spec.  Without ``model``, predict writes z(x): m (D + r) numbers of flash.  With a linear model of
         z, predict writes the model's functions: m (D + o) numbers.
 
-        model : None, or as in ``collapse``
+        model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
+            Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
+            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``: then the
+            largest function belongs to the nearest centre.  Two classes have one function, positive for the second.
             Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
             LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance

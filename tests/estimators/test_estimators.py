@@ -190,62 +190,15 @@ def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
         assert state(learned) == state(model(n_epochs=passes).fit(x, labels)) != state(model(n_epochs=2).fit(x, labels))
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"technique": "at", "n_max": 6}, {"technique": "klms", "n_max": 6}, {"rule": "rls"}]
-)
-def test_labels_that_share_vectors_are_learned_as_if_alone(stream, parameters):
-    """Where the choice of vectors asks nothing of multipliers, several labels are several models, to the byte."""
+def test_what_a_rule_does_not_know_or_learn_is_refused(stream):
     x, y = stream
-    several = np.column_stack([y, 3 * y[::-1], np.cos(x[:, 2])])
-    model = BudgetedKernelRegressor(**{"rule": "klms", **parameters}, label_max_abs=100.0).fit(x, several)
-    together = model.predict(x)
-    assert together.shape == (300, 3) and model.spec_.outputs == 3
-    for o in range(3):
-        alone = BudgetedKernelRegressor(**{"rule": "klms", **parameters}, label_max_abs=100.0).fit(x, several[:, o])
-        assert alone.predict(x).tobytes() == together[:, o].tobytes()
-    with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 3"):
-        model.partial_fit(x, several[:, :2])
-    with pytest.raises(ValueError, match="y has 1 outputs"):
-        model.partial_fit(x, y)
-
-
-def test_novelty_is_what_the_vectors_leave_over(stream):
-    x, y = stream
-    for model in (BudgetedKernelRegressor(ridge=1e-3, rule="klms"), BudgetedKernelClassifier("fklms", rule="klms")):
-        model.fit(x, y > 0 if isinstance(model, BudgetedKernelClassifier) else y)
-        n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")
-        assert model.novelty(vectors[:n]).max() < 3e-3
-        assert model.novelty([[50.0, 50.0, 50.0]]) == pytest.approx(1, abs=1e-3 + 1e-6)
-        assert ((model.novelty(x) >= 0) & (model.novelty(x) <= 1.001 + 1e-6)).all()
-    sigma, ridge = model.spec_.kernel.sigma, 1e-3
-    model = BudgetedKernelRegressor(ridge=ridge, precision="float64", rule="klms").fit(x, y)
-    n, vectors = model.model_.memory.field("n")[0], model.model_.memory.field("v")[:32]
-    assert n == 32
-
-    def kernel(a, b):
-        return np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / (2 * sigma**2))
-
-    k = kernel(x, vectors)
-    kappa = 1 + ridge - (k * np.linalg.solve(kernel(vectors, vectors) + ridge * np.eye(n), k.T).T).sum(axis=1)
-    np.testing.assert_allclose(model.novelty(x), kappa, atol=1e-6)
+    linear, kernels = (BudgetedKernelRegressor(rule=rule).fit(x, y) for rule in ("rls", "klms"))
     with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and knows no novelty"):
-        BudgetedKernelRegressor(rule="rls").fit(x, y).novelty(x)
-
-
-def test_deviations_are_those_of_the_labels():
-    """Where there are many samples the noise's, far away the function's; labels in another unit, other deviations."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-3, 3, (1500, 1))
-    y = 2 * np.sin(2 * x[:, 0]) + 0.2 * rng.normal(size=len(x))
-    model = BudgetedKernelRegressor(rule="krls-t", sigma=0.7, noise=0.01, precision="float64").fit(x, y)
-    means, near = model.predict(x, return_std=True)
-    assert 0.1 < near.mean() < 0.4 and np.mean(np.abs(means - y) < 2 * near) > 0.9
-    _, far = model.predict([[50.0]], return_std=True)
-    assert 1 < far[0] < 4
-    scaled = clone(model).fit(x, 1000 * y)
-    np.testing.assert_allclose(scaled.predict(x, return_std=True)[1], 1000 * near, rtol=1e-3)
+        linear.novelty(x)
     with pytest.raises(UserError, match=r"rule 'klms' does not know how sure it is; for return_std give rule='krls-t'"):
-        BudgetedKernelRegressor(rule="klms").fit(x, y).predict(x, return_std=True)
+        kernels.predict(x, return_std=True)
+    with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 1"):
+        kernels.partial_fit(x, np.column_stack([y, y]))
 
 
 def test_classes_that_cannot_be(stream):

@@ -195,17 +195,6 @@ def test_drift_is_within_what_the_page_says() -> None:
 # ------------------------------------------------------------------------------------------------- what it says of use
 
 
-def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
-    """0.5 censored and 0.02 of the rows in alarm, of a stream that the thresholds know nothing of beforehand."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(20_000, 3)).astype(np.float32)
-    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"false_alarm_rate": 0.02}))
-    statuses = model.update(x)[2000:]
-    assert 0.015 < (statuses == SubspaceStatus.NOVEL).mean() < 0.025
-    censored = HostModel(spec_of(subspace={"censoring": 0.5})).update(x)[2000:]
-    assert 0.48 < (censored == SubspaceStatus.CENSORED).mean() < 0.52
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("subspace", [{}, {"fading": 0.98}, {"budget": "drop"}], ids=str)
 def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: dict[str, Any]) -> None:
@@ -224,17 +213,6 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
         z = model.ask("features", rows)[0].astype(float)
         other = exact.features(rows, triangular=True)
         np.testing.assert_allclose(z @ z.T, other @ other.T, rtol=0, atol=5e-4)
-
-
-def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2000, 3)).astype(np.float32)
-    model = HostModel(spec_of(novelty={"relearn_after": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
-    model.update(x)
-    elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
-    statuses = model.update(elsewhere)
-    assert (statuses[:50] == SubspaceStatus.HELD).all() and statuses[50] == SubspaceStatus.NOVEL
-    assert (statuses[200:] >= SubspaceStatus.NOVEL).mean() < 0.1
 
 
 # ------------------------------------------------------------------------------------------------------ its example

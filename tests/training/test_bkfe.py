@@ -17,7 +17,7 @@ from pykernel.training import subspace as hosted
 from pykernel.training.bkfe import bkfe as solve
 from pykernel.training.bkfe import objective
 from pykernel.training.low_rank import gram_operator
-from pykernel.training.subspace import HostSubspace
+from pykernel.training.subspace import HostSubspace, affine_of_model
 from tests.support import ROOT
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
@@ -372,6 +372,11 @@ def test_on_a_basis_it_is_the_optimum_within_its_span():
 # --------------------------------------------------------------------------------------------------- frozen, collapsed
 
 
+def collapse(subspace, model, triangular=False):
+    theta, bias = affine_of_model(model, subspace.rank)
+    return subspace.expansion(triangular) @ theta, bias
+
+
 def test_linear_models_of_features_collapse_to_kernel_expansions():
     from sklearn.cluster import KMeans
     from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -411,14 +416,14 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
         (make_pipeline(StandardScaler(), Ridge(1.0)), targets),
     ):  # fmt: skip
         model.fit(z, taught)
-        weights, bias = subspace.collapse(model)
+        weights, bias = collapse(subspace, model)
         expected = model.predict(z).reshape(150, -1)
         np.testing.assert_allclose(kernel_values @ weights + bias, expected, atol=1e-9)
         spec = subspace.to_spec("numbers", model, precision="float64")
         np.testing.assert_allclose(HostModel(spec).predict(x).reshape(150, -1), expected, atol=1e-9)
     # by hand, on the device's features
     theta = random.normal(size=(2, 6))
-    weights, bias = subspace.collapse((theta, [1.0, 2.0]), triangular=True)
+    weights, bias = collapse(subspace, (theta, [1.0, 2.0]), True)
     z = subspace.features(x, triangular=True)
     np.testing.assert_allclose(kernel_values @ weights + bias, z @ theta.T + [1.0, 2.0], atol=1e-10)
     for model, sentence in (
@@ -431,7 +436,7 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
         (object(), "object has neither decision_function nor predict"),
     ):
         with pytest.raises(UserError, match=re.escape(sentence)):
-            subspace.collapse(model)
+            collapse(subspace, model)
 
 
 def test_a_frozen_map_that_float32_is_too_coarse_for_is_told():
