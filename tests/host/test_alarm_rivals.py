@@ -69,26 +69,6 @@ def test_levels_and_alarms_depend_on_no_later_row(name: str, monkeypatch: pytest
         assert name == "chance" or levels[cut] != later[cut]  # the row itself counts
 
 
-def test_a_mixture_has_the_density_of_scikit_learn() -> None:
-    from sklearn.mixture import GaussianMixture
-
-    x = np.concatenate([RNG.normal(size=(200, 3)), 4 + RNG.normal(size=(200, 3))])[RNG.permutation(400)]
-    found = rivals.FewGaussians(reg=1e-2, nearest=False).after(x, x)
-    model = GaussianMixture(4, reg_covar=1e-2, random_state=0).fit(x)
-    wanted = -2 * model.score_samples(x) - 3 * math.log(2 * math.pi)
-    np.testing.assert_allclose(found * np.abs(found), wanted, rtol=1e-3, atol=1e-3)
-
-
-def test_autoregression_sees_a_step_that_is_small_beside_what_is_normal() -> None:
-    x = np.zeros((1500, 2), np.float32)
-    for t in range(1, 1500):
-        x[t] = 0.995 * x[t - 1] + 0.1 * RNG.normal(size=2)
-    x[1200] += 1.5 * np.sign(x[1199]) * -1
-    var = rivals.Autoregression(forgetting=1.0, window=0, ridge=1e-3, hold=0).levels(x)
-    plain = rivals.Mahalanobis(window=0, ridge=1e-3, hold=0).levels(x)
-    assert var[1000:].argmax() == 200 and (plain[1000:] > plain[1200]).sum() > 5
-
-
 def test_the_common_threshold_is_the_quantile_of_the_levels_that_count() -> None:
     levels = RNG.gamma(2.0, size=1200).round(2)
     levels[:50] = np.nan

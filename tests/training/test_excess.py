@@ -1,16 +1,12 @@
-"""Features of a subspace: their number from data, and what they cost a support vector machine."""
+"""What the features of a subspace cost a support vector machine that is trained on them."""
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
 from benchmarks.papers.approximation import Approximation, excess
-from benchmarks.papers.rank import JUDGES, WEIGHTS, choose_rank
 from pykernel.bases.gram import MercerKernel
 from pykernel.training.subspace import HostSubspace
 
@@ -21,41 +17,6 @@ def wave(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
     x = random.normal(size=(count, 3))
     return x, np.sin(2 * x[:, 0]) + x[:, 1] + 0.2 * random.normal(size=count)
-
-
-@pytest.mark.parametrize("basis", [None, 30])
-@pytest.mark.parametrize("labels", ["none", "numbers", "classes"])
-def test_the_choice_is_that_of_one_fit_for_each_rank(labels: str, basis: int | None) -> None:
-    x, f = wave(len(labels))
-    y = {"none": None, "numbers": np.c_[f, x[:, 2]], "classes": np.array(["a", "b", "c"])[np.digitize(f, [-0.7, 0.7])]}[
-        labels
-    ]
-    found = choose_rank(x, KERNEL, y, classes=labels == "classes", most=24, basis=basis, seed=3)
-    order = np.random.default_rng([3, JUDGES]).permutation(len(x))
-    judges, learned = np.sort(order[:30]), np.sort(order[30:])
-    assert set(found.ranks) >= {1, 2, 3, 4, 6, 8, 11, 16, 23, 24}
-    left, errors = [], []
-    for rank in found.ranks:
-        one = HostSubspace.fit(x[learned], KERNEL, int(rank), 0.1, basis=basis, seed=3)
-        left.append(one.score(x[judges]).mean())
-        if y is None:
-            continue
-        columns = np.where(y[:, None] == np.unique(y), 1.0, -1.0) if labels == "classes" else y
-        tried = []
-        for weight in WEIGHTS:
-            answers = Ridge(weight).fit(one.features(x[learned]), columns[learned]).predict(one.features(x[judges]))
-            off = np.square(answers - columns[judges]).mean(0) / columns[judges].var(0)
-            wrong = np.mean(np.unique(y)[answers.argmax(1)] != y[judges]) if labels == "classes" else off.mean()
-            tried.append(wrong)
-        errors.append(min(tried))
-    assert np.allclose(found.left, left, rtol=1e-9)
-    if y is None:
-        assert found.errors is None
-        falls = [a > 0.01 and b * 1.05 <= a for a, b in itertools.pairwise(left)] + [False]
-        assert found.rank == found.ranks[falls.index(False)]
-    else:
-        assert found.errors is not None and np.allclose(found.errors, errors, rtol=1e-6)
-        assert found.rank == found.ranks[int(np.argmin(np.round(errors, 12)))]
 
 
 def objective(square: float, margins: np.ndarray, c: float) -> float:
