@@ -357,8 +357,8 @@ def taking_all(machine: Machine, where: Place) -> Machine:
         f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; leave them "
         "out of the first step",
     )
-    center, scale = (None if (array == usual).all() else array for array, usual in ((center, 0), (scale, 1)))
-    return replace(machine, taken=None, vectors=vectors, center=center, scale=scale, seen=None)
+    ends = [None if (array == usual).all() else array for array, usual in ((center, 0), (scale, 1))]
+    return replace(machine, taken=None, vectors=vectors, center=ends[0], scale=ends[1], seen=None)
 
 
 def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:

@@ -74,7 +74,7 @@ class FeatureRows:
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
         self.basis, self.rows, self.columns = basis, as_rows(x), columns
-        if not basis.takes(self.rows.dim):
+        if self.rows.dim != basis.vectors.shape[1]:
             raise UserError(
                 f"rows have {self.rows.dim} inputs and the basis vectors {basis.vectors.shape[1]}; they must have as many"
             )

@@ -371,7 +371,7 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
                 from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
-@pytest.mark.parametrize("model", [SVR(), SVR(kernel="linear"), Ridge()], ids=["gaussian", "linear", "ridge"])
+@pytest.mark.parametrize("model", [SVR(kernel="linear"), Ridge()], ids=["linear", "ridge"])
 @pytest.mark.parametrize("steps", [(StandardScaler(),), (PCA(),), (StandardScaler(), PCA())], ids=str)
 def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
     """Far from zero, behind whatever moves them there: a million times the largest, not the largest after the steps."""
@@ -552,7 +552,7 @@ REFUSED = {
     "str is not a model": lambda: "gate.toml",
     "Pipeline: its StandardScaler is not a model": lambda: make_pipeline(StandardScaler()).fit(data()[0]),
     "Pipeline, step 'pca': mixes inputs before a kernel that is no function of a product": lambda: fit(make_pipeline(PCA(2), SVC())),
-    "ColumnTransformer.*: mixes inputs, or takes one twice": lambda: fit(
+    "columntransformer.*: mixes inputs, or takes one twice": lambda: fit(
         make_pipeline(ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", RobustScaler(), [1, 3])]), SVC())
     ),
     "step 'normalizer': a Normalizer is no affine map of the inputs; a kernel with": lambda: fit(make_pipeline(Normalizer(), SVC())),
@@ -1397,6 +1397,7 @@ WITH = {
     MultiOutputRegressor: {"estimator": Ridge()},
     OneVsRestClassifier: {"estimator": LogisticRegression()},
     CalibratedClassifierCV: {"estimator": SVC(), "ensemble": False},
+    TransformedTargetRegressor: {"transformer": StandardScaler()},
 }
 """What some cannot be made or imported without."""
 
