@@ -23,16 +23,13 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Parameter, one_of, plain, short
-from pykernel.gen.project import inside
 from pykernel.host.model import HostModel
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
-from pykernel.report import sections
 from pykernel.spec.base import require_order
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.spec.sections import Input
-from pykernel.spec.summary import summary
 from pykernel.training.trained import class_names
 
 FEW = 4096
@@ -136,22 +133,6 @@ class KernelEstimator(Declared, BaseEstimator):
     def _completes(self) -> bool:
         """Whether something stands in for inputs that are missing, which are NaN."""
         return getattr(self, "missing", None) not in (None, "refuse")
-
-    # ---- in a notebook
-
-    def _repr_html_inner(self) -> str:
-        """scikit-learn's diagram; of a fitted model also its bytes and hashes on the device."""
-        diagram = cast(str, super()._repr_html_inner())
-        try:
-            spec = self.spec_
-        except (AttributeError, UserError):  # not fitted, or without a spec
-            return diagram
-        model = inside(spec, self.model_.memory if hasattr(self, "model_") else None, "of what was learned")
-        return diagram + sections.spec_report(spec.name, summary(spec), model, spec.to_toml())._repr_html_()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = cast(dict[str, str], super()._repr_mimebundle_(**options))
-        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     # ---- to a spec
 
