@@ -383,6 +383,8 @@ def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
 
 
 BEHIND = {
+    "two scalers": lambda: (MinMaxScaler((-1, 2)), RobustScaler(), SVR()),
+    "columns with a weight": lambda: (ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [2])], transformer_weights={"a": 0.25}), SVR()),
     "a scaler behind a projection": lambda: (PCA(2), StandardScaler(), Ridge()),
     "a scaler with a middle behind a projection that has moved": lambda: (StandardScaler(), PCA(2), MinMaxScaler((2, 5)), SVR(kernel="linear")),
     "a selection behind all that": lambda: (PCA(3), MinMaxScaler((1, 4)), SelectKBest(lambda x, y: (np.arange(3.0), np.arange(3.0)), k=2), Ridge()),
