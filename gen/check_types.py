@@ -725,9 +725,13 @@ class _Typer:
 
 
 def _is_normal(dividend: Expr, divisor: Expr) -> bool:
-    """Whether a quotient is sure not to be subnormal: the dividend is zero or not small, the divisor not large."""
-    small = isinstance(dividend, Literal) and 0 < abs(dividend.value) < 1
-    return isinstance(dividend, (Literal, ToReal)) and not small and _is_moderate(divisor)
+    """Whether a quotient is sure to be neither subnormal nor -0: the dividend is not small, the divisor not large; and not negative, if
+    the dividend may be zero.
+    """
+    if isinstance(dividend, Literal) and abs(dividend.value) >= 1:
+        return _is_moderate(divisor)
+    may_be_zero = isinstance(dividend, ToReal) or (isinstance(dividend, Literal) and dividend.value == 0)
+    return may_be_zero and _is_moderate(divisor) and not _may_be_negative(divisor)
 
 
 def _is_moderate(value: Expr) -> bool:
@@ -740,6 +744,17 @@ def _is_moderate(value: Expr) -> bool:
         case Call(callee=callee):
             return callee is sqrt
     return isinstance(value, ToReal)
+
+
+def _may_be_negative(value: Expr) -> bool:
+    match value:
+        case Literal(value=number):
+            return bool(number < 0)
+        case Binary(left=left, right=right):
+            return _may_be_negative(left) or _may_be_negative(right)
+        case Call():
+            return False
+    return True
 
 
 def _is_remainder(value: ast.AST) -> bool:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pykernel.importers.importing import load_model as load_model
     from pykernel.spec.model import Spec as Spec
     from pykernel.spec.model import load_spec as load_spec
-    from pykernel.workflows.basis import basis as basis
     from pykernel.workflows.check import check as check
     from pykernel.workflows.fit import fit as fit
     from pykernel.workflows.generate import generate as generate
@@ -58,7 +57,6 @@ __all__ = [
     "TrainedKernelClassifier",
     "TrainedKernelRegressor",
     "__version__",
-    "basis",
     "check",
     "fit",
     "from_sklearn",
@@ -91,7 +89,6 @@ _HOMES = {
     "SupportVectorRegressor": "pykernel.estimators.svm",
     "TrainedKernelClassifier": "pykernel.estimators.trained",
     "TrainedKernelRegressor": "pykernel.estimators.trained",
-    "basis": "pykernel.workflows.basis",
     "check": "pykernel.workflows.check",
     "fit": "pykernel.workflows.fit",
     "from_sklearn": "pykernel.importers.importing",

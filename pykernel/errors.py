@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import difflib
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
@@ -69,23 +69,28 @@ class MissingExtra(UserError, ImportError):
         super().__init__(f"{what} needs {EXTRAS[extra][0]}; install with: {install_hint(extra)}")
 
 
-_OPTIONS = contextvars.ContextVar("_OPTIONS", default=False)
-"""Whether messages name parameters as options of the command line, not as arguments of Python functions."""
+_KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
+"""On the command line: parameter -> its key, of those that are given by --set.  None: messages name arguments of Python functions."""
 
 
 @contextlib.contextmanager
-def on_command_line() -> Iterator[None]:
-    """Within the block, messages name parameters as the command line does."""
-    before = _OPTIONS.set(True)
+def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, messages name parameters as the command line does.  keys: of those that are given by --set."""
+    before = _KEYS.set(keys)
     try:
         yield
     finally:
-        _OPTIONS.reset(before)
+        _KEYS.reset(before)
 
 
-def option(parameter: str) -> str:
-    """A workflow parameter's name for a message: hold_out, or --hold-out on the command line."""
-    return "--" + parameter.replace("_", "-") if _OPTIONS.get() else parameter
+def option(parameter: str, value: object = "") -> str:
+    """A workflow parameter, and a value, for a message: hold_out 0.3; on the command line --hold-out 0.3, or --set training.cv=5."""
+    keys, after = _KEYS.get(), "" if value == "" else f" {value}"
+    if keys is None:
+        return parameter + after
+    if parameter in keys:
+        return f"--set {keys[parameter]}" + after.replace(" ", "=", 1)
+    return "--" + parameter.replace("_", "-") + after
 
 
 def need_package(module: str, what: str, extra: str) -> None:

@@ -290,12 +290,14 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     fit = [
         "fit",
         "river.csv",
-        "--sigma",
-        "1",
-        "--ridge",
-        "0.1",
-        "--model",
-        "krr",
+        "--label",
+        "y",
+        "--set",
+        "kernel.sigma=1",
+        "--set",
+        "training.ridge=0.1",
+        "--set",
+        "training.model=krr",
         "--n-max",
         "5",
         "--force",
@@ -303,25 +305,27 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "f.toml",
     ]
     basis = [
-        "basis",
+        "fit",
         "river.csv",
         "--label",
         "y",
+        "--set",
+        "learning.rule=nystrom-rls",
         "-n",
         "4",
-        "--sigma",
-        "1",
-        "--ridge",
-        "0.1",
+        "--set",
+        "kernel.sigma=1",
+        "--set",
+        "training.ridge=0.1",
         "--force",
         "--output",
         "b.toml",
     ]
     told = {}
-    for words in (["simulate", "m.toml", "river.csv"], fit, basis):
+    for name, words in (("simulate", ["simulate", "m.toml", "river.csv"]), ("fit", fit), ("basis", basis)):
         code, out, err = run(*words, "--json")
         assert code == 0, err
-        told[words[0]] = json.loads(out)["data"]
+        told[name] = json.loads(out)["data"]
     assert len({tuple(each) for each in told.values()}) == 1  # one shape
     (code,) = told["fit"]["sentinels"]
     assert code["then"] == "missing"
@@ -396,12 +400,12 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     fit = [
         "--label",
         "y",
-        "--model",
-        "krr",
-        "--sigma",
-        "2",
-        "--ridge",
-        "0.1",
+        "--set",
+        "training.model=krr",
+        "--set",
+        "kernel.sigma=2",
+        "--set",
+        "training.ridge=0.1",
         "--n-max",
         "3",
         "--force",
@@ -443,7 +447,18 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     for row, i in enumerate([*chosen, code]):
         assert row == 3 or again[1 + row] == first[1 + i]
     assert again[4].split(",")[6:9] == ["0", "0", "0"]
-    words = ["--model", "krr", "--sigma", "2", "--ridge", "0.1", "-n", "3", "-o", "m.toml"]
+    words = [
+        "--set",
+        "training.model=krr",
+        "--set",
+        "kernel.sigma=2",
+        "--set",
+        "training.ridge=0.1",
+        "-n",
+        "3",
+        "-o",
+        "m.toml",
+    ]
     assert run("fit", "ready.csv", "--label", "y", *words)[0] == 0
     status, _, err = run("simulate", "m.toml", "later.csv")
     assert status == 2 and "pykernel table later.csv --like FIRST.csv" in err and err.count("\n") == 1
@@ -508,10 +523,10 @@ def test_words_for_missing_are_no_numbers_and_in_lower_case():
 
 LEARNING = {
     "fit": ["-o", "out.toml"],
-    "fit, krr": ["--model", "krr", "-o", "out.toml"],
-    "fit, classes": ["--classes", "p,q", "-o", "out.toml"],
+    "fit, krr": ["--set", "training.model=krr", "-o", "out.toml"],
+    "fit, classes": ["--set", "label.classes=p,q", "-o", "out.toml"],
     "plan": ["-o", "planned"],
-    "basis": ["--learn", "-n", "3", "-o", "out.toml"],
+    "fit, basis": ["--set", "learning.rule=nystrom-rls", "-n", "3", "-o", "out.toml"],
 }
 """Commands that learn a label of a table, and what else they need."""
 
@@ -528,7 +543,7 @@ def test_a_label_without_one_cell_is_one_sentence(name, tmp_path, run, monkeypat
         assert [each.name for each in Path().iterdir()] == ["t.csv"]
 
 
-@pytest.mark.parametrize("name", ["fit", "plan", "basis", "basis of numbers"])
+@pytest.mark.parametrize("name", ["fit", "plan", "fit, basis", "basis of numbers"])
 def test_more_columns_than_a_model_has_inputs_are_refused_before_the_work(name, tmp_path, run, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pykernel.workflows.basis_job.Job.run", None)
@@ -537,10 +552,10 @@ def test_more_columns_than_a_model_has_inputs_are_refused_before_the_work(name, 
     header = ",".join([*(f"x{j}" for j in range(1500)), "y"])
     Path("t.csv").write_text("\n".join([header, *(",".join([*map(str, row), "pq"[i % 2]]) for i, row in enumerate(x))]))
     if name == "basis of numbers":
-        code, _, told = run("basis", "t.npy", "-n", "3", "-o", "out.toml")
+        code, _, told = run("fit", "t.npy", "-n", "3", "-o", "out.toml")
         assert "error: t.npy: [input] dim is 1500; it must be less than or equal to 1024" in told
     else:
-        code, _, told = run(name, "t.csv", "--label", "y", *LEARNING[name])
+        code, _, told = run(name.split(",")[0], "t.csv", "--label", "y", *LEARNING[name])
         assert "error: t.csv: [input] columns holds 1500 names; it must hold from 1 to 1024" in told
     assert code == 2 and not Path("out.toml").exists()
 

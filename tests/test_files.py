@@ -424,7 +424,7 @@ COMMANDS = (
 )  # fmt: skip
 WRITING = (
     "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",
-    "fit data.csv --force -o {}", "table data.csv --force -o {}", "basis rows.npy -n 2 --sigma 1 --force --save {}",
+    "fit data.csv --label y --force -o {}", "table data.csv --force -o {}", "fit rows.npy -n 2 --set kernel.sigma=1 --force -o {}",
     "plan data.csv --label y -o {}", "demo -o {}",
 )  # fmt: skip
 
@@ -646,7 +646,7 @@ def test_a_hostile_npy_is_refused_in_a_sentence(content, tmp_path, run, at_once)
         rows = as_rows(path)
         assert len(rows) >= 2, "an empty table"
     assert str(refused.value).startswith(f"{path}: ") and "\n" not in str(refused.value)
-    code, _, err = run("basis", str(path), "-n", "2", "--save", str(tmp_path / "b.npz"), "--sigma", "1")
+    code, _, err = run("fit", str(path), "-n", "2", "-o", str(tmp_path / "b.npz"), "--set", "kernel.sigma=1")
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1
     code, _, err = run("table", str(path), "-o", str(tmp_path / "b.npy"))
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1

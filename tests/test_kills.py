@@ -338,7 +338,7 @@ COMMANDS = {
     "generate": "generate spec.toml -o out/m --with-check",
     "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.html",
     "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.html",
-    "basis": "basis data.csv --inputs a,b --sigma 1 -n 2 -o out/spec.toml --save out/basis.npz",
+    "basis": "fit data.csv --inputs a,b --set kernel.sigma=1 -n 2 -o out/spec.toml --plot out/report.html",
     "convert": "table data.csv -o out/data.npy",
     "import": "import model.onnx -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",

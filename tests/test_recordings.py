@@ -136,8 +136,14 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
         ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
         ("state replay spec.toml logs --end end.bin", "--end is of one device, and these are many"),
         ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
-        ("fit logs --label y --cv kept --output m.toml", "--cv is kept, but whole devices are left out"),
-        ("fit logs --label y --cv 7 --output m.toml", "--cv is 7; there are 6 devices to leave out"),
+        (
+            "fit logs --label y --set training.cv=kept --output m.toml",
+            "--set training.cv is kept, but whole devices are left out",
+        ),
+        (
+            "fit logs --label y --set training.cv=7 --output m.toml",
+            "--set training.cv is 7; there are 6 devices to leave out",
+        ),
         ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
     ):
         code, _out, err = run(*words.split())

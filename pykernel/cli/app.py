@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from pykernel.cli.commands import (
-    basis,
     check,
     demo,
     fit,
@@ -75,7 +74,6 @@ SHOWN: dict[str, Shown] = {
     "demo": demo.demo,
     "plan": plan.plan,
     "fit": fit.fit,
-    "basis": basis.basis,
     "simulate": simulate.simulate,
     "generate": generate.generate,
     "check": check.check,

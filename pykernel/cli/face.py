@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pykernel.cli import output
-from pykernel.cli.help import RARE
+from pykernel.cli.help import PAGE, RARE
 from pykernel.engine.choice import engine_used
-from pykernel.errors import Interrupted, UntrustedCode, UserError, on_command_line
+from pykernel.errors import Interrupted, UntrustedCode, UserError, did_you_mean, on_command_line
 from pykernel.request.option import Arg, Declared, Py, checked, declared
 from pykernel.request.options import Shell
 
@@ -59,8 +59,34 @@ READERS: dict[str | None, Callable[[Path, bool], Spec]] = {
 
 def options_of(kind: Any) -> list[Declared]:
     """What a request has in the shell."""
-    own = [each for each in declared(kind) if not isinstance(each.opt, Py)]
-    return own + [each for each in declared(Shell) if each.name in kind.shell]
+    own = [each for each in declared(kind) if not isinstance(each.opt, Py) and each.opt.key is None]
+    return own + [each for each in declared(Shell) if each.name in kind.shell or (each.name == "set" and keys_of(kind))]
+
+
+def keys_of(kind: Any) -> dict[str, Declared]:
+    """What a request has by --set: key -> field."""
+    return {each.opt.key: each for each in declared(kind) if each.opt.key is not None}
+
+
+def _sections(keys: Mapping[str, str]) -> str:
+    """Keys for the help: of a section with many only the section."""
+    sections = [key.partition(".")[0] for key in keys.values()]
+    shown = (
+        f"{name}.…" if sections.count(name) > 3 else key for name, key in zip(sections, keys.values(), strict=True)
+    )
+    return ", ".join(sorted(set(shown)))
+
+
+def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
+    """Fields by what --set says of their keys."""
+    known, found = keys_of(kind), dict[str, str]()
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if key not in known or not equals:
+            remedy = f"it must be KEY=VALUE with a key of {', '.join(known)}"
+            raise UserError(f"--set is {pair!r}; {did_you_mean(key, known, remedy) if equals else remedy}")
+        found[known[key].name] = value
+    return found
 
 
 def command(kind: Any, show: Shown) -> Callable[..., None]:
@@ -70,13 +96,15 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
     code and the message say so.
     """
     options = options_of(kind)
+    keys = {each.name.strip("_"): key for key, each in keys_of(kind).items()}
 
     def called(**words: Any) -> None:
         shell = {each.name: words.pop(each.name, each.default) for each in declared(Shell)}
-        with engine_used(shell["engine"]), on_command_line():
-            given = {
+        with engine_used(shell["engine"]), on_command_line(keys):
+            given: dict[str, Any] = {
                 each.name: _taken(each, words[each.name], shell["trust_code"]) for each in options if each.name in words
             }
+            given |= _set(kind, shell["set"] or ())
             if any(field.name == "watch" for field in fields(kind)):
                 given["watch"] = output.Printing(shell["json"])
             try:
@@ -86,7 +114,8 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
             except Interrupted as error:
                 raise output.interrupted(str(error)) from None
 
-    called.__doc__ = kind.__doc__
+    told = f"\n\nKeys of --set: {_sections(keys)} ({PAGE})." if keys else ""
+    called.__doc__ = inspect.cleandoc(kind.__doc__) + told
     called.__signature__ = inspect.Signature([_parameter(each) for each in options])  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: parameter.annotation for each in options if (parameter := _parameter(each))}
     return called

@@ -44,7 +44,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
     if errors:
-        shown, ours = rate if report["measure"] == "error_rate" else number, errors["leave_one_out"]
+        shown, ours = rate if report["measure"] == "error_rate" else number, errors["cross_validated"]
         ((name, least),) = simple_errors(report).items()
         error = f"{shown(ours)} by leave-one-out with ridge {report['taken']['ridge']:g} ({name}: {shown(least)})"
         said, good = f"{said}; leave-one-out {shown(ours)}, {name} {shown(least)}", ours < least
@@ -64,7 +64,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
             "{difference:.2g} at most on {rows:,} rows, from float64".format_map(rounding) if rounding else "",
         ),
         ("spec", report["spec"]),
-        ("basis", report["save"]),
+        ("basis", None if report["spec"] else report["output"]),
         ("report", report["plot"]),
     ]
     drawn = _left_out(np.array(left), limit, report["exact"])

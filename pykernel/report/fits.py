@@ -123,6 +123,6 @@ def _instead(report: Mapping[str, Any]) -> str:
     other, shown = report["instead"], rate if report["classes"] else number
     kind, way = "chosen" if report["model"] == "trained" else "trained", "better" if other["better"] > 0 else "worse"
     return (
-        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes ({option('model')} "
-        f"{other['model']}): {abs(other['better']):.1f} standard errors {way} on the same rows"
+        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes "
+        f"({option('model', other['model'])}): {abs(other['better']):.1f} standard errors {way} on the same rows"
     )

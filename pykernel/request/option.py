@@ -26,7 +26,7 @@ Kind = TypeVar("Kind")
 class Opt:
     """What is said of a field: its meaning, in a sentence, and the name of its value.
 
-    short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
+    key: in the shell, it is given as --set KEY=VALUE: the name of a spec's section and key.  short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
     it.  rare: ``--help`` only names the option.  needed: the shell wants it.  was: its names in earlier versions, or in other commands.
     more: what Python takes besides.  hint: what a value that cannot be may have meant.  least, most, above: limits of a number.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
     """
@@ -34,6 +34,7 @@ class Opt:
     text: str
     value: str | None = None
     _: KW_ONLY
+    key: str | None = None
     short: str | None = None
     without: str | None = None
     rare: bool = False
@@ -85,6 +86,8 @@ class Declared:
         """In the shell, of an option."""
         if isinstance(self.opt, Arg):
             return ()
+        if self.opt.key is not None:
+            return (f"--set {self.opt.key}",)
         name = "--" + self.name.strip("_").replace("_", "-")
         if self.kinds == (bool,) and self.default is None:
             name += f"/--no-{name[2:]}"
@@ -94,8 +97,8 @@ class Declared:
     def options(self) -> tuple[str, ...]:
         return tuple(name for each in self.names for name in each.split("/"))
 
-    def checked(self, value: Any) -> Any:
-        """The value, in the field's type.  Raises UserError for one that it cannot be."""
+    def checked(self, value: Any, told: str | None = None) -> Any:
+        """The value, in the field's type.  Raises UserError for one that it cannot be, which names it as ``told``, or as an argument."""
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
         if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
@@ -121,15 +124,15 @@ class Declared:
             above = f"above {opt.above}" if opt.least is None else f"{opt.least:,} or more"
             wanted = above if opt.most is None else f"from {opt.least:,} to {opt.most:,}"
         name = self.name.strip("_")
-        hint = f"; {opt.hint}" if opt.hint else ""
-        raise UserError(f"{name if isinstance(opt, Arg) else option(name)} is {value!r}; it must be {wanted}{hint}")
+        told = told or (name if isinstance(opt, Arg) else option(name))
+        raise UserError(f"{told} is {value!r}; it must be {wanted}{f'; {opt.hint}' if opt.hint else ''}")
 
 
 @functools.cache
 def declared(kind: Any) -> tuple[Declared, ...]:
     """The fields of a request that are declared."""
     hints, found = get_type_hints(kind, include_extras=True), []
-    for each in fields(kind):
+    for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # as the arguments stand
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
         opt = next((what for what in said if isinstance(what, Opt)), None)
         if opt is not None:
@@ -227,5 +230,9 @@ def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
     """What an option of another command, or of an earlier version, is in this one; everywhere: the options of all commands."""
     if said := getattr(kind, "gone", {}).get(word):
         return said
-    name = next((each.options[0] for each in declared(kind) if word in each.opt.was), None)
-    return name and (f"here it is {name}" if word in everywhere else f"it is {name} now")
+    named = ((each, word == f"--{each.name.strip('_').replace('_', '-')}") for each in declared(kind))
+    found = next((each for each, same in named if word in each.opt.was or (same and each.opt.key)), None)
+    if found is None:
+        return None
+    name = found.options[0] + (f"={found.opt.value}" if found.opt.key else "")
+    return f"here it is {name}" if word in everywhere else f"it is {name} now"

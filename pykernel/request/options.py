@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pykernel.request.kinds import File, Files, Jobs, Numbers, Words
+from pykernel.request.kinds import File, Files, Jobs, Words
 from pykernel.request.option import Arg, Opt, Py
 
 # ------------------------------------------------------------------------------------------------------------ arguments
@@ -36,16 +37,8 @@ StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-
 Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
 MostVectors = Annotated[int, Opt("Most vectors that are stored.", "N", short="-n", was=("--n", "--vectors"))]
 Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
-Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE")]
-Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", without="the spec's file", rare=True)]
-Standardise = Annotated[
-    bool | None,
-    Opt("Scale each input to mean 0 and deviation 1, on the device too.", without="if their scales differ", rare=True),
-]
-With = Annotated[
-    str | dict[str, Any] | None,
-    Opt("Options of the method, epsilon, swaps (docs/bases.md).", "KEY=V,KEY=V", without="none", rare=True),
-]
+Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE", key="precision")]
+Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", key="name", without="the spec's file")]
 AllJobs = Annotated[
     Jobs,
     Opt(
@@ -77,19 +70,9 @@ Results = Annotated[
     ),
 ]
 Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
-Classes = Annotated[Words, Opt("Classes; of two, the second is positive.", "A,B", without="sorted")]
-Kernel = Annotated[
-    str, Opt("gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).", "KERNEL")
+Classes = Annotated[
+    Words, Opt("Classes; of two, the second is positive.", "A,B", key="label.classes", without="sorted")
 ]
-Ridge = Annotated[Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", without="by the data")]
-Method = Annotated[
-    str | None,
-    Opt("How: efvs, sgma, … (docs/bases.md).", "METHOD", without="auto", was=("--basis",)),
-]
-Sigma = Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", without="by the data")]
-Gamma = Annotated[Numbers, Opt("Width of the other kernels, or several.", "G,G", without="by the data", rare=True)]
-Coef0 = Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", rare=True)]
-Degree = Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", rare=True)]
 Seed = Annotated[int, Opt("Seed of all draws.", "S", least=0, rare=True)]
 Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this project.", "FOLDER")]
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
@@ -123,3 +106,4 @@ class Shell:
         ),
     ] = None
     json: Annotated[bool, Opt("Print only one JSON object.")] = False
+    set: Annotated[Sequence[str], Opt("A key, as above; may be repeated.", "KEY=VALUE", kind=list[str])] = ()

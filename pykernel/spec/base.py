@@ -36,6 +36,7 @@ from pykernel.spec.sections import (
     Section,
     StandardisedInput,
     TargetSection,
+    Trained,
     Within,
     fields_of,
     limits_of,
@@ -130,6 +131,9 @@ class Spec(Section):
     input: Input
     label: Label = Label()
     target: TargetSection | None = None
+    training: Trained | None = Field(
+        None, description="a table: how `fit` trained it, by its keys `training.…`. It changes no byte of the C"
+    )
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
@@ -638,7 +642,9 @@ class Spec(Section):
                 given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}
             for section, content in given.items():
                 if isinstance(content, dict):
-                    given[section] = {key: value for key, value in content.items() if self.has(section, key)}
+                    given[section] = {
+                        key: value for key, value in content.items() if section == "training" or self.has(section, key)
+                    }
         if self.signal is not None:  # keys that follow from the signal are left out
             written = {key: value for key, value in given["input"].items() if key != "max_abs"}
             own = self.signal_inputs(written)

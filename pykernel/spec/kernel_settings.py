@@ -30,10 +30,13 @@ def largest(precision: str) -> float:
 def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels with missing or superfluous keys, or that cannot be computed; and scalings of the wrong length."""
     validate_function(spec, refuse)
-    low, _ = range_of(spec)
+    low, high = range_of(spec)
     validate_scaling(spec, refuse)
     if (least := float(np.min(spec.input.max_abs))) < low:
         refuse("[input] max_abs", f"is {least:g}; it must be {low:g} or more for {spec.precision}")
+    if spec.standardises and (most := float(np.max(spec.input.max_abs))) > high:
+        # variances are sums of their squares
+        refuse("[input] max_abs", f"is {most:g}; it must be at most {high:g} for {spec.precision} with standardise")
 
 
 def range_of(spec: Spec) -> tuple[float, float]:

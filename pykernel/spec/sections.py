@@ -15,10 +15,13 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
+from pykernel.errors import did_you_mean
+from pykernel.request.option import declared
+from pykernel.request.training import Training
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -500,6 +503,30 @@ class TargetSection(Section):
     cycles: int | None = Field(
         None, gt=0, description="the same in cycles, for a CPU whose cycles are known: cortex-m0plus; needs `name`"
     )
+
+
+def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
+    """Keys and values of [training], which ``request.training`` declares; several numbers are one text, as after --set."""
+    if not isinstance(given, dict):
+        raise ValueError(f"is {shown_value(given)}; it must be a table of keys")
+    known, found = {each.name.strip("_"): each for each in declared(Training)}, []
+    for key, value in given.items():
+        if key not in known:
+            remedy = did_you_mean(key, known, "it has " + ", ".join(known))
+            raise ValueError(f"has no key {shown_value(key)}; {remedy}")
+        text = ",".join(map(str, value)) if isinstance(value, list) else value
+        if not isinstance(text, str | int | float):
+            raise ValueError(f"{key} is {shown_value(value)}; it must be text or a number")
+        known[key].checked(text, key)
+        found.append((key, text))
+    return tuple(found)
+
+
+Trained = Annotated[
+    tuple[tuple[str, str | int | float | bool], ...],
+    BeforeValidator(_training),
+    PlainSerializer(dict, return_type=dict),
+]
 
 
 class VectorsSection(Section):

@@ -255,7 +255,7 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
         found.append(
             f"{machine.source}: float32 may move its values by up to {_above(moved[worst])} at {which}, around which they "
-            f"vary by {spread[worst]:.2g}; use {option('precision')} float64, or fit it with more "
+            f"vary by {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit it with more "
             "regularisation (a larger alpha, a smaller C)"
         )
     return found

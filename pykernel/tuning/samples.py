@@ -91,7 +91,7 @@ def read(
             f"{len(table.classes)} classes: {', '.join(table.classes)}" if table.classes else "labels are numbers"
         )
         if not table.classes and (few := few_values(y)):
-            assumed.append(f"if the labels are classes, give {option('classes')} {','.join(few)}")
+            assumed.append(f"if the labels are classes, give {option('classes', ','.join(few))}")
     return table
 
 

@@ -69,7 +69,7 @@ def read_table(
     file: BinaryIO | Recordings,
     name: str,
     inputs: Sequence[str],
-    label: str | None,
+    label: str,
     classes: Sequence[str],
     model: str | None,
     show: Show | None = None,
@@ -78,7 +78,6 @@ def read_table(
     """A table of text with a header line, or those of many devices one after the other, as the samples of a model.
 
     inputs: columns; if empty, all other columns of numbers, except constant columns and times.
-    label: a column; None: the last one.
     classes: the label's classes, in their order; if empty, they are found in the data, if the label is text or
     ``model`` is kfd.
     model: None: kfd for classes, ls-svm for numbers.
@@ -87,25 +86,23 @@ def read_table(
     Raises UserError, one sentence.
     """
     read = read_columns(file, name, show, inputs, label)
-    column = read.header[-1] if label is None else label
-    forecasts = signal is not None and column in inputs
+    forecasts = signal is not None and label in inputs
     if signal is not None:
-        _need_channels(name, read.numeric, inputs, column, model)
-    chosen = chosen_inputs(read, inputs, "" if forecasts else column)
-    assumed = [f"the label is {column}, the last column"] if label is None else []
-    cells = _labels(read, column, classes)
-    found = None if forecasts else _classes_of(name, column, cells, classes, column in read.numeric, model)
+        _need_channels(name, read.numeric, inputs, label, model)
+    chosen = chosen_inputs(read, inputs, "" if forecasts else label)
+    cells = _labels(read, label, classes)
+    found = None if forecasts else _classes_of(name, label, cells, classes, label in read.numeric, model)
     what = "labels are numbers" if found is None else f"{len(found)} classes, {listed(found)}"
     taken = model or ("ls-svm" if found is None else "kfd")
     x = np.column_stack([read.numeric[each] for each in chosen])
-    y = read.numeric[column] if found is None else positions_of(cells, found)
-    table = LabelledTable(name, chosen, column, found, taken, x, y, assumed, device=read.device)
+    y = read.numeric[label] if found is None else positions_of(cells, found)
+    table = LabelledTable(name, chosen, label, found, taken, x, y, [], device=read.device)
     if signal is not None:
         _make_steps(table, signal, found or classes, forecasts)
-    table.data = read.report(chosen, column, not inputs) | _leave_out_gaps(table)
+    table.data = read.report(chosen, label, not inputs) | _leave_out_gaps(table)
     table.assumed.append(what if model else f"{what}, so the model is {taken}")
     if found is None and (few := few_values(table.y)):
-        table.assumed.append(f"if the labels are classes, give {option('classes')} {','.join(few)}")
+        table.assumed.append(f"if the labels are classes, give {option('classes', ','.join(few))}")
     return table
 
 
@@ -117,7 +114,7 @@ def _need_channels(
             raise UserError(f"{name}: column {each!r} does not hold numbers, and [signal] names it as a channel")
     if column in channels and model == "kfd":
         raise UserError(
-            f"{option('model')} kfd tells classes apart, and {column!r} is a channel, whose numbers are forecast"
+            f"{option('model', 'kfd')} tells classes apart, and {column!r} is a channel, whose numbers are forecast"
         )
 
 
@@ -185,7 +182,7 @@ def _classes_of(
     if numeric and model != "kfd":
         return None
     if len(there) > OUTPUTS_LIMIT:
-        remedy = f"take {option('model')} ls-svm, which fits numbers" if numeric else "is it the right column?"
+        remedy = f"take {option('model', 'ls-svm')}, which fits numbers" if numeric else "is it the right column?"
         raise UserError(
             f"{name}: column {column!r} holds {len(there):,} different labels; there may be {OUTPUTS_LIMIT} classes: {remedy}"
         )

@@ -45,8 +45,10 @@ from pykernel.workflows.given import (
     width,
 )
 from pykernel.workflows.requests import DEFAULT_RIDGE
-from pykernel.workflows.requests import Basis as Asked
+from pykernel.workflows.requests import Fit as Asked
 
+LEARNING = ("nystrom-rls", "kfd")
+"""Rules of models whose weights the device learns."""
 TUNED_ROWS = 5000
 """Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
 LIMIT_ROWS = 3000
@@ -67,11 +69,12 @@ residual.  A hundredth of the resolution of float32, 0.001, is 170 roundings of 
 class Request:
     """Options as numbers.
 
-    model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
+    n_max: most vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
     try; None: derived from the data.  of_method: options that only some methods have.
     """
 
     options: Asked
+    n_max: int
     model: Model
     epsilon: float
     widths: list[float] | None
@@ -79,7 +82,7 @@ class Request:
     of_method: dict[str, Any]
 
 
-def requested(options: Asked) -> Request:
+def requested(options: Asked, n_max: int) -> Request:
     """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
@@ -90,24 +93,24 @@ def requested(options: Asked) -> Request:
     widths = [1.0] if own is None else _numbers(options, given, own)
     ridges = _numbers(options, options.ridge, "ridge")
     of_method = method_options(options.with_, (options.method or "auto"))
-    return Request(options, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
+    return Request(options, n_max, model, of_method.pop("epsilon", epsilon), widths, ridges, of_method)
 
 
 def _model(options: Asked) -> Model:
     given: Any = options.model
     if given is not None:
         need_known(given, BASIS_MODELS, "model")
-    if options.kfd:
+    if options.rule == "kfd":
         if given is not None:
             raise UserError(
-                f"{option('model')} {given} does not go with {option('kfd')}, which is a model itself; leave it out"
+                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is a model itself; leave it out"
             )
         return "kfd"
-    if options.learn and given == "ls-svm":
+    if options.rule == "nystrom-rls" and given == "ls-svm":
         raise UserError(
-            f"{option('model')} ls-svm has a bias, and what {option('learn')} learns has none; give {option('model')} krr, or leave it out"
+            f"{option('model', 'ls-svm')} has a bias, and what the device learns has none; give {option('model', 'krr')}, or leave it out"
         )
-    return given or ("krr" if options.learn else "ls-svm")
+    return given or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
 
 
 def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
@@ -144,39 +147,42 @@ def begin(request: Request, show: Show) -> Job:
     """Read the rows, and check them in one pass."""
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
-    samples = read(str(options.data), names, options.label, classes, options.kfd, show)
+    samples = read(str(options.data), names, options.label, classes, options.rule == "kfd", show)
     if options.makes_spec:  # what no spec can name is refused before the work
         inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
+    if samples.column is None:
+        samples.assumed.append(f"no label: coordinates of a basis; to predict a column, name it by {option('label')}")
     seen = look(samples, show)
     options.watch.data(samples.data)
     if (options.method or "auto") == TRAINED:
-        rows, moved = _moved(options, samples, seen, show)
+        rows, moved = _moved(request, samples, seen, show)
         return Job(**vars(replace(request, widths=[1.0])), samples=samples, scaled=rows, moved=moved)
     return Job(**vars(request), samples=samples, scaled=scaled(samples, seen, options.standardise))
 
 
-def _moved(options: Asked, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
+def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
     """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
 
     The kernel's width is then 1.
     """
     assert samples.y is not None
+    options, n_max = request.options, request.n_max
     rng, count = np.random.default_rng(options.seed), len(samples.rows)
     at = np.sort(rng.choice(count, MANY, replace=False, shuffle=False)) if count > MANY else np.arange(count)
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
-    if options.n_max > len(x):
+    if n_max > len(x):
         raise UserError(
-            f"{option('n_max')} is {options.n_max}; of {option('method')} trained it must be at most {len(x):,}, the number of rows"
+            f"{option('n_max')} is {n_max}; of {option('method', 'trained')} it must be at most {len(x):,}, the number of rows"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
         TrainingRows(x, targets, counts),
-        options.n_max,
+        n_max,
         "classes" if samples.classes else "squared",
         seed=options.seed,
         pull=PULL,
-        tell=lambda part: show(part, f"training {options.n_max} vectors"),
+        tell=lambda part: show(part, f"training {n_max} vectors"),
     )
     if found.interrupted:
         raise KeyboardInterrupt
@@ -210,7 +216,7 @@ class Job(Request):
             if self.samples.y is not None:  # the ridge is chosen by cross-validation on all rows
                 how: dict[str, Any] = {"basis": basis, "seed": options.seed, "progress": options.watch.bars}
                 selection = select_reduced(self.model, rows, self._targets(), kernel, None, self.ridges, **how)
-                if options.makes_spec and not options.learn and not options.kfd:
+                if options.makes_spec and options.rule not in LEARNING:
                     machine = ReducedProblem(self.model, basis, rows, self._targets()).solve(selection.ridge)
             if options.features is not None:
                 w, sigma = bkfe_on_basis(basis, rows, options.features, options.shrinkage)
@@ -241,7 +247,7 @@ class Job(Request):
             self._mercer(1.0),
             widths,
             self.ridges,
-            basis=min(options.n_max, len(x)),
+            basis=min(self.n_max, len(x)),
             method="auto" if options.shards > 1 else (options.method or "auto"),
             epsilon=self.epsilon,
             seed=options.seed,
@@ -258,7 +264,7 @@ class Job(Request):
         return select_basis(
             self.scaled.rows,
             kernel,
-            options.n_max,
+            self.n_max,
             (options.method or "auto"),
             seed=options.seed,
             tau=options.tau,
@@ -285,7 +291,7 @@ class Job(Request):
         return select_sharded(
             self.scaled.rows,
             kernel,
-            options.n_max,
+            self.n_max,
             options.shards,
             method=(options.method or "auto"),
             seed=options.seed,
@@ -353,10 +359,10 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
         center=job.scaled.center,
         scale=job.scaled.scale,
     )
-    if options.learn or options.kfd:
+    if options.rule in LEARNING:
         content["label"] = label or {}
         content |= _learning(job, chosen.selection)
-    if options.learn and samples.y is not None and not samples.classes:
+    if options.rule == "nystrom-rls" and samples.y is not None and not samples.classes:
         content["label"]["max_abs"] = round_limit(samples.y)
         if job.moved is not None:  # the vectors were trained together with a bias
             content["label"]["center"] = True
@@ -365,7 +371,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
 
 def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
     """The sections of a model that learns on the device."""
-    if job.options.kfd:
+    if job.options.rule == "kfd":
         assert selection is not None
         return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
     best = selection.ridge if selection is not None else (job.ridges or [DEFAULT_RIDGE])[0]
@@ -431,7 +437,7 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
         measure, error = "rmse", root(float(selection.press[selection.taken]))
         simple = float(samples.y.std())
     known = {without_model(samples.classes): {measure: simple}}
-    return {"errors": {"leave_one_out": error}, "measure": measure, "simple": known}
+    return {"errors": {"cross_validated": error}, "measure": measure, "simple": known}
 
 
 def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
@@ -459,7 +465,7 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
         return []
     return [
         f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "
-        f"here; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision')} float64"
+        f"here; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
     ]
 
 

@@ -73,7 +73,7 @@ MUCH = 0.5
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Choose, train and freeze.  Assumptions, and the expected time, are printed before the work."""
     if options.loss is not None:
-        raise UserError(f"{option('loss')} is of {option('model')} trained; leave it out")
+        raise UserError(f"{option('loss')} is of {option('model', 'trained')}; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
@@ -201,8 +201,8 @@ class ChosenJob(Job):
         options, limit = self.options, self.limit
         method = options.method or "auto"
         if method not in METHODS:
-            number = f"; for {method} vectors give {option('n_max')} {method}" if method.isdigit() else ""
-            raise UserError(f"{option('method')} {method} is not known; there are: {', '.join(METHODS)}{number}")
+            number = f"; for {method} vectors give {option('n_max', method)}" if method.isdigit() else ""
+            raise UserError(f"{option('method', method)} is not known; there are: {', '.join(METHODS)}{number}")
         self.need_vectors()
         wanted = options.n_max or self.in_a_minute
         if wanted == len(self.train) and options.method is None:
@@ -382,7 +382,7 @@ class ChosenJob(Job):
         found, errors = machine.selection_, self._errors(machine)
         told = [*table.warnings, *([] if found is None or found.edge is None else [found.edge])]
         typical = root(float(machine.loo_press_ if table.classes else machine.loo_error_))
-        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision')} float64")
+        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision', 'float64')}")
         name = width_name(machine.kernel)
         taken = ({name: machine.kernel_[name]} if name else {}) | {"ridge": machine.ridge_}
         best = taken
@@ -430,7 +430,7 @@ def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
         return given
     for name, text in given.items():
         if text != "press":
-            raise UserError(f"{option(name)} {text} is for classes, but {table.column} is a number")
+            raise UserError(f"{option(name, text)} is for classes, but {table.column} is a number")
     return {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -17,62 +17,105 @@ from pykernel.report.common import table_read
 from pykernel.report.document import Document, Section
 from pykernel.report.fits import fitted
 from pykernel.request.kinds import path_of, words
-from pykernel.request.option import function, stated
+from pykernel.request.option import checked, declared, function, stated
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import counted, number, rate, refuse, simple_errors
+from pykernel.telling import rate, refuse
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
-from pykernel.workflows.given import called, need_known, need_report, opened, write_file
+from pykernel.workflows.given import called, need_known, need_report, opened, trained_by, write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Fit
 from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
+    from pykernel.bases.basis import Basis
     from pykernel.training.selection import Selection
     from pykernel.workflows.fit_job import Found
 
 
 @dataclass(frozen=True, repr=False)
 class FittedTable:
-    """A machine trained on a table.
+    """A machine trained on a table, or a basis of its rows.
 
-    spec: the frozen model, for ``generate`` and ``check``.  report: all that was found, as ``pykernel fit --json`` prints it.
-    selection: errors of all widths and ridges, where vectors were chosen among rows.
+    spec: the model, for ``generate`` and ``check``; None if only a basis was written.  report: all that was found, as ``pykernel fit --json``
+    prints it.  selection: errors of all widths and ridges, where vectors were chosen among rows.  basis: the vectors, their kernel and
+    coordinates, if a basis was asked for.
     """
 
-    spec: Spec
+    spec: Spec | None
     report: dict[str, Any]
-    selection: Selection | None
     page: Document
     """The result for people: ``page.write("report.html")``; a notebook shows it."""
+    selection: Selection | None = None
+    basis: Basis | None = None
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
 
+    def __repr__(self) -> str:
+        return "\n  ".join([self.page.title, self.page.verdict, *self.warnings])
+
     @property
-    def error(self) -> float:
-        """The cross-validated root mean square error; for classes, the fraction of rows with a wrong class."""
-        return self.report["errors"]["cross_validated"]
+    def error(self) -> float | None:
+        """The cross-validated root mean square error; for classes, the fraction of rows with a wrong class.  None without a label."""
+        return self.report["errors"].get("cross_validated")
+
+    @property
+    def left_out(self) -> list[float]:
+        """Of a basis, the fraction of tr K that 0, 1, ... vectors leave out."""
+        return self.report["left_out"]
 
     @property
     def warnings(self) -> list[str]:
         """What is probably not as it was meant, a sentence each."""
         return self.report["warnings"]
 
-    def __repr__(self) -> str:
-        shown, errors = rate if self.report["classes"] else number, self.report["errors"]
-        told = {"cross-validated": "cross_validated", "held out": "held_out"}
-        lines = [
-            f"fit of {self.report['name']}: {self.report['model']}, {counted(self.report)}; {self.report['measure']}"
-        ]
-        lines += [f"  {text:16} {shown(errors[key])}" for text, key in told.items() if key in errors]
-        lines += [f"  {name:16} {shown(error)}" for name, error in simple_errors(self.report).items()]
-        lines.append(f"  {self.report['vectors']:,} vectors, {self.report['flash_bytes']:,} bytes of flash")
-        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.warnings)])
-
 
 def run(given: Fit) -> FittedTable:
     """What ``pykernel fit`` does.  Leave-one-out costs O(l^3) for each width of l rows, O(l n^2) with n vectors."""
+    given = _filled(given)
+    try:
+        if given.of_basis:
+            from pykernel.workflows import basis
+
+            chosen = basis.fit(given)
+            return FittedTable(chosen.spec, chosen.report, chosen.page, basis=chosen.basis)
+        return _trained(given)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+
+
+def _filled(given: Fit) -> Fit:
+    """The arguments, where they were not given as the spec says them.  Of the spec only one with a [signal] is kept.
+
+    The width is searched anew: a spec has one, whoever writes it.
+    """
+    if given.spec is None:
+        return given
+    spec = load_spec(given.spec) if isinstance(given.spec, str | Path) else spec_and_memory(given.spec)[0]
+    content, said = spec.model_dump(mode="json", exclude_unset=True), dict[str, Any]()
+    for each in declared(Fit):
+        section, _, key = (each.opt.key or "").rpartition(".")
+        value = (content.get(section) or {} if section else content).get(key)
+        known = each.name == "rule" and value not in get_args(each.kinds[0])
+        if value is not None and not known and each.name not in ("name", "sigma", "gamma"):
+            said[each.name] = value
+    if spec.signal is None:
+        said |= {"inputs": spec.input.columns}
+    elif given.inputs is not None:
+        raise UserError(
+            f"{option('inputs')} is for raw columns, and [signal] of the spec names the channels; leave it out"
+        )
+    elif given.label is None and spec.label.column is None:
+        raise UserError(f"the spec's [label] names no column; give {option('label')}")
+    said |= {"label": spec.label.column}
+    if given.label not in (None, spec.label.column):
+        said.pop("classes", None)
+    own = {name: value for name, value in said.items() if getattr(given, name) == getattr(Fit, name)}
+    return checked(replace(given, **own, spec=None if spec.signal is None else spec))
+
+
+def _trained(given: Fit) -> FittedTable:
     many = recordings_of(given.data)
     given = replace(given, data=str(given.data) if many is None else many.source)
     _need_possible(given)
@@ -88,13 +131,10 @@ def run(given: Fit) -> FittedTable:
             from pykernel.workflows.trained import fit_beside as train
         else:
             from pykernel.workflows.chosen import fit as train
-
-    try:
-        found = train(given, table)
-    except KeyboardInterrupt:
-        raise Interrupted from None
-    found = replace(found, spec=with_origin(found.spec, str(given.data), found.report["data"], table.x))
-    return FittedTable(found.spec, found.report, found.selection, _write(found, given, _page(table), stated(given)))
+    found = train(given, table)
+    spec = with_origin(found.spec, str(given.data), found.report["data"], table.x)
+    found = replace(found, spec=trained_by(given, spec))
+    return FittedTable(found.spec, found.report, _write(found, given, _page(table), stated(given)), found.selection)
 
 
 def _need_possible(given: Fit) -> None:
@@ -119,11 +159,12 @@ def _need_possible(given: Fit) -> None:
 def _read(given: Fit, many: Recordings | None) -> LabelledTable:
     """Read the table.  Raises UserError if a spec cannot contain the names of its columns."""
     names, classes, signal, label = words(given.inputs), words(given.classes), None, given.label
-    if given.signal is not None:
-        names, label, known, signal = _of_signal(given)
-        classes = classes or known
+    if isinstance(given.spec, Spec) and (stage := given.spec.signal) is not None:
+        names = list(stage.channels)
+        signal = {"precision": given.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
+    assert label is not None
     if many is not None:
-        refuse((signal is not None, f"{option('signal')} makes steps of one recording's rows; give one file"))
+        refuse((signal is not None, "[signal] makes steps of one recording's rows; give one file"))
         with given.watch.progress(many.size) as show:
             table = read_table(many, str(given.data), names, label, classes, given.model, show)
         table.assumed.append(f"{len(many):,} devices: those that judge are left out whole")
@@ -135,25 +176,6 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
         return table
     make_spec(table.content | {"name": called(given), "kernel": {"sigma": 1.0}}, table.name)
     return table
-
-
-def _of_signal(given: Fit) -> tuple[list[str], str, list[str], dict[str, Any]]:
-    """Channels, label, classes, and the parts of the spec that define the steps of raw rows: precision and [signal]."""
-    if given.inputs is not None:
-        inputs, signal = option("inputs"), option("signal")
-        raise UserError(f"{inputs} is for data without {signal}; with it, [signal] names the channels")
-    if isinstance(given.signal, str | Path):
-        spec, where = load_spec(given.signal), str(given.signal)
-    else:
-        spec, where = spec_and_memory(given.signal)[0], "the spec"
-    if spec.signal is None:
-        raise UserError(f"{where}: has no [signal]; give a spec that has one, or leave {option('signal')} out")
-    label = given.label or spec.label.column
-    if label is None:
-        raise UserError(f"{where}: [label] names no column; give {option('label')}")
-    content = spec.signal.model_dump(mode="json", exclude_unset=True)
-    classes = list(spec.label.classes or ()) if label == spec.label.column else []
-    return list(spec.signal.channels), label, classes, {"precision": given.precision, "signal": content}
 
 
 def _page(table: LabelledTable) -> Section:

@@ -209,7 +209,7 @@ class Job:
         if beyond:
             raise UserError(
                 f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
-                f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision')} float64"
+                f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision', 'float64')}"
             )
         x = self.rows[0]
         rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // most)])

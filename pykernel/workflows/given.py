@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import open_data, whole_file
@@ -15,7 +15,8 @@ from pykernel.request.kinds import File, Numbers, words
 from pykernel.telling import Watch
 
 if TYPE_CHECKING:
-    from pykernel.workflows.requests import Basis, Fit
+    from pykernel.spec.model import Spec
+    from pykernel.workflows.requests import Fit
 
 LARGE = 16 * 1024
 """If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
@@ -34,7 +35,7 @@ def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> N
         from pykernel.spec.model import meant
 
         remedy = meant(word, known, f"there are: {', '.join(known)}")
-        raise UserError(f"{option(name)} {word} is not known{where}; {remedy}")
+        raise UserError(f"{option(name, word)} is not known{where}; {remedy}")
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
             keys = f"it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
             raise UserError(f"{option('with')} holds {word!r}; {remedy}")
-        found[name] = _value_as(known[name], value, f"{option('with')} {word}")
+        found[name] = _value_as(known[name], value, option("with", word))
     return found
 
 
@@ -103,9 +104,24 @@ def need_report(path: File | None) -> None:
         )
 
 
-def called(given: Fit | Basis) -> str:
+def called(given: Fit) -> str:
     """The name in C."""
-    return given.name or (given.unnamed if given.output is None else prefix(Path(given.output)))
+    return given.name or ("model" if given.output is None else prefix(Path(given.output)))
+
+
+def trained_by(given: Fit, spec: Spec) -> Spec:
+    """The spec, which tells how it was trained."""
+    from pykernel.request.option import declared, stated
+    from pykernel.spec.model import make_spec
+
+    said, told, kind = stated(given), dict[str, str | float](), cast(Any, type(given))
+    for each in declared(kind):
+        section, _, key = (each.opt.key or "").rpartition(".")
+        if section == "training" and each.name in said:
+            value = said[each.name]
+            told[key] = value if isinstance(value, str | int | float) else ",".join(map(str, value))
+    content = spec.model_dump(exclude_unset=True)
+    return make_spec(content | {"training": told}, custom=spec.custom) if told else spec
 
 
 def prefix(out: Path) -> str:
@@ -118,7 +134,7 @@ def prefix(out: Path) -> str:
         raise UserError(f"{out}: the model's name {error}, or give {option('name')}") from None
 
 
-def need_unset(given: Fit | Basis, names: Sequence[str], trained: str) -> None:
+def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
     """Raises UserError if one of the arguments is given, which have no meaning for vectors that are trained.
 
     trained: the argument that says so.
@@ -127,11 +143,11 @@ def need_unset(given: Fit | Basis, names: Sequence[str], trained: str) -> None:
         if getattr(given, name) != getattr(type(given), name):
             told = option(name.strip("_"))
             raise UserError(
-                f"{told} is not of {option(trained)} {TRAINED}, which trains vectors and widths; leave {told} out"
+                f"{told} is not of {option(trained, TRAINED)}, which trains vectors and widths; leave {told} out"
             )
 
 
-def width(given: Fit | Basis, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
+def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
     """The name of the kernel's width, None if the kernel has none, and the width that was given.
 
     known: the kernels.  where: in which command, for the sentence.  Raises UserError for an unknown kernel, and for

@@ -126,7 +126,9 @@ def run(given: Plan) -> Planned:
     )
     spec = None if given.spec is None else spec_and_memory(given.spec)[0]
     amounts = {name: getattr(given, name) for name in ("ram", "flash", "instructions", "cycles")}
-    limits, wanted, is_assumed = limits_of(given.target, spec, given.no_limits, **amounts)
+    any_size = amounts["ram"] == "any"
+    amounts["ram"] = None if any_size else given.ram
+    limits, wanted, is_assumed = limits_of(given.target, spec, any_size, **amounts)
     rules, techniques = search.only(given.only)
     learners = [name for name in rules or () if name != "frozen"] if labels == "never" else []
     refuse(
@@ -139,8 +141,7 @@ def run(given: Plan) -> Planned:
         check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
     asked = search.Asked(given)
     base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
-    named = base if given.name is None else base | {"name": given.name}
-    make_spec(named)  # raises UserError for a name that cannot be
+    make_spec(base)  # raises UserError for names of columns that cannot be
     if table.y is None and labels is not None:
         raise UserError(
             f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
@@ -148,7 +149,7 @@ def run(given: Plan) -> Planned:
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
         watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('no_limits')} change that"
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('ram', 'any')} change that"
         )
     if spec is None:
         watch.data(asked.read)
@@ -178,7 +179,7 @@ def run(given: Plan) -> Planned:
             with watch.progress() as show:
                 show(0, "verifying the best models")
                 found, specs, page = concluded(
-                    course, named, wanted, asked, None if report["interrupted"] else each, report
+                    course, base, wanted, asked, None if report["interrupted"] else each, report
                 )
         except NothingFits as error:
             error.report = report | {"reason": str(error)}
@@ -430,12 +431,14 @@ class _Watch:
 
 
 def limits_of(
-    target: str | None, spec: Spec | None, no_limits: bool, **amounts: str | int | None
+    target: str | None, spec: Spec | None, any_size: bool, **amounts: str | int | None
 ) -> tuple[Limits, dict[str, Any], bool]:
     """The limits; the [target] for the spec, which has the limits that the user gave; and whether the limits are assumed."""
     asked = [name for name, value in {"target": target, **amounts}.items() if value]
-    if no_limits:
-        refuse((asked, f"{option('no_limits')} and {' '.join(map(option, asked[:1]))} contradict each other; give one"))
+    if any_size:
+        refuse(
+            (asked, f"{option('ram', 'any')} and {' '.join(map(option, asked[:1]))} contradict each other; give one")
+        )
         return Limits(), {}, False
     own = {} if spec is None or spec.target is None else spec.target.model_dump(exclude_none=True)
     target = target or own.get("name")

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pykernel.request.kinds import File, Files
+from pykernel.request.kinds import File, Files, Numbers
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
     OF_SPEC,
@@ -18,16 +18,11 @@ from pykernel.request.options import (
     THE_TABLE,
     AllJobs,
     Classes,
-    Coef0,
-    Degree,
     Delay,
     Folder,
     FolderPlot,
     Force,
-    Gamma,
     Inputs,
-    Kernel,
-    Method,
     MostVectors,
     Name,
     OneTable,
@@ -36,16 +31,12 @@ from pykernel.request.options import (
     Precision,
     Record,
     Results,
-    Ridge,
     Seed,
-    Sigma,
-    SpecOut,
-    Standardise,
     StateOut,
     Table,
     Targets,
-    With,
 )
+from pykernel.request.training import Training
 from pykernel.telling import QUIET
 from pykernel.workflows import models
 from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, TheSpec, Watched
@@ -445,7 +436,9 @@ class Plan:
         Literal["always", "never"] | None,
         Opt("always or never: do true labels follow?", "WHEN", without="both", hint="for late ones give the delay"),
     ] = None
-    ram: Annotated[str | int | None, Opt("Limit, such as 4k.", "BYTES", without="the target's; 16k")] = None
+    ram: Annotated[
+        str | int | None, Opt("Limit, such as 4k; any: no limits.", "BYTES", without="the target's; 16k")
+    ] = None
     flash: Annotated[str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's; 64k")] = (
         None
     )
@@ -454,13 +447,11 @@ class Plan:
         str | int | None, Opt("The same in cycles, for a CPU whose cycles are known.", "N", without="any", rare=True)
     ] = None
     target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
-    no_limits: Annotated[bool, Opt("Models of any size.", rare=True)] = False
     time: Annotated[float, Opt("Time for trials.", "SECONDS", least=1, most=10_000_000)] = 120.0
     trials: Annotated[int | None, Opt("Make so many trials, however long they take.", "N", least=1, most=1_000_000)] = (
         None
     )
     seed: Seed = 0
-    name: Name = None
     output: Folder = Path("pykernel-plan")
     plot: FolderPlot = None
     delay: Delay = 0
@@ -475,170 +466,125 @@ class Plan:
         **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
         **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, of classes by their error rate"),
         "--classes": OF_SPEC["--classes"],
+        "--name": OF_SPEC["--name"],
+        "--no-limits": "here it is --ram any",
         "--rounds": "plan tries models for a time: give --time, or --trials",
     }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit:
-    """Train a kernel machine on a table, and write it as a spec for the device.
+class Fit(Training):
+    """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge: of all cells within 1 % of the best, the largest ridge. Few vectors (--n-max, --flash)
-    are trained, too, and taken if better. The model will be in flash. A label of words is a class.
+    Leave-one-out chooses width and ridge. Few vectors (--n-max, --flash) are trained, too, and taken if better. The model will be in
+    flash. A label of words is a class.
 
-        pykernel fit flowers.csv --label kind --output iris.toml --plot report.html
+        pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
+        pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
+
+    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It is also the beginning of a model
+    that goes on learning.
 
     Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
-    is the square root of PRESS.
+    is its square root. Left out is the part of tr K that a basis misses.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
 
     data: Table
     _: KW_ONLY
-    output: SpecOut = None
-    label: Annotated[str | None, Opt("The label's column.", "Y", without="the last")] = None
+    output: Annotated[
+        File | None, Opt("The spec to write; or FILE.npz: the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
+    ] = None
+    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="a basis")] = None
     inputs: Inputs = None
-    signal: Annotated[
+    spec: Annotated[
         Model | None,
         Opt(
-            "Spec whose [signal] makes the inputs of raw rows.",
+            "Spec that says keys, columns or the [signal].",
             "SPEC",
             without="none",
-            rare=True,
             kind=Path,
-            was=("--spec",),
+            was=("--signal",),
+            more="Of a spec that was trained, the table trains another one in the same way.",
         ),
     ] = None
     classes: Classes = None
-    model: Annotated[
-        str | None, Opt("kfd, ls-svm, krr, svm, lp or trained.", "MODEL", without="kfd; ls-svm for numbers")
-    ] = None
-    kernel: Kernel = "gaussian"
-    sigma: Sigma = None
-    gamma: Gamma = None
-    coef0: Coef0 = 1.0
-    degree: Degree = 3
-    ridge: Ridge = None
-    coding: Annotated[
-        str | None,
+    rule: Annotated[
+        Literal["frozen", "nystrom-rls", "kfd"] | None,
         Opt(
-            "How classes are coded: by how frequent they are, or +1 and -1.",
-            "counts|signs",
-            without="counts of kfd, signs of the others",
-            rare=True,
+            "nystrom-rls: the device goes on learning the weights; kfd: it trains a discriminant.",
+            "RULE",
+            key="learning.rule",
+            without="frozen",
         ),
     ] = None
+    kernel: Annotated[
+        str,
+        Opt(
+            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+            "KERNEL",
+            key="kernel.function",
+        ),
+    ] = "gaussian"
+    sigma: Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", key="kernel.sigma", without="by the data")] = (
+        None
+    )
+    gamma: Annotated[
+        Numbers, Opt("Width of the other kernels, or several.", "G,G", key="kernel.gamma", without="by the data")
+    ] = None
+    coef0: Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", key="kernel.coef0")] = 1.0
+    degree: Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", key="kernel.degree")] = 3
     n_max: Annotated[
-        int | None, Opt("Most vectors.", "N", short="-n", without="as a minute allows; 16 of trained", was=N_MAX)
-    ] = None
-    method: Method = None
-    with_: With = None
-    flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
-    cv: Annotated[
-        str | int, Opt("Leave-one-out by retraining, by paper 004, or S folds.", "deleted|kept|S", rare=True)
-    ] = "deleted"
-    by: Annotated[
-        str | None,
-        Opt(
-            "What the chosen width and ridge minimise.",
-            "error|press",
-            without="error of classes",
-            rare=True,
-            was=("--score",),
-        ),
-    ] = None
-    loss: Annotated[
-        Literal["squared", "absolute"] | None,
-        Opt("What trained vectors minimise for numbers.", "squared|absolute", without="squared", rare=True),
-    ] = None
-    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART")] = 0.0
-    standardise: Standardise = None
-    seed: Seed = 0
-    jobs: AllJobs = None
-    precision: Precision = "float32"
-    name: Name = None
-    plot: Plot = None
-    force: Force = False
-    watch: Watched = QUIET
-
-    shell: ClassVar = ("json",)
-    gone: ClassVar = THE_TABLE
-    unnamed: ClassVar = "model"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Basis:
-    """Choose a basis from up to millions of rows, for a spec.
-
-    A basis is rows whose span in feature space is close to all rows. With --label the spec predicts the label, else
-    coordinates.
-
-        pykernel basis flow.csv --label flow --n-max 40 --output flow.toml
-
-    Columns: left out is the part of tr K that the basis misses. At best is the part that the best possible one misses.
-
-    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
-    """
-
-    data: Annotated[File, Arg(".npy, .parquet, .arrow or .csv file, or a folder.", "DATA", kind=str)]
-    _: KW_ONLY
-    n_max: MostVectors = 100
-    output: Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", was=OUT)] = None
-    save: Annotated[File | None, Opt("The basis to write, for Basis.load in Python.", "NPZ")] = None
-    method: Method = None
-    inputs: Inputs = None
-    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="none")] = None
-    classes: Classes = None
-    model: Annotated[
-        str | None,
-        Opt(
-            "Ridge regression on the label, without a bias or with it.",
-            "krr|ls-svm",
-            without="ls-svm; krr with --learn",
-            rare=True,
-        ),
-    ] = None
-    learn: Annotated[bool, Opt("The device continues to learn the weights.")] = False
-    kfd: Annotated[bool, Opt("The device trains a kernel Fisher discriminant.")] = False
-    features: Annotated[
         int | None,
-        Opt("Compute R features of a subspace (BKFE) instead of the coordinates.", "R", without="none", rare=True),
+        Opt(
+            "Most vectors.",
+            "N",
+            short="-n",
+            without="as a minute allows; of a basis 100",
+            was=N_MAX,
+        ),
     ] = None
-    shrinkage: Annotated[float, Opt("For --features: taken from each singular value.", "L", rare=True)] = 0.1
-    kernel: Kernel = "gaussian"
-    sigma: Sigma = None
-    gamma: Gamma = None
-    coef0: Coef0 = 1.0
-    degree: Degree = 3
-    normalise: Annotated[bool, Opt("Use k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", rare=True)] = False
-    ridge: Ridge = None
-    candidates: Annotated[int, Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", least=0, rare=True)] = 59
-    points: Annotated[int, Opt("efvs: rows that judge a candidate; 0: all.", "V", least=0, rare=True)] = 59
-    with_: With = None
-    tau: Annotated[float, Opt("Stop when at most this part is left out; 0: never.", "T", rare=True)] = 0.0
-    confidence: Annotated[
-        float | None,
-        Opt("Stop for --tau when it is true with this probability.", "P", without="when the estimate is", rare=True),
-    ] = None
-    standardise: Standardise = None
-    shards: Annotated[int, Opt("Choose in S parts, then from their choices.", "S", least=1)] = 1
-    jobs: AllJobs = None
-    seed: Seed = 0
+    flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
     precision: Precision = "float32"
     name: Name = None
+    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART", rare=True)] = 0.0
+    seed: Seed = 0
+    jobs: AllJobs = None
     plot: Plot = None
     force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
-    gone: ClassVar = THE_TABLE | {"--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most"}
-    unnamed: ClassVar = "basis"
+    gone: ClassVar = THE_TABLE | {
+        "--learn": "here it is --set learning.rule=nystrom-rls",
+        "--kfd": "here it is --set learning.rule=kfd",
+        "--save": "a name after --output that ends with .npz is the basis alone",
+        "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
+        "--no-standardise": "here it is --set training.standardise=false",
+    }
+    was: ClassVar = ("basis",)
+
+    @property
+    def of_basis(self) -> tuple[str, ...]:
+        """Why a basis is chosen from rows that need not be in memory: the arguments that ask for it."""
+        found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
+        if self.output is not None and not self.makes_spec:
+            found.append("output")
+        if self.label is None and self.spec is None:
+            found.append("label")
+        if isinstance(self.data, str | Path) and Path(self.data).suffix.lower() == ".npy":
+            found.append("data")
+        return tuple(found)
 
     @property
     def makes_spec(self) -> bool:
-        """Whether a spec is made: yes, unless only the basis is saved."""
-        return self.output is not None or self.save is None
+        """Whether a spec is made, or only a basis."""
+        return self.output is None or Path(self.output).suffix.lower() != ".npz"
+
+
+OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence", "shards")
+"""Arguments of a basis whose rows need not be in memory."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -706,15 +652,23 @@ class Import:
     precision: Precision = "float32"
     max_abs: Annotated[
         float | None,
-        Opt("Largest magnitude of an input; int16: from the center.", "X", without="by the vectors", was=("--limit",)),
+        Opt(
+            "Largest magnitude of an input; int16: from the center.",
+            "X",
+            key="input.max_abs",
+            without="by the vectors",
+            was=("--limit",),
+        ),
     ] = None
     inputs: Annotated[
         str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
     ] = None
-    classes: Annotated[str | None, Opt("Names of the classes, in order.", "A,B", without="as text")] = None
-    distance: Annotated[str, Opt("Gaussian kernel: how it is computed.", "auto|differences|products", rare=True)] = (
-        "auto"
-    )
+    classes: Annotated[
+        str | None, Opt("Names of the classes, in order.", "A,B", key="label.classes", without="as text")
+    ] = None
+    distance: Annotated[
+        str, Opt("Gaussian kernel: how it is computed.", "auto|differences|products", key="kernel.distance")
+    ] = "auto"
     vectors: Annotated[
         int | None,
         Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
@@ -788,7 +742,6 @@ COMMANDS: dict[str, Any] = {
     "demo": Demo,
     "plan": Plan,
     "fit": Fit,
-    "basis": Basis,
     "simulate": Simulate,
     "generate": Generate,
     "check": Check,
@@ -804,7 +757,7 @@ COMMANDS: dict[str, Any] = {
 }
 GONE = {
     "compare": "it is python -m benchmarks.compare now, in the repository",
-    "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --no-limits",
+    "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --ram any",
     **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
 }
 """A command of earlier versions -> where it is."""

@@ -46,7 +46,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
     for name in NOT_HERE:
         if getattr(options, name) != getattr(Fit, name):
-            raise UserError(f"{option(name)} is not of {option('model')} {options.model}; leave {option(name)} out")
+            raise UserError(f"{option(name)} is not of {option('model', options.model)}; leave {option(name)} out")
     need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
     job = SvmJob(options, table, train, test, scales(table, train, options.standardise))
@@ -115,7 +115,7 @@ class SvmJob(Job):
             "penalty": "l1" if self.sparse else "l2",
             "basis": vectors,
             "basis_params": chosen | method_options(options.with_, method),
-            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} {options.model} it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"of {option('model', options.model)} it must be"),
             "precision": trained_for,
             "random_state": options.seed,
         }
@@ -144,7 +144,7 @@ class SvmJob(Job):
         taken = ({name: machine._mercer_kernel.width} if name else {}) | {"ridge": self.ridge / machine.C_}
         told = [*self.table.warnings]
         typical = 1.0 if classes else root(machine.cv_error_)
-        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision')} float64")
+        told += self.too_coarse(made, typical, f"take larger ridges, or {option('precision', 'float64')}")
         basis = None if self.sparse else machine.reduced_.basis
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,

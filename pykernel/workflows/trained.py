@@ -34,7 +34,7 @@ CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
     need_unset(options, NOT_HERE, "model")
-    loss, kernel, trained = option("loss"), option("kernel"), f"{option('model')} trained"
+    loss, kernel, trained = option("loss"), option("kernel"), f"{option('model', 'trained')}"
     refuse(
         (
             options.loss is not None and table.classes is not None,
@@ -71,7 +71,7 @@ class TrainedJob(Job):
         parameters: dict[str, Any] = {
             "precision": self.options.precision,
             "random_state": self.options.seed,
-            "cv": self.folds({"deleted": FOLDS}, f"of {option('model')} trained it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"of {option('model', 'trained')} it must be"),
             "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
@@ -94,10 +94,10 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        linear = f"a linear model is as good on rows left out; take one ({option('kernel')} linear), or other inputs"
+        linear = f"a linear model is as good on rows left out; take one ({option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
-        told += self.too_coarse(made, typical, f"take {option('precision')} float64, or float32 in place of int16")
+        told += self.too_coarse(made, typical, f"take {option('precision', 'float64')}, or float32 in place of int16")
         taken = {
             "inputs": "standardised" if machine.standardised_ else "given",
             "widths": machine.widths_,
@@ -174,7 +174,7 @@ def fit_beside(options: Fit, table: LabelledTable) -> Found:
     if not limited:
         shown = rate if other.classes else number
         found.report["warnings"].append(
-            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model')} trained {made.vectors} vectors have the error "
+            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model', 'trained')} {made.vectors} vectors have the error "
             f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {made.size:,} bytes"
         )
     return found

@@ -20,8 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pykernel.cli.app
+from pykernel.cli.face import keys_of
 from pykernel.cli.help import RARE, names_of, sentence_of
 from pykernel.cli.output import show_table
+from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.support import ROOT
 
 SPEC = """
@@ -113,15 +115,21 @@ def test_every_help_fits_a_screen(run, monkeypatch, name):
 
 
 def with_rare_options(page):
-    """The page with tables of the options that ``--help`` only names: in the head those of several commands, in its section each other one."""
+    """The page with tables of the options that ``--help`` only names, and of the keys of --set: in the head those of several commands, in
+    its section each other one.
+    """
     commands_of = {}
     for name, command in COMMANDS.items():
-        for each in command.params:
-            if getattr(each, "rich_help_panel", None) == RARE:
-                names = ", ".join(f"`{part}`" for part in names_of(each).replace("|", "\\|").split(", "))
-                commands_of.setdefault(f"| {names} | {sentence_of(each).replace('|', chr(92) + '|')} |", []).append(
-                    name
-                )
+        rare = [each for each in command.params if getattr(each, "rich_help_panel", None) == RARE]
+        rows = [(", ".join(f"`{part}`" for part in names_of(each).split(", ")), sentence_of(each)) for each in rare]
+        for key, each in keys_of(REQUESTS[name]).items():
+            default = (
+                "" if each.opt.without is None and each.default is None else f" [{each.opt.without or each.default}]"
+            )
+            rows.append((f"`--set {key}={each.opt.value}`", each.opt.text + default))
+        for row in rows:
+            told = " | ".join(cell.replace("|", "\\|") for cell in row)
+            commands_of.setdefault(f"| {told} |", []).append(name)
 
     def table(found):
         name = found[2].strip()
@@ -375,13 +383,13 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     assert (
         f"2 with a missing cell, 1 with an infinite one, 19 beyond max_abs, of 240 raw rows: {left} of 58 steps" in out
     )
-    assert fails(run("fit", "raw.csv", "--signal", "raw.toml", "--output", "f.toml"), f"has the label 'p'; {cause}")
+    assert fails(run("fit", "raw.csv", "--spec", "raw.toml", "--output", "f.toml"), f"has the label 'p'; {cause}")
 
     (folder / "tight.toml").write_text(RAW.replace("1.5", "1e-9"))
     none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
     for words in (
         ["plan", "raw.csv", "--spec", "tight.toml"],
-        ["fit", "raw.csv", "--signal", "tight.toml", "--output", "f.toml"],
+        ["fit", "raw.csv", "--spec", "tight.toml", "--output", "f.toml"],
     ):
         assert fails(run(*words), none, "[signal] max_abs is 1e-09", "raise that limit")
 

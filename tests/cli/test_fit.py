@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import select_basis
 from pykernel.estimators.batch import LSSVMRegressor
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
@@ -24,7 +22,7 @@ from tests.support.reports import without
 pytest.importorskip("sklearn")
 
 NAMES = ["low", "middle", "high"]
-QUICK = ["--sigma", "0.5,1,2", "--ridge", "0.01,0.1,1"]
+QUICK = ["--label", "y", "--set", "kernel.sigma=0.5,1,2", "--set", "training.ridge=0.01,0.1,1"]
 
 
 def samples(rows=90, seed=0):
@@ -85,7 +83,7 @@ def scaled(x):
 
 def test_many_rows_get_as_many_vectors_as_a_minute_allows(folder, fit, monkeypatch):
     """Which does not depend on the machine; -n gives another number, and that of all rows every row."""
-    given = ("kinds.csv", "--model", "kfd", *QUICK, "--force")
+    given = ("kinds.csv", "--set", "training.model=kfd", *QUICK, "--force")
     every, err = fit(*given, "--output", "every.toml")
     assert every["vectors"] == 90 and every["basis"] is None and "about a minute" not in err
     monkeypatch.setattr(cli_fit, "EVERY", 3 * 89**3)
@@ -107,7 +105,18 @@ def test_many_rows_get_as_many_vectors_as_a_minute_allows(folder, fit, monkeypat
 @pytest.mark.parametrize("model, coding", [("kfd", "counts"), ("ls-svm", "signs"), ("krr", "signs")])
 @pytest.mark.parametrize("cv", ["deleted", "kept", "5"])
 def test_classes(folder, fit, model, coding, cv):
-    report, _ = fit("kinds.csv", "--model", model, "--cv", cv, "--seed", "3", *QUICK, "--output", "kinds.toml")
+    report, _ = fit(
+        "kinds.csv",
+        "--set",
+        f"training.model={model}",
+        "--set",
+        f"training.cv={cv}",
+        "--seed",
+        "3",
+        *QUICK,
+        "--output",
+        "kinds.toml",
+    )
     x, _, kinds = samples()
     # classes are sorted: high, low, middle
     positions = np.array([sorted(NAMES).index(NAMES[k]) for k in kinds])
@@ -134,7 +143,18 @@ def test_classes(folder, fit, model, coding, cv):
 
 @pytest.mark.parametrize("model", ["ls-svm", "krr"])
 def test_numbers(folder, fit, model):
-    report, _ = fit("flow.csv", "--label", "y", "--model", model, *QUICK, "--hold-out", "0.3", "--output", "flow.toml")
+    report, _ = fit(
+        "flow.csv",
+        "--label",
+        "y",
+        "--set",
+        f"training.model={model}",
+        *QUICK,
+        "--hold-out",
+        "0.3",
+        "--output",
+        "flow.toml",
+    )
     assert (report["rows"], report["held_out_rows"], report["measure"]) == (63, 27, "rmse")
     x, y, _ = samples()
     labels = LabelledTable("flow", ["a", "b"], "y", None, model, x, y, [])
@@ -157,14 +177,25 @@ def test_numbers(folder, fit, model):
 @pytest.mark.parametrize(
     "kernel, more",
     [
-        ("laplacian", ["--gamma", "0.1,0.5"]),
-        ("polynomial", ["--degree", "2", "--coef0", "0.5"]),
+        ("laplacian", ["--set", "kernel.gamma=0.1,0.5"]),
+        ("polynomial", ["--set", "kernel.degree=2", "--set", "kernel.coef0=0.5"]),
         ("linear", []),
-        ("sigmoid", ["--gamma", "0.1"]),
+        ("sigmoid", ["--set", "kernel.gamma=0.1"]),
     ],
 )
 def test_other_kernels(folder, fit, kernel, more):
-    report, _ = fit("two.csv", "--kernel", kernel, *more, "--ridge", "0.1,10", "--output", "k.toml")
+    report, _ = fit(
+        "two.csv",
+        "--label",
+        "y",
+        "--set",
+        f"kernel.function={kernel}",
+        *more,
+        "--set",
+        "training.ridge=0.1,10",
+        "--output",
+        "k.toml",
+    )
     assert report["kernel"]["function"] == kernel and report["errors"]["cross_validated"] < 0.2
     assert load_spec("k.toml").kernel.function == kernel
     if kernel == "linear":
@@ -174,9 +205,11 @@ def test_other_kernels(folder, fit, kernel, more):
 
 
 def test_numbers_are_classes_for_kfd_in_their_order(folder, fit):
-    report, _ = fit("digits.csv", "--model", "kfd", *QUICK, "--output", "d.toml")
+    report, _ = fit("digits.csv", "--set", "training.model=kfd", *QUICK, "--output", "d.toml")
     assert report["classes"] == ["0", "5", "10"]
-    report, _ = fit("digits.csv", "--classes", "10,0,5", "--model", "ls-svm", *QUICK, "--output", "e.toml")
+    report, _ = fit(
+        "digits.csv", "--set", "label.classes=10,0,5", "--set", "training.model=ls-svm", *QUICK, "--output", "e.toml"
+    )
     assert report["classes"] == ["10", "0", "5"] and report["measure"] == "error_rate"
     report, _ = fit("digits.csv", *QUICK, "--output", "f.toml")
     assert report["classes"] is None and report["model"] == "ls-svm" and report["measure"] == "rmse"
@@ -184,9 +217,18 @@ def test_numbers_are_classes_for_kfd_in_their_order(folder, fit):
 
 def test_the_second_class_is_the_positive_one(folder, fit):
     x, _, _ = samples()
-    one_cell = ["--model", "ls-svm", "--sigma", "1", "--ridge", "0.1"]
+    one_cell = [
+        "--label",
+        "y",
+        "--set",
+        "training.model=ls-svm",
+        "--set",
+        "kernel.sigma=1",
+        "--set",
+        "training.ridge=0.1",
+    ]
     for order, name in (("no,yes", "up"), ("yes,no", "down")):
-        fit("two.csv", "--classes", order, *one_cell, "--output", f"{name}.toml")
+        fit("two.csv", "--label", "y", "--set", f"label.classes={order}", *one_cell, "--output", f"{name}.toml")
     one, other = (HostModel(load_spec(f"{name}.toml")).predict(x) for name in ("up", "down"))
     assert one == pytest.approx(-other, abs=1e-4) and np.abs(one).max() > 0.5
 
@@ -198,10 +240,9 @@ def test_what_is_assumed_is_told(folder, fit, run):
     rows[5] = "," + rows[5].partition(",")[2]  # no input
     rows[6] = "nan," + rows[6].partition(",")[2]
     Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
-    report, _ = fit("odd.csv", *QUICK, "--output", "odd.toml")
+    report, _ = fit("odd.csv", *QUICK, "--label", "kind", "--output", "odd.toml")
     told = "; ".join(report["assumed"])
     for text in (
-        "the label is kind, the last column",
         "3 classes, high, low, middle, so the model is kfd",
         "inputs standardised",
     ):
@@ -213,15 +254,26 @@ def test_what_is_assumed_is_told(folder, fit, run):
         ("colour", "constant"),
     ]
     assert data["missing"] == {"rows": 2, "then": "left out"} and data["unlabelled"] == 1
-    report, _ = fit("odd.csv", "--inputs", "b,a", "--no-standardise", *QUICK, "--output", "odd2.toml")
+    report, _ = fit(
+        "odd.csv",
+        "--inputs",
+        "b,a",
+        "--set",
+        "training.standardise=false",
+        *QUICK,
+        "--label",
+        "kind",
+        "--output",
+        "odd2.toml",
+    )
     assert report["inputs"] == ["b", "a"] and load_spec("odd2.toml").input.center is None
     rows[3] = rows[4]
     Path("odd.csv").write_text("\n".join(["a,b,same,colour,kind", *rows]) + "\n")
-    report, _ = fit("odd.csv", *QUICK, "--model", "krr", "--output", "odd4.toml")
+    report, _ = fit("odd.csv", *QUICK, "--set", "training.model=krr", "--label", "kind", "--output", "odd4.toml")
     told = "; ".join(report["assumed"])
-    assert "; 3 classes, high, low, middle;" in told and "so the model" not in told
-    code, out, _ = run("fit", "odd.csv", *QUICK, "--output", "odd3.toml")
-    assert code == 0 and out.startswith("data     30 rows; 2 inputs: a, b\n") and "\nassumed: the label is kind" in out
+    assert told.startswith("3 classes, high, low, middle;") and "so the model" not in told
+    code, out, _ = run("fit", "odd.csv", *QUICK, "--label", "kind", "--output", "odd3.toml")
+    assert code == 0 and out.startswith("data     30 rows; 2 inputs: a, b\n")
 
 
 def test_for_people(folder, run):
@@ -238,7 +290,18 @@ def test_for_people(folder, run):
     ):
         assert text in out
     assert "ringed" in Path("k.html").read_text()
-    code, out, _ = run("fit", "flow.csv", "--output", "f.toml", "--sigma", "1", "--ridge", "0.1")
+    code, out, _ = run(
+        "fit",
+        "flow.csv",
+        "--label",
+        "y",
+        "--output",
+        "f.toml",
+        "--set",
+        "kernel.sigma=1",
+        "--set",
+        "training.ridge=0.1",
+    )
     assert code == 0 and "RMSE" in out and "always the mean" in out and "corrected" not in out
 
 
@@ -249,7 +312,7 @@ def test_the_specs_bits_do_not_depend_on_the_threads_of_linear_algebra(folder, f
     write(Path("more.csv"), x, [NAMES[k] for k in kinds])
     for threads in (1, 2):
         with threadpool_limits(threads):
-            fit("more.csv", "--output", f"t{threads}.toml", "--name", "m")
+            fit("more.csv", "--output", f"t{threads}.toml", "--set", "name=m")
     assert Path("t1.toml").read_bytes() == Path("t2.toml").read_bytes()
 
 
@@ -259,12 +322,14 @@ def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
         ("krr", "float32", 13),
         ("krr", "float64", 17),
     ):
-        how = ["--model", model, "--sigma", "1", "--precision", precision]
-        report, _ = fit("flow.csv", *how, "--output", f"{precision}.toml", "--force")
+        how = ["--set", f"training.model={model}", "--set", "kernel.sigma=1", "--set", f"precision={precision}"]
+        report, _ = fit("flow.csv", "--label", "y", *how, "--output", f"{precision}.toml", "--force")
         ridges = sorted(row["ridge"] for row in report["table"])
         assert len(ridges) == count and ridges[-1] == 90
         assert precision == "float64" or ridges[0] == pytest.approx(90e-6, rel=0.01)
-    report, _ = fit("two.csv", "--model", "kfd", "--sigma", "1", "--output", "kfd.toml")
+    report, _ = fit(
+        "two.csv", "--label", "y", "--set", "training.model=kfd", "--set", "kernel.sigma=1", "--output", "kfd.toml"
+    )
     assert len(report["table"]) == 25
 
 
@@ -272,7 +337,17 @@ def test_in_float32_the_grid_ends_where_weights_cancel(folder, fit):
 
 
 def test_a_best_cell_on_the_border_is_a_warning(folder, fit):
-    report, err = fit("flow.csv", "--sigma", "0.01,0.02", "--ridge", "0.001,0.1,10", "--output", "n.toml")
+    report, err = fit(
+        "flow.csv",
+        "--label",
+        "y",
+        "--set",
+        "kernel.sigma=0.01,0.02",
+        "--set",
+        "training.ridge=0.001,0.1,10",
+        "--output",
+        "n.toml",
+    )
     assert "warning: the best sigma 0.02 is the largest" in err and "wider grid" in report["warnings"][0]
 
 
@@ -299,9 +374,21 @@ def test_rows_are_held_out_of_each_class_its_part():
 @pytest.mark.in_turn
 def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     """As by hand: the estimator with so many vectors of that method; and its leave-one-out is that of the reduced model."""
-    how = ["--method", method] if method != "auto" else []
+    how = ["--set", f"training.method={method}"] if method != "auto" else []
     report, _ = fit(
-        data, "--label", "y", "--model", model, "--n-max", "14", *how, *QUICK, "--seed", "2", "--output", "b.toml"
+        data,
+        "--label",
+        "y",
+        "--set",
+        f"training.model={model}",
+        "--n-max",
+        "14",
+        *how,
+        *QUICK,
+        "--seed",
+        "2",
+        "--output",
+        "b.toml",
     )
     assert report["vectors"] == 14 and (report["basis"]["method"] == method or method == "auto")
     x, y, kinds = samples()
@@ -328,40 +415,32 @@ def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
 
 
 @pytest.mark.parametrize("method, given", [("sgma", "view=column,rule=4.3"), ("efvs", "lazy=true,epsilon=0.01")])
-def test_options_of_a_method_are_handed_on(folder, fit, run, method, given):
-    grid = ["--sigma", "1", "--ridge", "0.1", "--method", method, "--n-max", "14"]
-    fit("flow.csv", *grid, "--with", given, "--output", "w.toml")
+def test_options_of_a_method_are_handed_on(folder, fit, method, given):
+    grid = [
+        "--label",
+        "y",
+        "--set",
+        "kernel.sigma=1",
+        "--set",
+        "training.ridge=0.1",
+        "--set",
+        f"training.method={method}",
+        "--n-max",
+        "14",
+    ]
+    fit("flow.csv", *grid, "--set", f"training.with={given}", "--output", "w.toml")
     options = {"view": "column", "rule": "4.3"} if method == "sgma" else {"lazy": True, "epsilon": 0.01}
     x, y, _ = samples()
     machine = LSSVMRegressor(
         sigma=1.0, ridge=0.1, basis=14, basis_params={"method": method, "epsilon": 1e-3} | options
     ).fit(scaled(x), y)
     assert np.array(load_spec("w.toml").expansion.vectors) == pytest.approx(machine.basis_, abs=1e-6)
-    code, _, err = run(
-        "basis",
-        "flow.csv",
-        "--inputs",
-        "a,b",
-        "--method",
-        method,
-        "--n-max",
-        "14",
-        "--with",
-        given,
-        "--save",
-        "b.npz",
-        "--sigma",
-        "1",
-    )
-    assert code == 0, err
-    chosen = select_basis(scaled(x), MercerKernel("gaussian", 0.5), 14, method, **{"epsilon": 1e-10} | options)
-    assert Basis.load("b.npz").indices.tolist() == chosen.indices.tolist()
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("bytes_", [300, 620, 100_000])
 def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
-    grid = ["--sigma", "0.5", "--ridge", "0.1"]
+    grid = ["--label", "y", "--set", "kernel.sigma=0.5", "--set", "training.ridge=0.1"]
     report, _ = fit("flow.csv", "--flash", str(bytes_), *grid, "--output", "f.toml")
     assert report["flash_bytes"] <= bytes_
     told = any(f"as --flash holds {bytes_:,} bytes" in each for each in report["assumed"])
@@ -388,7 +467,9 @@ def test_of_a_large_model_a_smaller_one_is_named_as_it_will_be(folder, fit, monk
     noise = np.random.default_rng(1)
     x = noise.uniform(-1, 1, (60, 2))
     write(Path("rough.csv"), x, np.sin(40 * x[:, 0]) * np.cos(40 * x[:, 1]) + 3 * x[:, 0])
-    report, err = fit("rough.csv", "--sigma", "0.05", "--ridge", "0.001,0.01", "--output", "rough.toml")
+    report, err = fit(
+        "rough.csv", "--set", "kernel.sigma=0.05", "--set", "training.ridge=0.001,0.01", "--output", "rough.toml"
+    )
     assert report["smaller"] is None and "with --n-max" not in err
 
 
@@ -403,10 +484,10 @@ def test_what_takes_long_is_told_before(folder, fit, run, monkeypatch, capsys):
     monkeypatch.setattr(cli_fit.ChosenJob, "trained", lambda job, vectors: trained.append(vectors) or 1 / 0)
     for more, says in (
         ([], "3 widths and 3 ridges on 90 rows\n"),
-        (["--n-max", "9", "--cv", "5"], "3 widths and 3 ridges on 90 rows and 9 vectors\n"),
-        (["--jobs", "2", "--kernel", "linear"], "1 widths and 3 ridges on 90 rows, in 2 processes\n"),
+        (["--n-max", "9", "--set", "training.cv=5"], "3 widths and 3 ridges on 90 rows and 9 vectors\n"),
+        (["--jobs", "2", "--set", "kernel.function=linear"], "1 widths and 3 ridges on 90 rows, in 2 processes\n"),
     ):
-        grid = QUICK[2:] if "linear" in more else QUICK
+        grid = [*QUICK[:2], *QUICK[4:]] if "kernel.function=linear" in more else QUICK
         with pytest.raises(ZeroDivisionError):
             run("fit", "kinds.csv", *grid, *more, "--output", "b.toml", "--json")
         told = capsys.readouterr().err
@@ -473,39 +554,39 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--label", ""], "the label's column is '', and no column has that name"),
         (["kinds.csv", "--inputs", "a,y"], "column 'y' is the label; leave it out of --inputs"),
         (["kinds.csv", "--label", "a", "--inputs", "y"], "90 of 90 cells are words"),
-        (["kinds.csv", "--model", "lssvm"], "--model lssvm is not known; did you mean 'ls-svm'?"),
-        (["flow.csv", "--model", "kfd"], "90 different labels; there may be 64 classes: take --model ls-svm"),
-        (["kinds.csv", "--classes", "low,high"], "holds 'middle', which --classes does not name"),
-        (["two.csv", "--classes", "no,yes,maybe"], "never is 'maybe'; leave it out of --classes"),
+        (["kinds.csv", "--set", "training.model=lssvm"], "--set training.model=lssvm is not known; did you mean 'ls-svm'?"),
+        (["flow.csv", "--set", "training.model=kfd"], "90 different labels; there may be 64 classes: take --set training.model=ls-svm"),
+        (["kinds.csv", "--set", "label.classes=low,high"], "holds 'middle', which --set label.classes does not name"),
+        (["two.csv", "--set", "label.classes=no,yes,maybe"], "never is 'maybe'; leave it out of --set label.classes"),
         (["one.csv"], "column 'y' is always low; at least two classes are needed"),
         (["gap.csv"], "no row of class 'high' has all inputs"),
-        (["alike.csv", "--model", "kfd"], "holds '1' and '1.0', the same number; write classes alike"),
+        (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', the same number; write classes alike"),
         (["still.csv"], "has no column of different numbers beside the label 'y'"),
         (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
-        (["kinds.csv", "--kernel", "rbf"], "--kernel rbf is not known; did you mean 'gaussian'?"),
-        (["kinds.csv", "--gamma", "1"], "--gamma is not of the gaussian kernel; it has --sigma"),
-        (["kinds.csv", "--kernel", "linear", "--sigma", "1"], "--sigma is not of the linear kernel; it has no width"),
-        (["kinds.csv", "--sigma", "1,x"], "--sigma is '1,x'; it must be numbers with commas between"),
-        (["kinds.csv", "--ridge", "0"], "--ridge holds 0; each must be above zero"),
-        (["kinds.csv", "--ridge", ","], "give at least one number"),
-        (["kinds.csv", "--kernel", "polynomial", "--degree", "0"], "degree is 0; it must be"),
-        (["kinds.csv", "--cv", "1"], "--cv is '1'; it must be deleted, kept, or a number of folds from 2"),
-        (["kinds.csv", "--cv", "91"], "cv is 91 folds; there must be from 2 to 90"),
-        (["kinds.csv", "--by", "auc"], 'by is \'auc\'; it must be "error" or "press"'),
-        (["flow.csv", "--by", "error"], "--by error is for classes, but y is a number"),
-        (["flow.csv", "--coding", "signs"], "--coding signs is for classes"),
-        (["kinds.csv", "--coding", "gray"], "coding is 'gray'"),
+        (["kinds.csv", "--set", "kernel.function=rbf"], "--set kernel.function=rbf is not known; did you mean 'gaussian'?"),
+        (["kinds.csv", "--set", "kernel.gamma=1"], "--set kernel.gamma is not of the gaussian kernel; it has --set kernel.sigma"),
+        (["kinds.csv", "--set", "kernel.function=linear", "--set", "kernel.sigma=1"], "--set kernel.sigma is not of the linear kernel; it has no width"),
+        (["kinds.csv", "--set", "kernel.sigma=1,x"], "--set kernel.sigma is '1,x'; it must be numbers with commas between"),
+        (["kinds.csv", "--set", "training.ridge=0"], "--set training.ridge holds 0; each must be above zero"),
+        (["kinds.csv", "--set", "training.ridge=,"], "give at least one number"),
+        (["kinds.csv", "--set", "kernel.function=polynomial", "--set", "kernel.degree=0"], "degree is 0; it must be"),
+        (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds from 2"),
+        (["kinds.csv", "--set", "training.cv=91"], "cv is 91 folds; there must be from 2 to 90"),
+        (["kinds.csv", "--set", "training.by=auc"], 'by is \'auc\'; it must be "error" or "press"'),
+        (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y is a number"),
+        (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
+        (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),
         (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
         (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
-        (["kinds.csv", "--method", "efvs"], "but every row is a vector; give --n-max or --flash, too"),
-        (["kinds.csv", "--method", "9", "--n-max", "9"], "--method 9 is not known; there are: auto, fvs, efvs, sgma"),
-        (["kinds.csv", "--method", "9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
-        (["kinds.csv", "--kernel", "sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
-        (["kinds.csv", "--with", "pool=3"], "but every row is a vector; give --n-max or --flash, too"),
-        (["kinds.csv", "--n-max", "9", "--with", "depth=3"], "--with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
-        (["kinds.csv", "--n-max", "9", "--method", "sgma", "--with", "pool=x"], "--with pool=x: 'x' must be a whole number"),
-        (["kinds.csv", "--n-max", "9", "--method", "sgma", "--with", "view=rows"], "--with view=rows: 'rows' is not known; it must be one of function"),
-        (["kinds.csv", "--n-max", "9", "--method", "efvs", "--with", "lazy=2"], "--with lazy=2: '2' must be true or false"),
+        (["kinds.csv", "--set", "training.method=efvs"], "but every row is a vector; give --n-max or --flash, too"),
+        (["kinds.csv", "--set", "training.method=9", "--n-max", "9"], "--set training.method=9 is not known; there are: auto, fvs, efvs, sgma"),
+        (["kinds.csv", "--set", "training.method=9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
+        (["kinds.csv", "--set", "kernel.function=sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
+        (["kinds.csv", "--set", "training.with=pool=3"], "but every row is a vector; give --n-max or --flash, too"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.with=depth=3"], "--set training.with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=pool=x"], "--set training.with=pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=view=rows"], "--set training.with=view=rows: 'rows' is not known; it must be one of function"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
@@ -513,11 +594,11 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--seed", "-1"], "seed is -1; it must be 0 or more"),
         (["kinds.csv", "--jobs", "0"], "--jobs is '0'; it must be a number of processes from 1"),
         (["kinds.csv", "--jobs", "fast"], "--jobs is 'fast'"),
-        (["kinds.csv", "--precision", "float16"], "precision"),
-        (["kinds.csv", "--name", "2nd"], "name"),
+        (["kinds.csv", "--set", "precision=float16"], "precision"),
+        (["kinds.csv", "--set", "name=2nd"], "name"),
         (["kinds.csv", "--output", "a.b.toml"], "a.b.toml: the model's name is 'a.b'; it must be 1 to 31 of a-z, 0-9 and single '_'"),
         (["kinds.csv", "--output", "queue.toml"], "queue.toml: the model's name is 'queue', and queue.h would be taken for another"),
-        (["kinds.csv", "--sigma", "1e-300"], "--sigma holds 1e-300; its square must not overflow"),
+        (["kinds.csv", "--set", "kernel.sigma=1e-300"], "--set kernel.sigma holds 1e-300; its square must not overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
         (["kinds.csv", "--jobs", "9" * 20], "it must be a number of processes from 1 to 1,024"),
         (["kinds.csv", "--plot", "p.png"], "--plot p.png: a report, with its figures, is an HTML file; give p.html"),
@@ -531,9 +612,9 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, sa
     Path("still.csv").write_text("a,y\n1,low\n1,high\n")
     Path("short.csv").write_text("a,y\n1,2\n3,\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    quick = [] if "--sigma" in arguments or "--ridge" in arguments or "--kernel" in arguments else QUICK
+    own = any(each.startswith(("kernel.", "training.ridge")) for each in arguments)
     out = [] if "--output" in arguments else ["--output", "made.toml"]
-    code, printed, err = run("fit", *arguments, *quick, *out, "--json")
+    code, printed, err = run("fit", "--label", "y", *([] if own else QUICK), *arguments, *out, "--json")
     assert code == 2 and printed == "", (printed, err)
     assert says in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ") and "Traceback" not in err
     assert err.count("\n") == 1
@@ -574,8 +655,8 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     names = [("loud" if kind else "quiet") if i % 8 == 7 else "" for i, kind in enumerate(loud)]
     Path("raw.csv").write_text("ax,state\n" + "".join(f"{a:.5f},{b}\n" for a, b in zip(x, names, strict=True)))
     Path("raw.toml").write_text(RAW)
-    small = ["--sigma", "1,2", "--ridge", "0.01", "--model", "ls-svm", "--json"]
-    code, out, err = run("fit", "raw.csv", "--signal", "raw.toml", "--output", "kind.toml", *small)
+    small = ["--set", "kernel.sigma=1,2", "--set", "training.ridge=0.01", "--set", "training.model=ls-svm", "--json"]
+    code, out, err = run("fit", "raw.csv", "--spec", "raw.toml", "--output", "kind.toml", *small)
     assert code == 0, err
     found, spec = json.loads(out), load_spec("kind.toml")
     assert found["rows"] == 120 and found["classes"] == ["quiet", "loud"] and found["inputs"] == ["mean ax", "rms ax"]
@@ -589,7 +670,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
 
     Path("whole.toml").write_text(RAW.replace("[signal]", 'precision = "int16"\n[signal]\nmax_abs = 8.0'))
     code, out, err = run(
-        "fit", "raw.csv", "--signal", "whole.toml", "--precision", "int16", "--output", "i.toml", *small
+        "fit", "raw.csv", "--spec", "whole.toml", "--set", "precision=int16", "--output", "i.toml", *small
     )
     assert code == 0, err
     counted, whole = json.loads(out), load_spec("i.toml")
@@ -597,7 +678,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     code, out, err = run("simulate", "i.toml", "raw.csv", "--json")
     assert code == 0 and json.loads(out)["all"]["error_rate"]["model"] <= expected + 0.02, err
 
-    forecast = ["--signal", "raw.toml", "--label", "ax", "--output", "next.toml", *small[:-3], "--json"]
+    forecast = ["--spec", "raw.toml", "--label", "ax", "--output", "next.toml", *small[:-3], "--json"]
     Path("alone.csv").write_text("ax\n" + "".join(f"{a:.5f}\n" for a in x))
     code, out, err = run("fit", "alone.csv", *forecast)
     assert code == 0, err
@@ -607,16 +688,14 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     told = json.loads(run("simulate", "next.toml", "raw.csv", "--json")[1])
     assert told["all"]["rmse"]["model"] < found["errors"]["cross_validated"] * 1.05
 
-    Path("plain.toml").write_text('name = "p"\n[input]\ncolumns = ["ax"]\n[label]\ncolumn = "state"\n')
     for words, says in (
-        (["--signal", "raw.toml", "--inputs", "ax"], "--inputs is for data without --signal"),
-        (["--signal", "plain.toml"], "plain.toml: has no [signal]"),
-        (["--signal", "raw.toml", "--precision", "int16"], "[signal] max_abs is missing; whole numbers need"),
+        (["--spec", "raw.toml", "--inputs", "ax"], "--inputs is for raw columns, and [signal] of the spec"),
+        (["--spec", "raw.toml", "--set", "precision=int16"], "[signal] max_abs is missing; whole numbers need"),
         (
-            ["--signal", "raw.toml", "--label", "ax", "--classes", "u,v"],
+            ["--spec", "raw.toml", "--label", "ax", "--set", "label.classes=u,v"],
             "[label] classes is for labels that are no numbers",
         ),
-        (["--signal", "raw.toml", "--label", "ax", "--model", "kfd"], "whose numbers are forecast"),
+        (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "whose numbers are forecast"),
     ):
         code, out, err = run("fit", "raw.csv", *words, "--output", "no.toml")
         assert code == 2 and says in err and not Path("no.toml").exists(), err

@@ -39,7 +39,9 @@ def test_one_line_of_the_file_lets_a_trained_model_learn(
         assert code == 0, err
         return json.loads(out)
 
-    told("fit", "recorded.csv", "--label", column, "--model", "trained", "-n", "4", "--output", "flow.toml")
+    told(
+        "fit", "recorded.csv", "--label", column, "--set", "training.model=trained", "-n", "4", "--output", "flow.toml"
+    )
     text = Path("flow.toml").read_text()
     assert text.count('rule = "frozen"') == 1 and f'column = "{column}"' in text
     Path("learning.toml").write_text(text.replace('rule = "frozen"', f'rule = "{rule}"'))

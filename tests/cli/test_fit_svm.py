@@ -1,4 +1,4 @@
-"""pykernel fit --model svm: what is written is what was trained, limits are kept, and an interrupt keeps the last basis."""
+"""pykernel fit --set training.model=svm: what is written is what was trained, limits are kept, and an interrupt keeps the last basis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.test_fit import write_both
 from tests.support.reports import without
 
 pytest.importorskip("sklearn")
-QUICK = ("--model", "svm", "--cv", "3")
+QUICK = ("--set", "training.model=svm", "--set", "training.cv=3")
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) 
         "flow.toml",
         "--hold-out",
         "0.25",
-        "--sigma",
-        "1,3",
-        "--precision",
-        precision,
+        "--set",
+        "kernel.sigma=1,3",
+        "--set",
+        f"precision={precision}",
     )
     spec = load_spec("flow.toml")
     assert spec.precision == precision and report["vectors"] == len(spec.expansion.vectors)  # type: ignore[attr-defined]
@@ -66,20 +66,55 @@ def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) 
 
 def test_classes_in_so_much_flash(table: Any, run: Any) -> None:
     report = fit(
-        run, "kinds.csv", "--label", "y", "-o", "kinds.toml", "--flash", "600", "--sigma", "2", "--ridge", "0.1"
+        run,
+        "kinds.csv",
+        "--label",
+        "y",
+        "-o",
+        "kinds.toml",
+        "--flash",
+        "600",
+        "--set",
+        "kernel.sigma=2",
+        "--set",
+        "training.ridge=0.1",
     )
     assert report["flash_bytes"] <= 600 and report["support_vectors"] >= report["vectors"] >= 12
     assert report["classes"] == ["high", "low", "middle"] == list(load_spec("kinds.toml").label.classes or ())
     assert report["taken"] == {"sigma": 2.0, "ridge": pytest.approx(0.1)} and report["errors"]["cross_validated"] < 0.3
     code, out, _ = run(
-        "fit", "kinds.csv", "--label", "y", "--sigma", "2", "--ridge", "0.1", "-n", "6", "-o", "a.toml", *QUICK
+        "fit",
+        "kinds.csv",
+        "--label",
+        "y",
+        "--set",
+        "kernel.sigma=2",
+        "--set",
+        "training.ridge=0.1",
+        "-n",
+        "6",
+        "-o",
+        "a.toml",
+        *QUICK,
     )
     assert code == 0 and "more than 6 vectors were not allowed" in " ".join(out.split())
 
 
 def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
-    """Of --model lp only vectors with a weight are written; the limits are those of any model."""
-    tried = ("--label", "y", "--sigma", "2", "--ridge", "0.3,3", "--model", "lp", "--cv", "3", "--json")
+    """Of --set training.model=lp only vectors with a weight are written; the limits are those of any model."""
+    tried = (
+        "--label",
+        "y",
+        "--set",
+        "kernel.sigma=2",
+        "--set",
+        "training.ridge=0.3,3",
+        "--set",
+        "training.model=lp",
+        "--set",
+        "training.cv=3",
+        "--json",
+    )
     reports = []
     for file, limit in (("kinds", ("--flash", "600")), ("flow", ("-n", "7")), ("flow", ())):
         code, out, err = run("fit", f"{file}.csv", "-o", f"{file}{len(reports)}.toml", *tried, *limit)
@@ -103,16 +138,27 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (("--coding", "signs"), "--coding is not of --model MODEL; leave --coding out"),
-        (("--loss", "squared"), "--loss is not of --model MODEL; leave --loss out"),
-        (("--method", "efsv"), "--method efsv is not known; did you mean 'efvs'"),
-        (("--kernel", "sigmoid"), "the sigmoid kernel is not positive definite"),
-        (("--ridge", "0"), "--ridge holds 0; each must be above zero"),
+        (
+            ("--set", "training.coding=signs"),
+            "--set training.coding is not of --set training.model=MODEL; leave --set training.coding out",
+        ),
+        (
+            ("--set", "training.loss=squared"),
+            "--set training.loss is not of --set training.model=MODEL; leave --set training.loss out",
+        ),
+        (("--set", "training.method=efsv"), "--set training.method=efsv is not known; did you mean 'efvs'"),
+        (("--set", "kernel.function=sigmoid"), "the sigmoid kernel is not positive definite"),
+        (("--set", "training.ridge=0"), "--set training.ridge holds 0; each must be above zero"),
         (("-n", "0"), "--n-max is 0; it must be from 1 to 160"),
         (("--flash", "30"), "--flash is 30 bytes, but one vector"),
-        (("--cv", "kept"), "--cv is 'kept'; of --model MODEL it must be a number of folds from 2"),
+        (
+            ("--set", "training.cv=kept"),
+            "--set training.cv is 'kept'; of --set training.model=MODEL it must be a number of folds from 2",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(table: Any, run: Any, model: str, arguments: tuple[str, ...], sentence: str) -> None:
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--model", model, *arguments)
+    code, _, err = run(
+        "fit", "flow.csv", "--label", "y", "-o", "flow.toml", "--set", f"training.model={model}", *arguments
+    )
     assert code == 2 and sentence.replace("MODEL", model) in " ".join(err.split()) and not Path("flow.toml").exists()

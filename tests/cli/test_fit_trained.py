@@ -1,4 +1,4 @@
-"""pykernel fit --model trained: what is written is what was trained, limits are kept, and an interrupt keeps the best."""
+"""pykernel fit --set training.model=trained: what is written is what was trained, limits are kept, and an interrupt keeps the best."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.test_fit import samples, write, write_both
 from tests.support.reports import without
 
 pytest.importorskip("sklearn")
-QUICK = ("--model", "trained", "--ridge", "1e-4", "--cv", "3")
+QUICK = ("--set", "training.model=trained", "--set", "training.ridge=1e-4", "--set", "training.cv=3")
 
 
 @pytest.fixture
@@ -39,7 +39,18 @@ def fit(run: Any, *arguments: str) -> dict[str, Any]:
 def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) -> None:
     x, y = table
     report = fit(
-        run, "flow.csv", "--label", "y", "-o", "flow.toml", "-n", "8", "--hold-out", "0.25", "--precision", precision
+        run,
+        "flow.csv",
+        "--label",
+        "y",
+        "-o",
+        "flow.toml",
+        "-n",
+        "8",
+        "--hold-out",
+        "0.25",
+        "--set",
+        f"precision={precision}",
     )
     spec = load_spec("flow.toml")
     assert spec.precision == precision and report["vectors"] == len(spec.expansion.vectors) == 8  # type: ignore[attr-defined]
@@ -69,25 +80,31 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--sigma", "1"], "--sigma is not of --model trained"),
-        (["--method", "sgma"], "--method is not of --model trained"),
-        (["--kernel", "laplacian"], "--kernel is laplacian; --model trained has the gaussian kernel only"),
+        (["--set", "kernel.sigma=1"], "--set kernel.sigma is not of --set training.model=trained"),
+        (["--set", "training.method=sgma"], "--set training.method is not of --set training.model=trained"),
+        (
+            ["--set", "kernel.function=laplacian"],
+            "--set kernel.function is laplacian; --set training.model=trained has the gaussian kernel only",
+        ),
         (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
-        (["--cv", "kept"], "--cv is 'kept'; of --model trained it must be a number of folds"),
-        (["--loss", "hinge"], "--loss is 'hinge'; it must be squared or absolute"),
+        (
+            ["--set", "training.cv=kept"],
+            "--set training.cv is 'kept'; of --set training.model=trained it must be a number of folds",
+        ),
+        (["--set", "training.loss=hinge"], "--set training.loss is 'hinge'; it must be squared or absolute"),
         (["--flash", "20"], "but one vector of 2 inputs"),
     ],
 )
 def test_what_is_not_of_this_model_is_refused(table: Any, run: Any, options: list[str], sentence: str) -> None:
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", "--model", "trained", *options)
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", "--set", "training.model=trained", *options)
     assert code == 2 and sentence in " ".join(err.split()) and not Path("m.toml").exists()
 
 
 def test_a_loss_is_of_trained_vectors_alone(table: Any, run: Any) -> None:
-    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", "--loss", "absolute")
-    assert code == 2 and "--loss is of --model trained" in " ".join(err.split())
-    code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "m.toml", *QUICK, "--loss", "absolute")
-    assert code == 2 and "--loss is of numbers" in " ".join(err.split())
+    code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", "--set", "training.loss=absolute")
+    assert code == 2 and "--set training.loss is of --set training.model=trained" in " ".join(err.split())
+    code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "m.toml", *QUICK, "--set", "training.loss=absolute")
+    assert code == 2 and "--set training.loss is of numbers" in " ".join(err.split())
 
 
 def test_an_interrupt_writes_the_best_so_far(table: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,9 +159,13 @@ def test_where_vectors_are_limited_the_better_ones_are_taken(quick: Any, run: An
     y = np.sin(2 * x[:, 0]) + x[:, 1]
     write(Path("t.csv"), x, y if kind == "numbers" else ["low" if each < 0 else "high" for each in y], "a,b,c,d,y")
     reports = {}
-    for name, words in {"moved": ["--model", "trained"], "rows": ["--sigma", "1,2,4,8"], "both": []}.items():
+    for name, words in {
+        "moved": ["--set", "training.model=trained"],
+        "rows": ["--set", "kernel.sigma=1,2,4,8"],
+        "both": [],
+    }.items():
         reports[name] = default(
-            run, "t.csv", "-n", "6", "--hold-out", "0.2", "-o", f"{name}.toml", "--name", "m", *words
+            run, "t.csv", "-n", "6", "--hold-out", "0.2", "-o", f"{name}.toml", "--set", "name=m", *words
         )
     found = reports["both"]
     other, taken = found["instead"], reports["moved"]
@@ -161,12 +182,18 @@ def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
     write(Path("line.csv"), x, x @ [1.0, 0.5] + np.random.default_rng(0).normal(0, 1, len(x)))
     code, out, err = run("fit", "line.csv", "--label", "y", "-n", "6", "-o", "m.toml")
     assert code == 0 and " standard errors " in out and "instead   6 trained vectors, " in out, err
-    assert "(--model trained)" in out
+    assert "(--set training.model=trained)" in out
 
 
 def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pykernel.workflows.trained.TrainedJob", None)  # it would be called
-    for words in (["--sigma", "1"], ["--method", "efvs"], ["--ridge", "0.1"], ["--kernel", "laplacian"], ["--cv", "4"]):
+    for words in (
+        ["--set", "kernel.sigma=1"],
+        ["--set", "training.method=efvs"],
+        ["--set", "training.ridge=0.1"],
+        ["--set", "kernel.function=laplacian"],
+        ["--set", "training.cv=4"],
+    ):
         report = default(run, "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--force", *words)
         assert report["model"] == "ls-svm" and report["instead"] is None
     assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] is None  # it is small
@@ -182,9 +209,9 @@ def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
     other = report["instead"]
     assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16
-    assert f"with --model trained 16 vectors have the error {other['error']:.4g}" in " ".join(
+    assert f"with --set training.model=trained 16 vectors have the error {other['error']:.4g}" in " ".join(
         report["warnings"][-1].split()
     )
-    asked = default(run, "flow.csv", "--label", "y", "--model", "trained", "-o", "t.toml")
+    asked = default(run, "flow.csv", "--label", "y", "--set", "training.model=trained", "-o", "t.toml")
     assert asked["flash_bytes"] == other["flash_bytes"]
     assert asked["errors"]["cross_validated"] == pytest.approx(other["error"])

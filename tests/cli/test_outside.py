@@ -25,17 +25,17 @@ def test_rows_outside_of_the_training_are_told_with_what_becomes_of_them(
     x = rng.uniform([0, 10], [1, 20], (600, 2))
     y = 3 * x[:, 0] + np.sin(x[:, 1]) + 0.05 * rng.normal(size=600)
     write("train.csv", x[:300], y[:300])
-    width = [] if kernel == "linear" else ["--sigma", "1"]
+    width = [] if kernel == "linear" else ["--set", "kernel.sigma=1"]
     words = [
         "--label",
         "y",
-        "--model",
-        "krr",
-        "--kernel",
-        kernel,
+        "--set",
+        "training.model=krr",
+        "--set",
+        f"kernel.function={kernel}",
         *width,
-        "--ridge",
-        "0.01",
+        "--set",
+        "training.ridge=0.01",
         "-n",
         "20",
         "-o",

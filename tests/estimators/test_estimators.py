@@ -21,13 +21,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import pykernel
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor, HostModel
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.estimators import online as estimators
 from pykernel.gen.compilers import find_compilers
 from pykernel.spec.families.linear import LinearLearning
 from pykernel.spec.families.online import KernelLearning, Reduction
@@ -60,31 +58,6 @@ def stream():
 
 def state(model):
     return persistent(model.model_)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        *({"technique": technique} for technique in ("nt", "klms", "sup", "ls", "lsreg", "lsridge", "fklms", "afklms")),
-        {"technique": "at", "n_max": 96},  # with 32 it forgets too much of what scikit-learn asks for
-        {"technique": "fmklms", "n_max": 16},  # more are nearer than it can take
-        {"technique": "afmklms", "force": True},
-        *({"rule": rule} for rule in ("qklms", "krls-t", "fb-krls", "ald-krls", *estimators.LINEAR_RULES)),
-        {"when": "before"},
-        {"candidates": "newest"},
-        {"technique": "klms", "lambda_max": 0.1, "removals": 3},
-        {"truncate_age": 200, "truncate_below": 1e-3, "rho": 0.01},
-    ],
-    ids=lambda parameters: (
-        ", ".join(f"{key}={value}" for key, value in parameters.items()) if isinstance(parameters, dict) else None
-    ),
-)
-def test_scikit_learn_conventions_of_everything(kind, parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check_estimator(kind(**parameters), on_skip=None)
 
 
 def test_intervals_come_with_predictions():

@@ -1,11 +1,14 @@
 """The gate: relations between parts, walked with every declared model and with draws that cover pairs of features."""
 
+import contextlib
 import os
 
 import numpy as np
 import pytest
 
+from pykernel.errors import UserError
 from pykernel.host.model import HostModel
+from pykernel.host.snapshot import is_valid
 from pykernel.spec.model import make_spec
 from tests.gate.models import RECIPES, Covering, declared_models
 from tests.gate.relations import DECLARED, RELATIONS, Case
@@ -45,6 +48,25 @@ def test_fresh_draws():
     for index in range(NIGHTLY):
         drawn = covering.draw(index)
         walk(RELATIONS, drawn.content, index)
+
+
+STANDARDISED = [each for each, content in MODELS.items() if content.get("input", {}).get("standardise")]
+
+
+@pytest.mark.in_turn(6)
+@pytest.mark.parametrize("rule, precision, stage", STANDARDISED)
+def test_the_largest_inputs_that_a_spec_allows_leave_a_state_that_learning_gives(rule, precision, stage):
+    content, spec = MODELS[rule, precision, stage], None
+    for power in range(308, -1, -1):
+        with contextlib.suppress(UserError):
+            spec = make_spec(content | {"input": content["input"] | {"max_abs": 10.0**power}})
+            break
+    case = Case(spec.model_dump(exclude_unset=True), 0)
+    model, (_, y) = case.model(), case.hostile
+    x = case.rng.choice([-1.0, 0.0, 1.0], (case.rows, spec.width)) * spec.input_max_abs
+    for row, label in zip(x, y, strict=True):
+        case.feed(model, row[None], label[None])
+        assert is_valid(spec, model.memory)
 
 
 def test_a_monitors_alarms_hardly_depend_on_the_order_of_columns():

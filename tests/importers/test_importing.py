@@ -1295,7 +1295,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
     words = ["import", "level.onnx", "--output", "level.toml", "--inputs", "a,b,c,d", "--data", "held.csv"]
-    code, out, err = run(*words, "--precision", "float64", "--max-abs", "1e5", "--json")
+    code, out, err = run(*words, "--set", "precision=float64", "--set", "input.max_abs=1e5", "--json")
     report = json.loads(out)
     assert code == 0 and report["ok"] and report["rounding"]["rows"] == 120 and report["classes"] is None
     assert 0 < report["rounding"]["difference"] <= report["rounding"]["allowed"] < 1e-3
@@ -1304,17 +1304,17 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
 
 def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, folder, monkeypatch):
     (folder / "spec.toml").write_text("mine")
-    code, out, err = run("import", "gate.onnx", *NAMES, "-o", "spec.toml", "--name", "gate")
+    code, out, err = run("import", "gate.onnx", *NAMES, "-o", "spec.toml", "--set", "name=gate")
     assert code == 2 and out == "" and "is there already" in err and (folder / "spec.toml").read_text() == "mine"
     before = sorted(folder.iterdir())
     for words, says in (
         (["nothing.onnx"], "there is no such file"),
-        (["gate.onnx", *NAMES, "--name", "a/b"], "gate.onnx: "),
+        (["gate.onnx", *NAMES, "--set", "name=a/b"], "gate.onnx: "),
         (["held.csv"], "is not a model's file; give an .onnx file"),
         (["level.onnx", "--data", "held.csv"], "add --inputs"),
         (["gate.onnx", *NAMES, "--data", "nothing.csv"], "there is no such file"),
         (["gate.onnx", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),
-        (["gate.onnx", *NAMES, "--precision", "float8"], "precision is 'float8'"),
+        (["gate.onnx", *NAMES, "--set", "precision=float8"], "precision is 'float8'"),
     ):
         code, out, err = run("import", *words, "-o", "other.toml")
         assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and says in err, err
@@ -1346,7 +1346,7 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     assert np.mean(HostModel(spec).classify(x) != HostModel(before).classify(x)) < 0.15
     # without rows; numbers; whole numbers
     words = ["import", "level.onnx", "-o", "level.toml", "--vectors", "5", "--json"]
-    for more in ([], ["--precision", "int16"]):
+    for more in ([], ["--set", "precision=int16"]):
         code, out, err = run(*words, "--force", *more)
         report = json.loads(out)
         lost = report["lost"]

@@ -93,10 +93,10 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
         str(tmp_path / "d.csv"),
         "--label",
         "y",
-        "--model",
-        "krr",
-        "--precision",
-        "int16",
+        "--set",
+        "training.model=krr",
+        "--set",
+        "precision=int16",
         "--n-max",
         "40",
     ]
@@ -106,7 +106,7 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert load_spec(out).precision == "int16"
     for kernel in ("matern32", "polynomial"):
         with pytest.raises(SystemExit) as stopped:
-            main([*arguments, "-o", str(tmp_path / f"{kernel}.toml"), "--kernel", kernel, "--json"])
+            main([*arguments, "-o", str(tmp_path / f"{kernel}.toml"), "--set", f"kernel.function={kernel}", "--json"])
         assert not stopped.value.code and json.loads(capsys.readouterr().out)["rounding"]["ok"]
     with pytest.raises(SystemExit):
         main([*arguments, "-o", str(tmp_path / "f.toml"), "--json"])

@@ -190,7 +190,22 @@ def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     assert number(fitted.error) in page.texts and HOSTILE[1] in page.texts
     trained = fit(rows, label="y", model="svm", sigma=1, ridge=0.1, plot="t.html")
     assert number(trained.error) in whole(Path("t.html")).texts
-    code, out, err = run(capsys, "basis", rows, "-n", 6, "--label", "y", "-o", "b.toml", "--plot", "b.html", "--json")
+    code, out, err = run(
+        capsys,
+        "fit",
+        rows,
+        "-n",
+        6,
+        "--label",
+        "y",
+        "--set",
+        "learning.rule=nystrom-rls",
+        "-o",
+        "b.toml",
+        "--plot",
+        "b.html",
+        "--json",
+    )
     assert code == 0, err
     assert f"{100 * json.loads(out)['left_out'][-1]:.3g} %" in whole(Path("b.html")).text
     for found in (planned, fitted):

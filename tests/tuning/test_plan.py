@@ -925,7 +925,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
         (["--label", "y", "--labels", "never", "--only", "rls"], "--labels is 'never', and rls learns on the device"),
         (["--labels", "never"], "--labels is for a column to predict"),
-        (["--no-limits", "--ram", "4k"], "--no-limits and --ram contradict each other; give one"),
+        (["--ram", "any", "--flash", "4k"], "--ram any and --flash contradict each other; give one"),
         (["--only", "best"], "--only best is not known"),
         (["--trials", "0"], "--trials is 0; it must be from 1"),
         (["--label", "y", "--delay", "200"], "delay is 200; it must be from 0 to 130 rows"),

@@ -191,7 +191,9 @@ class Compiled:
         source, library = stem.with_suffix(".c"), stem.with_suffix(".so")
         source.write_text(self.text, encoding="utf-8")
         compilers = find_compilers()
-        compile_c(compilers[min(level == "-O3", len(compilers) - 1)], [source], library, [level])
+        # conditions of random programs are sometimes always true
+        flags = [level, "-Wno-tautological-compare"]
+        compile_c(compilers[min(level == "-O3", len(compilers) - 1)], [source], library, flags)
         self.ffi = cffi.FFI()
         for symbol, size in CAPACITIES.items():
             declarations = [d.replace(f"M_{symbol}", str(size)) for d in declarations]

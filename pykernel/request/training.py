@@ -1,0 +1,111 @@
+"""How a model is trained on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the spec that it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pykernel.request.kinds import Numbers
+from pykernel.request.option import Opt
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Training:
+    """The keys of ``[training]``."""
+
+    model: Annotated[
+        str | None,
+        Opt(
+            "kfd, ls-svm, krr, svm, lp or trained; of a basis krr or ls-svm.",
+            "MODEL",
+            key="training.model",
+            without="kfd; ls-svm for numbers; krr for a rule that learns",
+        ),
+    ] = None
+    normalise: Annotated[
+        bool, Opt("A basis by k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", "BOOL", key="training.normalise")
+    ] = False
+    ridge: Annotated[
+        Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", key="training.ridge", without="by the data")
+    ] = None
+    coding: Annotated[
+        str | None,
+        Opt(
+            "How classes are coded: by how frequent they are, or +1 and -1.",
+            "counts|signs",
+            key="training.coding",
+            without="counts of kfd, signs of the others",
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        Opt(
+            "How vectors are chosen: efvs, sgma, … (docs/bases.md).",
+            "METHOD",
+            key="training.method",
+            without="auto",
+            was=("--basis",),
+        ),
+    ] = None
+    with_: Annotated[
+        str | dict[str, Any] | None,
+        Opt("Options of the method, epsilon, swaps.", "KEY=V,KEY=V", key="training.with", without="none"),
+    ] = None
+    cv: Annotated[
+        str | int,
+        Opt("Leave-one-out by retraining, by paper 004, or S folds.", "deleted|kept|S", key="training.cv"),
+    ] = "deleted"
+    by: Annotated[
+        str | None,
+        Opt(
+            "What the chosen width and ridge minimise.",
+            "error|press",
+            key="training.by",
+            without="error of classes",
+            was=("--score",),
+        ),
+    ] = None
+    loss: Annotated[
+        Literal["squared", "absolute"] | None,
+        Opt("What trained vectors minimise for numbers.", "squared|absolute", key="training.loss", without="squared"),
+    ] = None
+    features: Annotated[
+        int | None,
+        Opt(
+            "Without a label: R features of a subspace (BKFE) instead of the coordinates.",
+            "R",
+            key="training.features",
+            without="none",
+        ),
+    ] = None
+    shrinkage: Annotated[
+        float, Opt("Of these features: taken from each singular value.", "L", key="training.shrinkage")
+    ] = 0.1
+    candidates: Annotated[
+        int, Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", key="training.candidates", least=0)
+    ] = 59
+    points: Annotated[int, Opt("efvs: rows that judge a candidate; 0: all.", "V", key="training.points", least=0)] = 59
+    tau: Annotated[
+        float, Opt("A basis ends when at most this part is left out; 0: never.", "T", key="training.tau")
+    ] = 0.0
+    confidence: Annotated[
+        float | None,
+        Opt(
+            "It ends there when it is true with this probability.",
+            "P",
+            key="training.confidence",
+            without="when the estimate is",
+        ),
+    ] = None
+    shards: Annotated[
+        int, Opt("Choose a basis in S parts, then from their choices.", "S", key="training.shards", least=1)
+    ] = 1
+    standardise: Annotated[
+        bool | None,
+        Opt(
+            "Scale each input to mean 0 and deviation 1, on the device too.",
+            "BOOL",
+            key="training.standardise",
+            without="if their scales differ",
+        ),
+    ] = None
