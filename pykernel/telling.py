@@ -23,6 +23,8 @@ class Watch:
 
     bars = True
     """Whether long work may draw its own progress bars."""
+    read: Mapping[str, Any] | None = None
+    """What was read from a table, as plain values."""
 
     def note(self, *lines: str) -> None:
         """Report assumptions; they belong to the result."""
@@ -356,39 +358,6 @@ def devices_shown(
     return ranked[:SHOWN_DEVICES], f"the worst {SHOWN_DEVICES} of {len(rows):,} devices"
 
 
-def devices_table(report: Mapping[str, Any]) -> tuple[str, list[str], list[list[str]]]:
-    """Title, columns and rows of the table of a simulation of many devices."""
-    rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
-    title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
-    if report["measure"] == "in_alarm":
-        told = [
-            [
-                row["device"],
-                f"{row['rows']:,}",
-                "-" if row["alarms"] is None else f"{row['alarms']:,}",
-                rate(row["error"]),
-            ]
-            for row in rows
-        ]
-        return title, ["device", "rows", "alarms", "in alarm"], told
-    shown = rate if report["measure"] == "error_rate" else number
-    told = [
-        [
-            row["device"],
-            f"{row['rows']:,}",
-            shown(row["error"]),
-            "-" if row["ratio"] is None else f"{row['ratio']:.2f}",
-            row["simple"] or "too few rows",
-        ]
-        for row in rows
-    ]
-    return (
-        title,
-        ["device", "rows", f"{MEASURES[report['measure']]}, 2nd half", "of simple", "the best simple predictor"],
-        told,
-    )
-
-
 def devices_told(report: Mapping[str, Any]) -> list[str]:
     """Sentences about many devices: the median, the worst, and how many are better than the best simple predictor."""
     refused = refused_told(report)
@@ -408,13 +377,6 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
             f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
         )
     return lines
-
-
-def unread_told(unread: Sequence[Mapping[str, Any]], of: int) -> str:
-    """A sentence about recordings that cannot be read, the first of them."""
-    if len(unread) == 1:
-        return f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)"
-    return f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; --json names all)"
 
 
 MEASURES = {

@@ -353,12 +353,16 @@ FAULTS += of_room(
     ("columns have no weight", "np.full(own.width, factor)", "np.ones(own.width)"),
 )  # fmt: skip
 FAULTS += of_room(
-    *("simulate", "pykernel/host/simulate.py"),
+    *("simulate", "pykernel/host/run.py"),
     ("a delay names the wrong row", "np.arange(steps.first_row, steps.first_row + len(which)) - self.delay,", "np.arange(steps.first_row, steps.first_row + len(which)),"),
     ("labels come at once", "np.concatenate([nothing, self._waiting_y, y])[: len(y)]", "np.concatenate([nothing, self._waiting_y, y])[-len(y) :]"),
     ("refreshed by batches", "start + self.refresh_every - self.rows % self.refresh_every", "start + self.refresh_every"),
     ("a streak is one longer", "int(np.diff(borders).max()) - 1)", "int(np.diff(borders).max()))"),
+) + of_room(
+    *("simulate", "pykernel/host/alarms.py"),
     ("an alarm goes on over a pause", "if order[i] != self._last + 1 and not states[i, 2] > 1:", "if order[i] > self._last + 2:"),
+) + of_room(
+    *("simulate", "pykernel/host/simulation.py"),
     ("scored before a label is known", "return np.asarray(begun[:-1])", "return np.asarray(begun[1:])"),
 ) + of_room(
     *("simulate", "pykernel/host/simple.py"),

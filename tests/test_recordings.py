@@ -330,7 +330,7 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(devices, run):
         file.write("1,2,3,x,0\n")
     code, out, err = run("state", "replay", "spec.toml", "logs")
     assert code == 1 and "2 of 4 devices computed what they should" in out
-    assert "warning: logs/n4.csv, line 122: column 'prediction' is 'x'" in err and "error: logs/n2.csv, row 70" in err
+    assert "logs/n4.csv, line 122: column 'prediction' is 'x'" in out and "error: logs/n2.csv, row 70" in err
     code, out, err = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
     assert code == 2 and "1 of 1 devices" in out and "error: logs/n4.csv, line 122" in err
 
@@ -465,7 +465,7 @@ def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
         spread = np.std(told, ddof=1) / 6**0.5 / (2 * winner[kind]["error"])
         assert winner[kind]["deviation"] == pytest.approx(spread, rel=1e-6)
         assert winner[kind]["within"] == pytest.approx(2.571 * spread, rel=1e-6)
-    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in repr(found)
+    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in found.page.html()
     assert "each of 6 devices" in Path("out/planned.toml").read_text() and "each of 6 devices" in found.page.html()
 
 

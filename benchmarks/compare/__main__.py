@@ -37,7 +37,7 @@ def compare(options: Compare, as_json: bool) -> None:
         with all_or_none(folder):
             written = write(folder, arena, results)
     report = report_of(arena, results) | written
-    output.print_report(report, as_json, print_compared)
+    (output.print_json if as_json else print_compared)(report)
 
 
 def print_compared(report: Mapping[str, Any]) -> None:

@@ -160,17 +160,17 @@ FINITE: dict[str, dict[str, Any]] = {
 
 def counted(found: Proved) -> dict[str, Any]:
     return {
-        "calls": len(found.rows),
-        "alarms": len(found.alarms),
-        "ranges": sum(row["ranges"] for row in found.rows),
-        "proved": sum(row["proved_ranges"] for row in found.rows),
+        "calls": len(found.calls),
+        "alarms": len(found.findings),
+        "ranges": sum(row["ranges"] for row in found.calls),
+        "proved": sum(row["proved_ranges"] for row in found.calls),
         "seconds": f"{found.seconds:.0f}",
     }
 
 
 def measure_finite(program: str, timeout: float) -> dict[str, Any]:
     found = prove(make_spec({"name": "m", **FINITE[program]}), from_="finite", timeout=timeout)
-    left = "; ".join(f"{row['call']} {row['why']}" for row in found.rows if not row["proved"])
+    left = "; ".join(f"{row['call']} {row['why']}" for row in found.calls if not row["proved"])
     return {"program": program, **counted(found), "left": left, "config_hash": found.config_hash}
 
 
@@ -191,7 +191,7 @@ def measure(program: str, level: str, timeout: float) -> dict[str, Any] | None:
     if level == "snapshot" and not spec.program.persistent:
         return None
     found = prove(spec, from_=level, timeout=timeout)
-    left = " ".join(row["call"] for row in found.rows if not row["proved"])
+    left = " ".join(row["call"] for row in found.calls if not row["proved"])
     return {"program": program, "level": level, **counted(found), "not_proved": left, "config_hash": found.config_hash}
 
 

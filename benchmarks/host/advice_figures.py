@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.tables import ROOT
 from pykernel.errors import UserError
 from pykernel.host.samples import Batch, with_last_label
-from pykernel.host.simulate import Simulation
+from pykernel.host.simulation import Simulation
 from pykernel.spec.model import Spec, make_spec
 
 ROWS, SHOWN = 4000, 120

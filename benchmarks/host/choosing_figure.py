@@ -20,7 +20,7 @@ from benchmarks.tables import DATA, ROOT
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 from pykernel.telling import MEASURES, judged_on
 from pykernel.workflows.demo import write_inputs
-from pykernel.workflows.plan import front_of
+from pykernel.workflows.planned import front_of
 
 WORDS = [
     *("plan", "rentals.csv", "--label", "rentals", "--trials", "150"),

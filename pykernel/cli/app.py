@@ -13,23 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pykernel.cli.commands import (
-    check,
-    demo,
-    fit,
-    generate,
-    import_,
-    info,
-    merge,
-    page,
-    plan,
-    prove,
-    replay,
-    simulate,
-    states,
-    table,
-)
-from pykernel.cli.face import Shown, command, options_of
+from pykernel.cli.commands import show
+from pykernel.cli.face import command, options_of
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
 from pykernel.errors import UNWRITTEN, CheckFailed, UserError
@@ -70,23 +55,6 @@ def pykernel(
         print(context.get_help(), end="")
 
 
-SHOWN: dict[str, Shown] = {
-    "demo": demo.demo,
-    "plan": plan.plan,
-    "fit": fit.fit,
-    "simulate": simulate.simulate,
-    "generate": generate.generate,
-    "check": check.check,
-    "prove": prove.prove,
-    "page": page.page,
-    "import": import_.import_model,
-    "state show": states.show,
-    "state migrate": states.migrate,
-    "state merge": merge.merge,
-    "state replay": replay.replay,
-    "table": table.table,
-    "info": info.info,
-}
 state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": ["-h", "--help"]})
 
 
@@ -104,7 +72,7 @@ groups = {"": app, "state": state_app}
 app.add_typer(state_app, name="state")
 for called, kind in COMMANDS.items():
     group, _, name = called.rpartition(" ")
-    groups[group].command(name, cls=PlainCommand)(command(kind, SHOWN[called]))
+    groups[group].command(name, cls=PlainCommand)(command(kind, functools.partial(show, called)))
 
 
 @functools.cache

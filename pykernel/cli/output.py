@@ -1,7 +1,7 @@
 """Output of commands: tables, sizes and numbers, progress, JSON, sentences on standard error; and exit codes.
 
 All text is treated as untrusted: names of columns, files, specs and boards can contain markup and control characters.
-So every function here takes plain text, and replaces invisible characters.  Only ``Styled`` text has a style.  No other
+So every function here takes plain text, and replaces invisible characters.  No other
 module of ``cli`` prints.
 """
 
@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from shlex import quote
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pykernel.errors import UNWRITTEN, visible
+from pykernel.errors import UNWRITTEN, CheckFailed, visible
 from pykernel.progress import Show, bar, told_late
 from pykernel.telling import Watch, finite, plain
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from pykernel.report.document import Document
+    from pykernel.report.document import Document, Result
 
 OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two are the codes that shells use
 
@@ -33,32 +32,16 @@ OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two a
 # ------------------------------------------------------------------------------------------------------------ sentences
 
 
-class Styled(str):
-    """Text of a table's cell with a style of rich's; its characters are plain text as all others are."""
-
-    style: str
-
-    def __new__(cls, text: str, style: str) -> Styled:
-        made = super().__new__(cls, text)
-        made.style = style
-        return made
-
-
-def styled(style: str, cells: Iterable[str]) -> list[str]:
-    """A row of a table in a style."""
-    return [Styled(cell, style) for cell in cells]
-
-
 def show(*lines: object) -> None:
     """Print each argument on a line of its own; without arguments, an empty line."""
     print("\n".join(map(visible, lines)), flush=True)
 
 
-def show_facts(*facts: tuple[str, object]) -> None:
-    """Print names and what there is to say of each; a fact without a text is left out."""
-    for name, text in facts:
-        if text:
-            show(f"{name:<9} {text}")
+def show_lines(lines: list[str]) -> None:
+    """Print lines, if there are some, and an empty one, and forget them."""
+    if lines:
+        show(*lines, "")
+    lines.clear()
 
 
 def say(kind: str, text: str) -> None:
@@ -92,11 +75,12 @@ def show_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     words: Container[int] = (0,),
+    strong: Container[int] = (),
     spare: Sequence[str] = (),
 ) -> None:
     """Print a table without breaking words or numbers, because a reader may have to type them.
 
-    words: columns that are aligned to the left; the others have numbers.  If the window is too narrow, cells are
+    words: columns that are aligned to the left; the others have numbers.  strong: rows in bold.  If the window is too narrow, cells are
     wrapped between words.  If this is not enough, the columns in ``spare`` are left out in their order.  If this is not
     enough, each row is printed as a list.
     """
@@ -107,8 +91,8 @@ def show_table(
     console, table = Console(), Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
         table.add_column(_text(column), justify="left" if i in words else "right", overflow="fold")
-    for cells in rows:
-        table.add_row(*map(_text, cells))
+    for i, cells in enumerate(rows):
+        table.add_row(*map(_text, cells), style="bold" if i in strong else None)
     # printed separately: rich would wrap the table's own title to the table's width
     console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
@@ -133,8 +117,7 @@ def _text(cell: str) -> Text:
     from rich.text import Text
 
     good = getattr(cell, "good", None)
-    style = getattr(cell, "style", "")
-    return Text(visible(cell), style if good is None else "green" if good else "bold red")
+    return Text(visible(cell), "" if good is None else "green" if good else "bold red")
 
 
 def _fit(table: Table, console: Console) -> bool:
@@ -160,43 +143,22 @@ def _fit(table: Table, console: Console) -> bool:
     return left >= 0
 
 
-def print_next(spec: str, *before: str) -> None:
-    """Print the next commands for a spec that was written.  before: those before it is generated."""
-    commands = [*before, f"pykernel generate {quote(spec)} -o out/"]
-    show("", "next:", *(f"  {command}" for command in commands))
-
-
-def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
-    wrong = next(row for row in rows if not row["equal"])
-    if "engine" in wrong:
-        return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
-    built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
-    return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
-
-
 def show_document(document: Document, verdict: bool = True) -> None:
     """Lay out what a command found.  verdict: whether to end with it; an error says it of its own."""
     from pykernel.report.document import Facts, Sentence, Table
 
     for section in document.sections:
-        if section.shown == "page":
-            continue
-        open_ = False  # whether lines want an empty one below
-        for part in section.parts:
-            if isinstance(part, Table) and part.rows:
-                if open_:
-                    show()
-                rows = [styled("bold", row) if i in part.strong else row for i, row in enumerate(part.rows)]
-                show_table(part.title or section.title, part.columns, rows, part.words, part.spare)
-                open_ = False
-            elif isinstance(part, Facts):
-                show_facts(*part.pairs)
-                open_ = True
-            elif isinstance(part, Sentence) and part.text:
-                show(part.text)
-                open_ = True
-        if open_:
-            show()
+        lines: list[str] = []
+        for part in section.parts if section.shown == "both" else ():
+            if isinstance(part, Facts):
+                lines += [f"{name:<9} {text}" for name, text in part.pairs if text]
+            elif isinstance(part, Sentence):
+                lines += [part.text] if part.text else []
+            elif isinstance(part, Table) and part.rows:
+                show_lines(lines)
+                title = part.title or section.title
+                show_table(title, part.columns, part.rows, part.words, part.strong, part.spare)
+        show_lines(lines)
     end = [document.verdict] if verdict and document.verdict else []
     if document.next:
         end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]
@@ -211,12 +173,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
-def print_report(report: Mapping[str, Any], as_json: bool, shown: Callable[[Mapping[str, Any]], None]) -> None:
-    """Print what a command found: as one JSON object, or for people, as ``shown`` prints it."""
+def present(found: Result, as_json: bool, verdict: bool = True, **more: Any) -> None:
+    """Print what a command found: as one JSON object, with more keys, or for people; then raise what is wrong, if anything is.
+
+    verdict: whether to print it; an error says it of its own.
+    """
     if as_json:
-        print_json(report)
+        print_json({**found.report, **more})
     else:
-        shown(report)
+        show_document(found.page, verdict and not isinstance(found.failure, CheckFailed))
+        warn(*found.warnings)
+    if found.failure is not None:
+        raise found.failure
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
@@ -227,8 +195,6 @@ class Printing(Watch):
 
     def __init__(self, as_json: bool) -> None:
         self.as_json, self.bars = as_json, not as_json
-        self.read: Mapping[str, Any] | None = None
-        """What was read from a table, as plain values."""
 
     def note(self, *lines: str) -> None:
         if not self.as_json:

@@ -16,9 +16,11 @@ from pykernel.errors import UserError, nearest, option
 from pykernel.files import open_data
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import NO_CLASS, Columns
+from pykernel.rows.recordings import Recordings
 from pykernel.rows.text import BATCH, NoColumn, read_parts, shown_cell
 from pykernel.spec.missing import WORDS
 from pykernel.spec.model import Spec, make_spec
+from pykernel.telling import Watch
 
 DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
 """The beginning of a cell with a date, and perhaps a time."""
@@ -219,10 +221,30 @@ def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
         yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
 
 
+def input_names(spec: Spec) -> Sequence[str]:
+    """The inputs' columns, or numbered names."""
+    return spec.input.columns or [f"input {j}" for j in range(spec.dim)]
+
+
+def training_of(spec: Spec) -> Any:
+    """What a frozen model tells of the rows that it was trained on; None of other models."""
+    return getattr(getattr(spec, "expansion", None), "trained", None)
+
+
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
     """The table, with its columns in the order of the names, if these are the names of its columns."""
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
     return table[list(names)] if names and sorted(there) == sorted(names) else table
+
+
+def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None = None) -> list[tuple[Any, Any]]:
+    """All rows of each of many devices, as ``read_rows`` gives them."""
+    parts: list[tuple[Any, Any]] = []
+    with watch.progress() as show:
+        for device in many.devices:
+            show(len(parts) / len(many), f"reading {device.path}")
+            parts.append(read_rows(spec, device.path, seen))
+    return parts
 
 
 def read_rows(spec: Spec, data: str, seen: Columns | None = None) -> tuple[Any, Any]:

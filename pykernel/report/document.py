@@ -5,10 +5,10 @@ Here it becomes HTML, in ``cli.output`` text.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pykernel.files import whole_file
 from pykernel.report.figures import Plot
@@ -82,12 +82,16 @@ class Table:
 
 
 def table_of(
-    rows: Sequence[Mapping[str, str]], words: Container[str], strong: Container[int] = (), title: str = ""
+    rows: Sequence[Mapping[str, str]],
+    words: Container[str],
+    strong: Container[int] = (),
+    title: str = "",
+    spare: Sequence[str] = (),
 ) -> Table:
     """A table of rows by their columns' names, without the columns that are empty in all.  words: names of the columns of words."""
     used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
     left = [i for i, name in enumerate(used) if name in words]
-    return Table(used, [[row[name] for name in used] for row in rows], left, strong, title)
+    return Table(used, [[row[name] for name in used] for row in rows], left, strong, title, spare)
 
 
 Part = Sentence | Facts | Table | Plot | Html
@@ -114,7 +118,8 @@ class Section:
 class Document:
     """What a command found, for people.
 
-    verdict: the sentence that decides; good: whether it is good news.  next: the commands that may follow.
+    verdict: the sentence that decides; good: whether it is good news.  next: the commands that may follow.  last: sections at the end
+    that take long to make, and that only the page has.
     """
 
     title: str
@@ -122,10 +127,11 @@ class Document:
     sections: Sequence[Section]
     good: bool = True
     next: Sequence[str] = ()
+    last: Callable[[], Sequence[Section]] = tuple
 
     @property
     def body(self) -> Html:
-        parts = [each.html() for each in self.sections]
+        parts = [each.html() for each in (*self.sections, *self.last())]
         zooms = any("data-x=" in part for part in parts)
         return element(
             "div",
@@ -138,7 +144,7 @@ class Document:
 
     def figures(self, *titles: str) -> list[Html]:
         """Those of these sections that there are, for another page; it needs ``STYLE``, and for zooming ``SCRIPT``."""
-        found = [each.html() for each in self.sections if each.title in titles]
+        found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
         return [element("div", each, class_="pykernel") for each in found if each]
 
     def html(self) -> str:
@@ -159,3 +165,49 @@ class Document:
         """Write the whole file, or nothing."""
         with whole_file(path) as file:
             file.write(self.html().encode())
+
+
+class Result:
+    """What a workflow found.
+
+    report: plain values, as ``--json`` prints them.  page: for people; ``page.write("report.html")`` writes it, and a notebook shows it.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def report(self) -> Mapping[str, Any]: ...
+
+        @property
+        def page(self) -> Document: ...
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is probably not as it was meant, a sentence each."""
+        return self.report.get("warnings", [])
+
+    @property
+    def failure(self) -> Exception | None:
+        """What the command raises once it has shown this; CheckFailed says what else would be the verdict."""
+        return None
+
+    def __repr__(self) -> str:
+        page = self.page
+        return "\n  ".join(filter(None, [page.title, str(self.failure or page.verdict), *self.warnings]))
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
+class Found(Result):
+    """What a workflow found that has no other name."""
+
+    report: Mapping[str, Any]
+    page: Document
+    failure: Exception | None = None
+
+
+def told(*parts: Part, next: Sequence[str] = ()) -> Document:
+    """A document of a few parts."""
+    return Document("", "", [Section("", parts, "both")], next=next)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -143,8 +143,8 @@ class Plot:
     note: str = ""
     marks: Mapping[str, float] = field(default_factory=dict)
     """Names of positions, which get a vertical line."""
-    times: np.ndarray | None = None
-    """Seconds since 1970 of each row: the axis then shows times."""
+    times: Callable[[], np.ndarray | None] = lambda: None
+    """Seconds since 1970 of each row, if they are known: the axis then shows times."""
 
     def html(self) -> Html:
         every = [*self.lines, *self.dots]
@@ -183,14 +183,15 @@ class Plot:
 
     def _times(self, across: Axis) -> tuple[str, list[tuple[float, str]] | None]:
         """Rows and their times, from which the script finds others; and ticks.  Empty and None without times."""
-        if self.times is None or across.high >= len(self.times) + 1:
+        times = self.times()
+        if times is None or across.high >= len(times) + 1:
             return "", None
-        low, high = max(0, math.floor(across.low)), min(len(self.times) - 1, math.ceil(across.high))
+        low, high = max(0, math.floor(across.low)), min(len(times) - 1, math.ceil(across.high))
         rows = np.unique(np.linspace(low, high, KNOTS).astype(int))
-        marks = time_ticks(self.times[low : high + 1], np.arange(low, high + 1)) if high > low else []
+        marks = time_ticks(times[low : high + 1], np.arange(low, high + 1)) if high > low else []
         if not marks:
             return "", None
-        return " ".join(f"{row} {round(self.times[row])}" for row in rows.tolist()), marks
+        return " ".join(f"{row} {round(times[row])}" for row in rows.tolist()), marks
 
     def _up(self, y: np.ndarray) -> Axis:
         low, high = float(y.min()), float(y.max())

@@ -18,8 +18,8 @@ from pykernel.request.option import stated
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse
 from pykernel.workflows import basis_job as work
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import TRAINED, called, need_report, need_unset, trained_by, write_file
-from pykernel.workflows.requests import Fit
 
 USUAL = 100
 """Vectors, if nobody says how many."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import option
+from pykernel.errors import CheckFailed, option
 from pykernel.files import all_or_none, need_not_data, whole_file
+from pykernel.report.document import Result
 from pykernel.request.kinds import measured
 from pykernel.request.option import function, stated
 from pykernel.telling import Watch, refuse
@@ -29,8 +30,16 @@ ON_TARGETS = 1000
 """Random samples on a target or a board, if nobody says how many."""
 
 
+def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
+    wrong = next(row for row in rows if not row["equal"])
+    if "engine" in wrong:
+        return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
+    built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
+    return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
+
+
 @dataclass(frozen=True, repr=False)
-class Checked:
+class Checked(Result):
     """The result of a check: whether the C computes the same as the host, and the costs.
 
     rows: one for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
@@ -58,7 +67,6 @@ class Checked:
 
     @property
     def page(self) -> Document:
-        """The result for people: ``page.write("report.html")``; a notebook shows it."""
         from pykernel.gen.project import inside
         from pykernel.report.checks import checked
 
@@ -70,9 +78,6 @@ class Checked:
             self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
         )
 
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
-
     @property
     def equal(self) -> bool:
         """Whether all builds have the bytes of the host, and all engines."""
@@ -82,6 +87,14 @@ class Checked:
     def ok(self) -> bool:
         """Whether all builds are equal and within the spec's [target]."""
         return self.equal and not self.exceeded
+
+    @property
+    def failure(self) -> Exception | None:
+        if not self.equal:
+            return CheckFailed(first_difference([*self.rows, *self.on_target, *self.witnesses]))
+        large = any(" takes " in sentence for sentence in self.exceeded)
+        smaller = "; a smaller [reduction] n_max takes less" * (large and self.spec.has("reduction", "n_max"))
+        return CheckFailed("; ".join(self.exceeded) + smaller) if self.exceeded else None
 
     @property
     def report(self) -> dict[str, Any]:
@@ -96,19 +109,6 @@ class Checked:
             "exceeded": self.exceeded,
             **({"load": self.loads} if self.loads else {}),
         }
-
-    def __repr__(self) -> str:
-        lines = [f"check of {self.name}: {'the same bytes' if self.equal else 'OTHER BYTES than on the host'}"]
-        for row in (*self.rows, *self.on_target):
-            built = row.get("board") or row.get("target") or f"{row['compiler']} {row['flags']}"
-            lines.append(
-                f"  {built}, {row['samples']:,} samples: {'equal' if row['equal'] else row['first_difference']}"
-            )
-        lines += [
-            f"  {self.engine} and {row['engine']}: {'equal' if row['equal'] else row['first_difference']}"
-            for row in self.witnesses
-        ]
-        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.exceeded)])
 
 
 def run(given: Check) -> Checked:
@@ -281,7 +281,7 @@ def _recorded(
     """The rows of a recording; or those of many devices, one device after the other, and how many each has."""
     import numpy as np
 
-    from pykernel.host.samples import read_rows
+    from pykernel.host.samples import read_each, read_rows
     from pykernel.rows.columns import Columns
     from pykernel.rows.recordings import need_none, recordings_of
 
@@ -291,11 +291,7 @@ def _recorded(
         watch.data(seen.report())
         return stream, []
     need_none(log=log)
-    with watch.progress() as show:
-        parts = list[tuple[Any, Any]]()
-        for device in many.devices:
-            show(len(parts) / len(many), f"reading {device.path}")
-            parts.append(read_rows(spec, device.path))
+    parts = read_each(spec, many, watch)
     x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
     watch.tell(f"devices  {len(many):,}, {len(x):,} rows in all; each begins anew")
     return (x, y), [(device.name, len(rows)) for device, (rows, _) in zip(many.devices, parts, strict=True)]

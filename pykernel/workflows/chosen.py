@@ -36,9 +36,9 @@ from pykernel.training.selection import (
 )
 from pykernel.tuning.tables import LabelledTable, uneven
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
+from pykernel.workflows.fit_request import MANY_ROWS, Fit
 from pykernel.workflows.given import LARGE, method_options
 from pykernel.workflows.given import width as kernel_width
-from pykernel.workflows.requests import MANY_ROWS, Fit
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.engine.choice import chosen_engine, engine_used
-from pykernel.errors import UserError
+from pykernel.errors import CheckFailed, UserError
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
@@ -21,11 +21,12 @@ from pykernel.host.bikeshare import DAY, bikeshare, bikeshare_spec, lagged, mean
 from pykernel.host.model import HostModel
 from pykernel.report.checks import builds, calls
 from pykernel.report.common import inside
-from pykernel.report.document import Document, Facts, Section, Sentence, Table
+from pykernel.report.document import Document, Facts, Found, Section, Sentence, Table
 from pykernel.report.figures import Line, Plot
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.telling import byte_count
+from pykernel.workflows.check import first_difference
 from pykernel.workflows.given import write_file
 from pykernel.workflows.requests import Demo
 
@@ -54,9 +55,10 @@ def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]
     }
 
 
-def run(given: Demo) -> tuple[dict[str, Any], Document]:
+def run(given: Demo) -> Found:
     with given.watch.progress() as show:
-        return run_demo(given.output, given.n_max, show)
+        report, page = run_demo(given.output, given.n_max, show)
+    return Found(report, page, None if report["ok"] else CheckFailed(first_difference(report["check"])))
 
 
 def run_demo(

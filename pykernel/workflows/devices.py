@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Any, Protocol
 from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.parallel import Workers
-from pykernel.report import sections
-from pykernel.report.document import Document
+from pykernel.report.document import Document, Result
+from pykernel.report.simulated import simulated_devices
 from pykernel.rows.recordings import Device, Recordings
 from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
@@ -89,6 +90,16 @@ def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
         return {"reason": str(error)}
 
 
+def unread_error(report: Mapping[str, Any]) -> UserError | None:
+    """About recordings that cannot be read, the first of them; None if all can."""
+    if not (unread := report["unread"]):
+        return None
+    of = len(report["devices"]) + len(unread)
+    if len(unread) == 1:
+        return UserError(f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)")
+    return UserError(f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON names all)")
+
+
 def _digest(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -105,7 +116,7 @@ def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, repr=False)
-class SimulatedDevices:
+class SimulatedDevices(Result):
     """The result of a simulation of many devices, each of which began anew.
 
     report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
@@ -114,18 +125,13 @@ class SimulatedDevices:
     report: dict[str, Any]
     asked: dict[str, Any]
 
-    @property
+    @functools.cached_property
     def page(self) -> Document:
-        """The result as a report for people: ``page.write("report.html")``; a notebook shows it."""
-        return sections.simulated_devices(self.report, self.asked)
-
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
+        return simulated_devices(self.report, self.asked)
 
     @property
-    def warnings(self) -> list[str]:
-        """What is probably not as it was meant, a sentence each."""
-        return self.report["warnings"]
+    def failure(self) -> Exception | None:
+        return unread_error(self.report)
 
     @property
     def measure(self) -> str:
@@ -175,25 +181,18 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
     ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None where too few rows are scored.
     """
-    row: dict[str, Any] = {
+    watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
+    half = told["second_half"].get("error_rate" if told.get("classes") else "rmse", {})
+    row = {
         "rows": told["rows"],
         "refused": told["refused"],
-        "error": None,
-        "simple": None,
-        "simple_error": None,
-        "ratio": None,
-        "winner": None,
+        "error": (alarms or {}).get("in_alarm") if watches else half["model"],
+        "simple": beside.get("simple"),
+        "simple_error": beside.get("error"),
+        "ratio": beside["model"] / beside["error"] if beside.get("error") else None,
+        "winner": {"model": "model", None: "neither"}.get(beside["winner"], "simple") if beside else None,
     }
-    if "question" in told:
-        alarms = told.get("alarms")
-        return row | {"error": None if alarms is None else alarms["in_alarm"], "alarms": alarms and alarms["count"]}
-    half = told["second_half"]
-    row["error"] = half["error_rate" if told.get("classes") else "rmse"]["model"]
-    if (beside := told["verdict"]) is not None:
-        row |= {"simple": beside["simple"], "simple_error": beside["error"]}
-        row["ratio"] = beside["model"] / beside["error"] if beside["error"] else None
-        row["winner"] = {"model": "model", None: "neither"}.get(beside["winner"], "simple")
-    return row
+    return row | ({"alarms": alarms and alarms["count"]} if watches else {})
 
 
 def need_one(**given: object) -> None:

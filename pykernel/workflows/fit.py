@@ -12,9 +12,10 @@ import numpy as np
 from pykernel.errors import Interrupted, UserError, need_package, option
 from pykernel.files import all_or_none, need_free
 from pykernel.gen.project import inside
+from pykernel.host.origin import with_origin
 from pykernel.host.scores import Ranges
 from pykernel.report.common import table_read
-from pykernel.report.document import Document, Section
+from pykernel.report.document import Document, Result, Section
 from pykernel.report.fits import fitted
 from pykernel.request.kinds import path_of, words
 from pykernel.request.option import checked, declared, function, stated
@@ -22,10 +23,9 @@ from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import rate, refuse
 from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import called, need_known, need_report, opened, trained_by, write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.requests import Fit
-from pykernel.workflows.simulate import with_origin
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class FittedTable:
+class FittedTable(Result):
     """A machine trained on a table, or a basis of its rows.
 
     spec: the model, for ``generate`` and ``check``; None if only a basis was written.  report: all that was found, as ``pykernel fit --json``
@@ -49,12 +49,6 @@ class FittedTable:
     selection: Selection | None = None
     basis: Basis | None = None
 
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
-
-    def __repr__(self) -> str:
-        return "\n  ".join([self.page.title, self.page.verdict, *self.warnings])
-
     @property
     def error(self) -> float | None:
         """The cross-validated root mean square error; for classes, the fraction of rows with a wrong class.  None without a label."""
@@ -64,11 +58,6 @@ class FittedTable:
     def left_out(self) -> list[float]:
         """Of a basis, the fraction of tr K that 0, 1, ... vectors leave out."""
         return self.report["left_out"]
-
-    @property
-    def warnings(self) -> list[str]:
-        """What is probably not as it was meant, a sentence each."""
-        return self.report["warnings"]
 
 
 def run(given: Fit) -> FittedTable:

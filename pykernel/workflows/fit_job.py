@@ -25,8 +25,8 @@ from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, Machine, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.tables import LabelledTable, sentinels
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
-from pykernel.workflows.requests import Fit
 
 DEVICE_FOLDS = 10
 """Of many devices, folds in which they are left out, if nobody says how many."""

@@ -31,7 +31,7 @@ def run(given: Generate) -> Generated:
     if given.start is not None:
         if given.memory is not None or own is not None:
             raise UserError("start is for a model that has learned nothing yet, and this one has; leave start out")
-        from pykernel.workflows.simulate import started  # slow to load
+        from pykernel.host.start import started  # slow to load
 
         own = started(spec, given.start, given.watch)
     memory = own if given.memory is None else given.memory

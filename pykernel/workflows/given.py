@@ -16,7 +16,7 @@ from pykernel.telling import Watch
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
-    from pykernel.workflows.requests import Fit
+    from pykernel.workflows.fit_request import Fit
 
 LARGE = 16 * 1024
 """If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""

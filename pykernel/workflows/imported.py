@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
-from pykernel.errors import UserError, option
+from pykernel.errors import CheckFailed, UserError, option
 from pykernel.files import need_not_data
 from pykernel.gen.project import build
 from pykernel.host.samples import read_samples
@@ -25,10 +26,11 @@ from pykernel.importers.importing import (
     told_of_file,
 )
 from pykernel.parallel import working
+from pykernel.report.document import Facts, Found, Part, Table, told
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
-from pykernel.telling import QUIET
+from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
 from pykernel.training.trained import Machine
 from pykernel.workflows.given import opened, prefix, write_file
@@ -40,8 +42,8 @@ RAW = 2**17
 """Most raw samples for the comparison, in addition to the samples before the first features."""
 
 
-def run_import(given: Import) -> tuple[Spec, dict[str, Any]]:
-    """The spec, and a report: the spec's contents and, with data, the comparison with the model.  The spec is written, unless that failed."""
+def run(given: Import) -> Found:
+    """The spec's contents and, with data, the comparison with the model.  The spec is written, unless that failed."""
     model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
     for path in (model, state, data):
         if path is not None:
@@ -74,10 +76,10 @@ def run_import(given: Import) -> tuple[Spec, dict[str, Any]]:
         with told_of_file(model), working("training"):
             found = distil(machine, vectors, seen, answers=answers)
         machine = found.machine
-    spec, told = spec_of_file(model, machine, *how, ranges)
-    told += [" ".join(str(warning.message).split()) for warning in caught]
+    spec, warned = spec_of_file(model, machine, *how, ranges)
+    warned += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"imported": str(model)} | _contents(spec, machine)
-    report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(told)], "data": read or None}
+    report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(warned)], "data": read or None}
     if found is not None:
         report["lost"] = _lost(found, before)
         if seen is not None:
@@ -88,9 +90,73 @@ def run_import(given: Import) -> tuple[Spec, dict[str, Any]]:
             report["rounding"] = compare(spec, machine, source, x)
     given.watch.data(read or None)
     report["ok"] = data is None or report["rounding"]["ok"]
+    wrong = None
     if report["ok"]:
         write_file(out, spec.to_toml())
-    return spec, report
+    else:
+        wrong = CheckFailed(
+            "{data}: the spec is not the model: decision values differ by {difference:.3g}, {classes_differ:,} classes differ; "
+            "nothing was written".format(data=data, **report["rounding"])
+        )
+    parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
+    return Found(report, told(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
+
+
+def _told(report: Mapping[str, Any], spec: Spec) -> Table:
+    """What the spec holds."""
+    kernel = dict(report["kernel"])
+    function = kernel.pop("function")
+    kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; votes are predicted"}
+    rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
+    parts = {
+        "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
+        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
+        "vectors": f"{report['vectors']:,}",
+        "functions": f"{report['functions']:,}{kinds.get(report['decision'], '')}",
+        "weights": f"{report['weights']:,}",
+        "classes": ", ".join(report["classes"] or ()),
+        "probabilities": "yes" if report["probabilities"] else "",
+        "distances": report["distance"] if function == "gaussian" else "",
+        "flash": byte_count(report["flash_bytes"]),
+        "rounding": rounded.format_map(report) if "error_bound" in report else "",
+    }
+    rows = [(part, what) for part, what in parts.items() if what]
+    return Table(("part", "what"), rows, (0, 1), title=f"{report['name']}: {report['source']}, {spec.precision}")
+
+
+def _lost_told(report: Mapping[str, Any]) -> list[Part]:
+    """What fewer vectors answer otherwise."""
+    if (found := report.get("lost")) is None:
+        return []
+    rows = []
+    for key, what, size, unit in (
+        ("error", "of the function", 1.0, ""),
+        ("classes_differ", "of the classes", 100.0, " %"),
+    ):
+        if (value := found[key]) is None:
+            continue
+        own = key == "error" or found["error"] is None
+        steps = [found["steps"][step] if own else None for step in ("projected", "weighed", "moved")]
+        rows.append(
+            (what, *("-" if each is None else f"{size * each:.3g}{unit}" for each in (*value.values(), *steps)))
+        )
+    which = "made-up rows" if found["made_up"] else "rows left out"
+    title = f"what {found['vectors_before']} vectors answer otherwise, on {found['rows']:,} {which}"
+    before, after = (byte_count(size) for size in (found["flash_bytes_before"], report["flash_bytes"]))
+    columns = ("", "error", "low", "high", "projected", "weighed", "moved")
+    return [Table(columns, rows, title=title), Facts([("flash", before and f"{before} before, {after} now")])]
+
+
+def _compared(report: Mapping[str, Any]) -> list[Part]:
+    """The comparison of the spec's answers with the model's."""
+    if (found := report.get("rounding")) is None:
+        return []
+    numbers = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
+    errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
+    differ = f"{found['classes_differ']:,}" if report["classes"] else "-"
+    which = "smaller" if "lost" in report else "original"
+    columns = ("rows", "refused", "undecided", "difference", "allowed", "classes differ")
+    return [Table(columns, [[*numbers, *errors, differ]], title=f"comparison with the {which} model")]
 
 
 def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:

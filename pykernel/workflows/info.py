@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from pykernel.report.document import Found, Table, told
 from pykernel.request.option import schema
 from pykernel.spec.schema import spec_schema
 from pykernel.targets import build, check, target
-from pykernel.workflows.requests import COMMANDS
+from pykernel.workflows.requests import COMMANDS, Info
 
 
-def info(about: str) -> dict[str, Any]:
-    if about == "targets":
+def run(given: Info) -> Found:
+    """Without targets, what there is to say is the report."""
+    if given.about == "targets":
         return targets()
-    return spec_schema() if about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
+    report = spec_schema() if given.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}
+    return Found(report, told())
 
 
-def targets() -> dict[str, Any]:
+def targets() -> Found:
     rows: list[dict[str, Any]] = [
         {
             "target": each.name,
@@ -30,4 +33,14 @@ def targets() -> dict[str, Any]:
         }
         for each in target.all_targets().values()
     ]
-    return {"targets": rows}
+    cells = []
+    for row in rows:
+        sizes = [f"{row[key] // 1024}K" for key in ("ram_bytes", "flash_bytes")]
+        tools = [
+            " ".join(name if there else f"({name})" for name, there in row[key].items())
+            for key in ("toolchains", "emulators")
+        ]
+        fpu = {"none": "no", "single": "f32", "double": "f64"}[row["fpu"]]
+        cells.append([row["target"], row["part"], *sizes, fpu, *tools])
+    columns = ("target", "part", "RAM", "flash", "FPU", "built by", "run by")
+    return Found({"targets": rows}, told(Table(columns, cells, title="targets")))

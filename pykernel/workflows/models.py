@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pykernel.dialect import Memory
+    from pykernel.host.recording import Recording
     from pykernel.spec.model import Spec
 
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Model = Spec | Fitted
     TheSpec = Spec
     Rows = str | Path | tuple[ArrayLike, ArrayLike]
-    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
     Data = Recording | Sequence[str | Path]
     State = Memory
     Stream = Any

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pykernel.errors import CheckFailed
 from pykernel.files import need_free
+from pykernel.report.document import Found, Sentence, told
 from pykernel.request.kinds import words
 from pykernel.workflows.check import check
 from pykernel.workflows.given import write_file
@@ -24,7 +25,7 @@ FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
 """Sections of a simulation's report."""
 
 
-def run(given: Page) -> dict[str, Any]:
+def run(given: Page) -> Found:
     """What ``pykernel page`` does: the file and its size."""
     from pykernel.host.samples import read_rows
     from pykernel.rows.columns import Columns
@@ -39,7 +40,9 @@ def run(given: Page) -> dict[str, Any]:
         show(0.1, "compiling and simulating")
         text = living_page(spec, x, y, words(given.target))
     write_file(out, text)
-    return {"output": str(out), "rows": len(x), "bytes": len(text.encode()), "data": read}
+    report = {"output": str(out), "rows": len(x), "bytes": len(text.encode()), "data": read}
+    said = "{output}: {rows:,} rows, {bytes:,} bytes; open it in a browser".format_map(report)
+    return Found(report, told(Sentence(said)))
 
 
 def living_page(

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykernel.errors import Interrupted, UserError, did_you_mean, option
+from pykernel.errors import CheckFailed, Interrupted, UserError, did_you_mean, option
 from pykernel.files import all_or_none, whole_file
+from pykernel.report.checks import proved
+from pykernel.report.document import Document, Result
 from pykernel.request.option import function
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Prove
@@ -16,16 +18,15 @@ from pykernel.workflows.requests import Prove
 if TYPE_CHECKING:
     from pykernel.gen.frama_c import Finding
     from pykernel.gen.proof import Proof
-    from pykernel.report.document import Document
 
 
 @dataclass(frozen=True, repr=False)
-class Proved:
+class Proved(Result):
     """The result of a proof.
 
-    rows: one for each call: ``level``, ``call``, ``proved``, ``why`` not, ``alarms``, ``ranges`` and how many were
+    calls: for each one ``level``, ``call``, ``proved``, ``why`` not, ``alarms``, ``ranges`` and how many were
     ``proved_ranges``, ``statements`` and how many were ``reached``, ``unreached`` functions, ``seconds``.
-    alarms: what could not be ruled out: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
+    findings: what could not be ruled out: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
     ``code``, ``stack``.
     nan_steps, proved_nan_steps: assertions about NaN, which another prover proves.
     """
@@ -33,8 +34,8 @@ class Proved:
     name: str
     config_hash: str
     tools: str
-    rows: list[dict[str, Any]]
-    alarms: list[dict[str, Any]]
+    calls: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
     nan_steps: int
     proved_nan_steps: int
     seconds: float
@@ -44,51 +45,33 @@ class Proved:
     @property
     def ok(self) -> bool:
         """Whether every call is proved."""
-        return all(row["proved"] for row in self.rows)
+        return all(row["proved"] for row in self.calls)
 
     @property
     def page(self) -> Document:
-        """The result for people: ``page.write("report.html")``; a notebook shows it."""
-        from pykernel.report.checks import proved
-
         return proved(self.report, self.verdict)
 
-    def _repr_html_(self) -> str:
-        return self.page._repr_html_()
+    @property
+    def failure(self) -> Exception | None:
+        return None if self.ok else CheckFailed(self.verdict)
 
     @property
     def report(self) -> dict[str, Any]:
         """As ``pykernel prove --json`` prints it."""
-        return {
-            "ok": self.ok,
-            "name": self.name,
-            "config_hash": self.config_hash,
-            "tools": self.tools,
-            "calls": self.rows,
-            "findings": self.alarms,
-            "nan_steps": self.nan_steps,
-            "proved_nan_steps": self.proved_nan_steps,
-            "seconds": self.seconds,
-            "output": self.output,
-        }
+        return {"ok": self.ok, **vars(self)}
 
     @property
     def verdict(self) -> str:
         """One sentence."""
-        wrong = [f"{row['call']} ({row['level']})" for row in self.rows if not row["proved"]]
+        wrong = [f"{row['call']} ({row['level']})" for row in self.calls if not row["proved"]]
         if wrong:
             return f"not proved: {', '.join(wrong)}"
-        finite = {row["level"] for row in self.rows} == {"finite"}
+        finite = {row["level"] for row in self.calls} == {"finite"}
         which = "number" if finite else "whole number"
         return (
-            f"proved: of {len(self.rows)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
-            f"takes a {which} out of its range ({sum(row['ranges'] for row in self.rows)} ranges)"
+            f"proved: of {len(self.calls)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
+            f"takes a {which} out of its range ({sum(row['ranges'] for row in self.calls)} ranges)"
         )
-
-    def __repr__(self) -> str:
-        lines = [f"proof of {self.name}: {self.verdict}"]
-        lines += [f"  {row['level']} {row['call']}: {row['why']}" for row in self.rows if not row["proved"]]
-        return "\n".join(lines)
 
 
 def run(given: Prove) -> Proved:
@@ -171,8 +154,8 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
         name=spec.name,
         config_hash=code,
         tools=tools,
-        rows=rows,
-        alarms=alarms,
+        calls=rows,
+        findings=alarms,
         nan_steps=len(steps),
         proved_nan_steps=len(steps & proved),
         seconds=round(seconds + sum(finding.seconds for finding in found), 1),
@@ -214,17 +197,8 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
 
 
 def _alarm(found: Finding, alarm: Any) -> dict[str, Any]:
-    return {
-        "level": found.call.level,
-        "call": found.call.name,
-        "kind": alarm.kind,
-        "meaning": alarm.meaning,
-        "condition": alarm.condition,
-        "file": alarm.file,
-        "line": alarm.line,
-        "code": alarm.code,
-        "stack": list(alarm.stack),
-    }
+    told = {"level": found.call.level, "call": found.call.name, "kind": alarm.kind, "meaning": alarm.meaning}
+    return told | vars(alarm) | {"stack": list(alarm.stack)}
 
 
 prove = function(Prove, run)

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import UserError, option
+from pykernel.errors import CheckFailed, UserError, option
 from pykernel.files import bytes_of
 from pykernel.host.replay import ANSWERS, differing_fields, read_log
 from pykernel.host.replay import Replay as Repeated
 from pykernel.host.snapshot import device_memory
+from pykernel.report.document import Found, Part, Sentence, Table, told
 from pykernel.rows.recordings import need_none, recordings_of
 from pykernel.spec.family import STATE_LIMIT
 from pykernel.spec.model import Spec
-from pykernel.telling import SILENT, Watch
-from pykernel.workflows.devices import each_device, need_one
+from pykernel.telling import SILENT, Watch, devices_shown
+from pykernel.workflows.devices import each_device, need_one, unread_error
 from pykernel.workflows.given import opened
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.requests import Replay
+from pykernel.workflows.state_requests import Replay
 
 MOST = 2 * STATE_LIMIT
 """Most bytes that are read of a state's file."""
@@ -60,18 +61,15 @@ class _OnDevice:
         return found
 
 
-def run(given: Replay) -> dict[str, Any]:
-    """Repeat a log, or those of many devices, each on its own: the report, of which ``wrong`` is a sentence about the first difference.
-
-    Of many devices: ``devices`` has the report of each.  Raises UserError.
-    """
+def run(given: Replay) -> Found:
+    """Repeat a log, or those of many devices, each on its own.  Of many devices the report's ``devices`` has that of each."""
     spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:
         need_one(jobs=given.jobs, results=given.results)
         path = str(given.data)
         ends = (bytes_of(Path(state), MOST), str(state)) if state else None
-        return _OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch)
+        return _one(_OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch))
     need_none(end=state)
     if begins:
         Repeated(spec, *begins)  # raises UserError before the work
@@ -80,13 +78,41 @@ def run(given: Replay) -> dict[str, Any]:
     )
     devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
     differ = [each for each in devices if not each["ok"]]
-    return {
+    report = {
         "ok": not differ and not unread,
         "name": spec.name,
         "recordings": many.source,
         "devices": devices,
         "rows": sum(each["rows"] for each in devices),
         "differ": len(differ),
-        "wrong": differ[0]["wrong"] if differ else None,
         "unread": unread,
     }
+    rows, words = devices_shown(devices, lambda each: not each["ok"])
+    cells = [
+        [each["device"], f"{each['rows']:,}", "yes" if each["ok"] else "NO", (each["difference"] or {}).get("text", "")]
+        for each in rows
+    ]
+    columns, title = (
+        ("device", "rows", "equal", "the first difference"),
+        f"{spec.name}: {words}, {report['rows']:,} rows replayed",
+    )
+    equal = f"{len(devices) - len(differ):,} of {len(devices):,} devices computed what they should"
+    parts: list[Part] = [Table(columns, cells, (0, 2, 3), title=title), Sentence(equal)]
+    error: Exception | None = unread_error(report)
+    if differ:
+        parts, error = [*parts, Sentence(str(error or ""))], CheckFailed(differ[0]["wrong"])
+    return Found(report, told(*parts), error)
+
+
+def _one(report: dict[str, Any]) -> Found:
+    """The replay of one device's log."""
+    wrong, updates, end = report.pop("wrong"), report["updates"], report["state_hash"]
+    done = f", {updates:,} updates replayed; the state's hash is {end}" if end else " replayed"
+    compared = [(kind, f"{count:,}") for kind, count in report["compared"].items()]
+    fields = [(row["field"], f"{row['values']:,}", row["device"], row["host"]) for row in report["fields"]]
+    columns = ("field", "values that differ", "first on the device", "on the host")
+    title = f"{report['name']}: {report['rows']:,} rows{done}"
+    page = told(
+        Table(("compared", "rows"), compared, title=title), Table(columns, fields, title="the state at the end")
+    )
+    return Found(report, page, None if wrong is None else CheckFailed(wrong))

@@ -10,14 +10,13 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pykernel.request.kinds import File, Files, Numbers
+from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
     OF_SPEC,
     OUT,
     THE_TABLE,
     AllJobs,
-    Classes,
     Delay,
     Folder,
     FolderPlot,
@@ -32,19 +31,14 @@ from pykernel.request.options import (
     Record,
     Results,
     Seed,
-    StateOut,
     Table,
     Targets,
 )
-from pykernel.request.training import Training
 from pykernel.telling import QUIET
 from pykernel.workflows import models
-from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, TheSpec, Watched
-
-MANY_ROWS = 1000
-"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
-DEFAULT_RIDGE = 0.1
-N_MAX = ("--n", "--vectors")
+from pykernel.workflows.fit_request import Fit
+from pykernel.workflows.models import Data, GivenModel, Model, Start, State, Stream, Watched
+from pykernel.workflows.state_requests import Merge, Migrate, Replay, Show
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,109 +299,6 @@ class Page:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replay:
-    """Repeat what a device logged, and name the first difference.
-
-    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
-    one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
-
-        x0,x1,label,state_hash
-
-    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
-    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
-    of the model. With --end, the command also names the fields that differ.
-
-        pykernel state replay spec.toml log.csv --end end.bin
-        pykernel state replay spec.toml logs/
-
-    Of a folder, or several logs, each is one device's: a table says which computed what they should.
-
-    Exit codes: 0 equal, 1 not equal, 2 bad input.
-    """
-
-    model: GivenModel
-    data: Annotated[Files, Arg("A table, or -; a folder or several: one device each.", "LOG…", kind=list[str])]
-    _: KW_ONLY
-    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
-    start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
-    jobs: AllJobs = None
-    results: Results = None
-    watch: Watched = QUIET
-
-    shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}
-    was: ClassVar = ("replay",)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Migrate:
-    """Make a saved state one of a changed spec.
-
-    A learning rate, a limit, a horizon and other numbers that only say how learning goes on may differ: a device loads
-    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller one,
-    vectors are removed as the technique of OLD removes them. Another rule, kernel, scaling or input is refused.
-
-        pykernel state migrate old.toml state.bin new.toml -o new-state.bin
-
-    Columns: there are none. The command prints the keys that changed, and how many vectors there are.
-
-    Exit codes: 0 done, 2 bad input, or a state that cannot be converted (nothing is written then).
-    """
-
-    old: Annotated[TheSpec, Arg("The spec that the state was learned with.", "OLD", reads="spec", kind=Path)]
-    state: Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "STATE")]
-    new: Annotated[TheSpec, Arg("The spec of the new firmware.", "NEW", reads="spec", kind=Path)]
-    _: KW_ONLY
-    output: StateOut
-    force: Force = False
-
-    shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("migrate",)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Merge:
-    """Make one state of what several devices have learned.
-
-    The devices run the same spec, each with samples of its own. The merged state has the same budget, goes on learning, and is
-    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices: who has a state can read them.
-
-        pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
-
-    SPEC after --into may have another n_max. docs/merging.md tells what is merged how. How good the merged state is, `simulate
-    --start merged.bin` tells on rows that no device has learned.
-
-    Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.
-
-    Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
-    """
-
-    spec: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    states: Annotated[
-        Sequence[File | bytes],
-        Arg(
-            "Snapshots, one of each device; or a folder of .bin files.",
-            "STATE",
-            kind=list[Path],
-            more="Or their bytes.",
-        ),
-    ]
-    _: KW_ONLY
-    into: Annotated[
-        TheSpec | None, Opt("The spec of the merged state.", "SPEC", reads="spec", kind=Path, without="the same")
-    ] = None
-    output: StateOut = None
-    force: Force = False
-    watch: Watched = QUIET
-
-    shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("merge",)
-    gone: ClassVar = OF_SPEC | {
-        "--data": "pykernel simulate, begun from the merged state, tells how good it is on a recording"
-    }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Find the best model for a table of data, within a device's limits.
 
@@ -470,121 +361,6 @@ class Plan:
         "--no-limits": "here it is --ram any",
         "--rounds": "plan tries models for a time: give --time, or --trials",
     }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Fit(Training):
-    """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
-
-    Leave-one-out chooses width and ridge. Few vectors (--n-max, --flash) are trained, too, and taken if better. The model will be in
-    flash. A label of words is a class.
-
-        pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
-        pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
-
-    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It is also the beginning of a model
-    that goes on learning.
-
-    Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
-    is its square root. Left out is the part of tr K that a basis misses.
-
-    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
-    """
-
-    data: Table
-    _: KW_ONLY
-    output: Annotated[
-        File | None, Opt("The spec to write; or FILE.npz: the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
-    ] = None
-    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="a basis")] = None
-    inputs: Inputs = None
-    spec: Annotated[
-        Model | None,
-        Opt(
-            "Spec that says keys, columns or the [signal].",
-            "SPEC",
-            without="none",
-            kind=Path,
-            was=("--signal",),
-            more="Of a spec that was trained, the table trains another one in the same way.",
-        ),
-    ] = None
-    classes: Classes = None
-    rule: Annotated[
-        Literal["frozen", "nystrom-rls", "kfd"] | None,
-        Opt(
-            "nystrom-rls: the device goes on learning the weights; kfd: it trains a discriminant.",
-            "RULE",
-            key="learning.rule",
-            without="frozen",
-        ),
-    ] = None
-    kernel: Annotated[
-        str,
-        Opt(
-            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
-            "KERNEL",
-            key="kernel.function",
-        ),
-    ] = "gaussian"
-    sigma: Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", key="kernel.sigma", without="by the data")] = (
-        None
-    )
-    gamma: Annotated[
-        Numbers, Opt("Width of the other kernels, or several.", "G,G", key="kernel.gamma", without="by the data")
-    ] = None
-    coef0: Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", key="kernel.coef0")] = 1.0
-    degree: Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", key="kernel.degree")] = 3
-    n_max: Annotated[
-        int | None,
-        Opt(
-            "Most vectors.",
-            "N",
-            short="-n",
-            without="as a minute allows; of a basis 100",
-            was=N_MAX,
-        ),
-    ] = None
-    flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
-    precision: Precision = "float32"
-    name: Name = None
-    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART", rare=True)] = 0.0
-    seed: Seed = 0
-    jobs: AllJobs = None
-    plot: Plot = None
-    force: Force = False
-    watch: Watched = QUIET
-
-    shell: ClassVar = ("json",)
-    gone: ClassVar = THE_TABLE | {
-        "--learn": "here it is --set learning.rule=nystrom-rls",
-        "--kfd": "here it is --set learning.rule=kfd",
-        "--save": "a name after --output that ends with .npz is the basis alone",
-        "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
-        "--no-standardise": "here it is --set training.standardise=false",
-    }
-    was: ClassVar = ("basis",)
-
-    @property
-    def of_basis(self) -> tuple[str, ...]:
-        """Why a basis is chosen from rows that need not be in memory: the arguments that ask for it."""
-        found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
-        if self.output is not None and not self.makes_spec:
-            found.append("output")
-        if self.label is None and self.spec is None:
-            found.append("label")
-        if isinstance(self.data, str | Path) and Path(self.data).suffix.lower() == ".npy":
-            found.append("data")
-        return tuple(found)
-
-    @property
-    def makes_spec(self) -> bool:
-        """Whether a spec is made, or only a basis."""
-        return self.output is None or Path(self.output).suffix.lower() != ".npz"
-
-
-OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence", "shards")
-"""Arguments of a basis whose rows need not be in memory."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -712,30 +488,6 @@ class Info:
 
     shell: ClassVar = ("json",)
     was: ClassVar = ("targets", "schema")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Show:
-    """Show the values in a saved state, or where two states differ.
-
-        pykernel state show spec.toml state.bin
-        pykernel state show spec.toml monday.bin friday.bin
-
-    A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
-    printed, by the fields of the C struct.
-
-    Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
-    that NAME_hash returns. Of two states: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
-    each was saved (the sequence number) does not count.
-
-    Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
-    """
-
-    model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    files: Annotated[Sequence[File], Arg("A snapshot, from NAME_save or NAME_store; or two.", "FILE…", kind=list[Path])]
-
-    shell: ClassVar = ("trust_code", "json")
-    was: ClassVar = ("snapshot",)
 
 
 COMMANDS: dict[str, Any] = {

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
-from pykernel.files import need_not_data, open_data
-from pykernel.host.samples import missing_rows, samples_of
+from pykernel.files import need_not_data
+from pykernel.host.run import DELAY_LIMIT
+from pykernel.host.samples import missing_rows, read_each, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.host.simulate import DELAY_LIMIT
 from pykernel.parallel import Workers
 from pykernel.request.kinds import Words, words
 from pykernel.request.option import stated
@@ -248,15 +248,16 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
     """
     need_no_code(spec)
-    watch = options.watch
+    watch, seen = options.watch, Columns()
     delay, raw = delay_of(spec, options.delay), None if spec.signal is None else RawRows(spec)
-    batches, seen = [], Columns()
     with opened(options.data, watch) as (name, file, show):
-        rows = samples_of(spec, file, name, seen=seen)
-        for batch in rows if raw is None else raw.counted(rows):
+        batches = []
+        for batch in samples_of(spec, file, name, seen=seen):
             batches.append(batch)
             show(batch.position, f"reading {name}")
-    x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    x, y = np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
+    if raw is not None:
+        raw.take(x)
     if raw is None:
         _empty_sentinels(spec, x, y, seen)
     options.read = seen.report(missing=missing_rows(spec, int(np.isnan(x).any(axis=1).sum())))
@@ -284,15 +285,7 @@ def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndar
     assert many is not None
     need_no_code(spec)
     refuse((spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"))
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
-    with watch.progress(many.size) as show:
-        done = 0.0
-        for device in many.devices:
-            with contextlib.ExitStack() as stack:
-                name, file, size = open_data(device.path, stack)
-                batches = list(samples_of(spec, file, name, seen=seen))
-            parts.append((np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])))
-            show(done := done + (size or 0), f"reading {name}")
+    parts = read_each(spec, many, watch, seen)
     for x, y in parts:
         _empty_sentinels(spec, x, y, seen)
     missing = sum(int(np.isnan(x).any(axis=1).sum()) for x, _ in parts)

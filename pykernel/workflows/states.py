@@ -5,46 +5,82 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pykernel.errors import UserError
+from pykernel.errors import CheckFailed, UserError
 from pykernel.files import bytes_of, need_different, need_free, whole_file
 from pykernel.host import merging
 from pykernel.host import migrate as conversion
 from pykernel.host.merging import Merged
 from pykernel.host.snapshot import Snapshot, difference, most_bytes, read
+from pykernel.report.document import Found, Sentence, Table, told
 from pykernel.request.option import function
 from pykernel.spec.model import Spec
-from pykernel.workflows.requests import Merge, Migrate, Show
+from pykernel.telling import number
+from pykernel.workflows.state_requests import Merge, Migrate, Show
 
 
 def _read(spec: Spec, path: Path) -> Snapshot:
     return read(spec, bytes_of(path, most_bytes(spec)), str(path))
 
 
-def _identity(spec: Spec, found: Snapshot) -> dict[str, Any]:
-    """What a snapshot is of."""
-    hashes = {name: f"{getattr(found, name):08x}" for name in ("state_kind", "state_hash")}
-    return {"name": spec.name, "state_kind": hashes["state_kind"], "sequence": found.sequence} | hashes
-
-
-def show(given: Show) -> dict[str, Any]:
+def show(given: Show) -> Found:
     """Each field's range and values; or, of two states, the fields that differ."""
     found = [_read(given.model, Path(file)) for file in given.files]
     if len(found) > 2:
         raise UserError(f"{len(found)} states are given; give one, or two to compare")
     if len(found) == 2:
-        rows = difference(*found)
-        return {"ok": not rows, "fields": rows}
-    return _identity(given.model, found[0]) | {"fields": found[0].ranges(), "state": found[0].state()}
+        return _differences(difference(*found), *given.files)
+    (state,) = found
+    fields = state.ranges()
+    report = {
+        "name": given.model.name,
+        "state_kind": f"{state.state_kind:08x}",
+        "sequence": state.sequence,
+        "state_hash": f"{state.state_hash:08x}",
+        "fields": fields,
+        "state": state.state(),
+    }
+    rows = [
+        (
+            row["field"],
+            " x ".join(map(str, row["shape"])),
+            f"{row['nonzero']:,}",
+            shown(row["least"]),
+            shown(row["largest"]),
+        )
+        for row in fields
+    ]
+    title = f"{report['name']}, kind of state {report['state_kind']}, save number {report['sequence']}"
+    columns = ("field", "shape", "not zero", "least", "largest")
+    return Found(report, told(Table(columns, rows, title=f"{title}; the state's hash is {report['state_hash']}")))
 
 
-def migrate(given: Migrate) -> dict[str, Any]:
+def _differences(fields: list[dict[str, Any]], a: object, b: object) -> Found:
+    rows = [
+        (row["field"], f"{row['values']:,}", ", ".join(map(str, row["first"])), shown(row["a"]), shown(row["b"]))
+        for row in fields
+    ]
+    table = Table(("field", "values that differ", "first at", "in A", "in B"), rows, title=f"{a} (A) and {b} (B)")
+    wrong = CheckFailed(f"{a} and {b} differ, first in {fields[0]['field']}") if fields else None
+    page = told(table, Sentence("" if fields else "equal"))
+    return Found({"ok": not fields, "fields": fields}, page, wrong)
+
+
+def shown(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+def migrate(given: Migrate) -> Found:
     """Make a state one of a changed spec, and write it."""
     out, state = Path(given.output or ""), Path(given.state)
     need_free(out, str(state), given.force)
     made = conversion.migrate(given.old, bytes_of(state, most_bytes(given.old)), given.new, str(state))
     with whole_file(out) as file:
         file.write(made.data)
-    return {"output": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
+    report = {"output": str(out), "changed": list(made.changed), "vectors": made.vectors, "removed": made.removed}
+    changed = f"{out}: changed: {', '.join(made.changed) or 'nothing'}"
+    removed = f", after {made.removed} were removed" if made.removed else ""
+    vectors = "" if made.vectors is None else f"vectors: {made.vectors}{removed}"
+    return Found(report, told(Sentence(changed), Sentence(vectors)))
 
 
 def merged(given: Merge) -> Merged:
@@ -73,9 +109,19 @@ def merged(given: Merge) -> Merged:
     return made
 
 
-def report_of(made: Merged) -> dict[str, object]:
-    """As ``pykernel state merge --json`` prints it."""
-    return {
+WAYS = {
+    "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
+    "mean": "the function is the mean of the devices' functions",
+    "answers": "a new model learned their answers where each has learned",
+}
+"""How states become one."""
+
+
+def run_merge(given: Merge) -> Found:
+    """What ``pykernel state merge`` does."""
+    made = merged(given)
+    report = {
+        "output": str(given.output),
         "name": made.spec.name,
         "way": made.way,
         "devices": [{"device": name, "foretold": each} for name, each in made.foretold.items()],
@@ -83,6 +129,14 @@ def report_of(made: Merged) -> dict[str, object]:
         "state_hash": f"{made.state_hash:08x}",
         "warnings": list(made.warnings),
     }
+    rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.foretold.items()]
+    left = f"not kept of what the devices answer: {number(made.left)} of the answers' deviation"
+    page = told(
+        Table(("device", "foretold"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
+        Sentence("" if made.left is None else left),
+        Sentence(f"state's hash: {report['state_hash']}"),
+    )
+    return Found(report, page)
 
 
 merge = function(Merge, merged)

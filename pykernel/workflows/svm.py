@@ -22,8 +22,8 @@ from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import method_options, need_known
-from pykernel.workflows.requests import Fit
 
 MOST, FEW = 256, 16
 """Most vectors without a limit, and the least that many rows leave of them."""

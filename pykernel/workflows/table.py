@@ -16,6 +16,7 @@ import numpy as np
 
 from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import all_or_none, bytes_of, need_free, whole_file
+from pykernel.report.document import Facts, Found, told
 from pykernel.request.kinds import words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.arrays import Part
@@ -41,8 +42,8 @@ Converted = tuple[dict[str, Any], int]
 """What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
 
 
-def run(given: TableOf) -> dict[str, Any]:
-    """The report."""
+def run(given: TableOf) -> Found:
+    """What ``pykernel table`` does."""
     data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
     need_free(out, data, given.force)
     to_text, text = out.suffix.lower() == ".csv", data == "-" or Path(data).suffix.lower() in TEXTS
@@ -59,13 +60,21 @@ def run(given: TableOf) -> dict[str, Any]:
         like = None if given.like is None else Path(given.like)
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
-        return {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
+        report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
+        file = f"{out}, {read['rows']:,} rows; the device must compute the same inputs"
+        noted = f"{notes_of(out)}, for plan and fit: specs and headers then tell how inputs are made"
+        facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
+        return Found(report, told(Facts(facts)))
     for name in ("like", "label"):
         if getattr(given, name) is not None:
             raise UserError(f"{option(name)} is for a .csv file, and {out} is none; leave it out")
     write = convert_csv if text else convert_table
     read, rows = write(data, out, columns, np.dtype(precision), given.watch)
-    return {"output": str(out), "rows": rows, "columns": read["inputs"], "precision": precision, "data": read}
+    names = read["inputs"]
+    columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
+    file = f"{out}, {rows:,} rows of {precision}, {out.stat().st_size:,} bytes"
+    report = {"output": str(out), "rows": rows, "columns": names, "precision": precision, "data": read}
+    return Found(report, told(Facts([("columns", columned), ("file", file)])))
 
 
 def convert_table(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, watch: Watch) -> Converted:

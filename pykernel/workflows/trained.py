@@ -18,8 +18,8 @@ from pykernel.telling import assumed_told, number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
+from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import LARGE, need_unset
-from pykernel.workflows.requests import Fit
 
 MOST = 64
 """Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""

@@ -28,7 +28,7 @@ from pykernel.algorithms.spectrum_softmax import FLAT
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import Simulation
+from pykernel.host.simulation import Simulation
 from pykernel.host.snapshot import load, save
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec

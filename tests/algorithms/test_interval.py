@@ -13,7 +13,7 @@ from pykernel.algorithms.interval import INTERVAL_KNOWN, STRETCH_MOST
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import Simulation
+from pykernel.host.simulation import Simulation
 from pykernel.spec.interval import PACE
 from pykernel.spec.model import make_spec
 from pykernel.spec.stages import GAIN_HORIZON

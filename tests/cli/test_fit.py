@@ -16,7 +16,7 @@ from pykernel.training.reduced import ReducedProblem, basis_of
 from pykernel.training.selection import select
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen as cli_fit
-from pykernel.workflows.requests import Fit
+from pykernel.workflows.fit_request import Fit
 from tests.support.reports import without
 
 pytest.importorskip("sklearn")

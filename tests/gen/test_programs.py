@@ -19,10 +19,11 @@ from pykernel.gen.compilers import find_compilers
 from pykernel.gen.ir import DialectError
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
+from pykernel.host.monitoring import Monitoring
 from pykernel.host.replay import Replay, read_log
 from pykernel.host.samples import Batch, read_samples
 from pykernel.host.scores import Course
-from pykernel.host.simulate import Monitoring, Simulation
+from pykernel.host.simulation import Simulation
 from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.following import persistent
@@ -380,15 +381,15 @@ def test_simulate_trains_or_only_scores(files, run):
     told = {"status": "done", "mse": float(values[0]), "error_rate": float(values[1]), "samples": 110}
     assert code == 0 and report["leave_one_out"] == told and report["trainings"] == {"done": 3}
     code, out, err = run("simulate", "kfd.toml", "data.csv", "--train-every", "50")
-    assert code == 0 and "trainings       done 3" in out and not err
-    assert re.search(r"leave-one-out   RMSE [\d.]+, [\d.]+ % of the samples with a wrong class", out)
+    assert code == 0 and "trainings done 3" in out and not err
+    assert re.search(r"leave-one-out RMSE [\d.]+, [\d.]+ % of the samples with a wrong class", out)
     if Path("/dev/fd").exists():  # as a shell's <(...): it is read once
         reads, writes = os.pipe()
         os.write(writes, Path("data.csv").read_bytes())
         os.close(writes)
         code, out, err = run("simulate", "kfd.toml", f"/dev/fd/{reads}", "--train-every", "50")
         os.close(reads)
-        assert code == 0 and "trainings       done 3" in out and not err
+        assert code == 0 and "trainings done 3" in out and not err
         assert "the samples must be read again after the last training; give the data as a file" in out
     code, out, err = run("simulate", "frozen.toml", "data.csv", "-o", "out.csv")
     assert code == 0 and not err and "trainings" not in out

@@ -133,7 +133,7 @@ def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
     """From a state within its limits, with inputs and labels of any bits; a weight beyond its limit is found."""
     found = pykernel.prove(make_spec(NLMS), from_="finite", call=("predict", "update"))
     assert found.ok and found.nan_steps == found.proved_nan_steps > 0, found
-    assert {row["call"]: row["proved_ranges"] for row in found.rows} == {"predict": 3, "update": 2}  # and the answer
+    assert {row["call"]: row["proved_ranges"] for row in found.calls} == {"predict": 3, "update": 2}  # and the answer
     row = found_in(FAULTS["a weight without a limit"], tmp_path)
     assert not row["proved"] and (row["alarms"] or row["why"] == "may take weights out of its range")
 
@@ -157,7 +157,7 @@ def test_the_folder_proves_it_again_without_pykernel(tmp_path, monkeypatch, exha
     spec = make_spec(KLMS if exhaustive else RLS)
     found = pykernel.prove(spec, from_="state", call=("freeze", "predict"), output=tmp_path)
     assert found.ok and found.nan_steps > 0
-    assert all(row["proved_ranges"] == row["ranges"] > 0 for row in found.rows)
+    assert all(row["proved_ranges"] == row["ranges"] > 0 for row in found.calls)
 
     def make():
         return subprocess.run(["make", "-s", "-B"], cwd=tmp_path, capture_output=True, text=True)
@@ -179,7 +179,7 @@ def test_a_call_whose_ranges_are_not_all_told_is_not_proved():
 @FRAMA_C
 def test_a_call_that_takes_too_long_is_not_proved():
     found = pykernel.prove(make_spec(RLS), from_="state", call="update", timeout=0.05)
-    assert not found.ok and found.rows[0]["why"] == "took more than 0.05 s"
+    assert not found.ok and found.calls[0]["why"] == "took more than 0.05 s"
     with pytest.raises(UserError, match="'updat' is none of m's calls; did you mean 'update'"):
         pykernel.prove(make_spec(RLS), call="updat")
 

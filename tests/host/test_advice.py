@@ -18,7 +18,7 @@ from pykernel import telling
 from pykernel.host.advice import Signs
 from pykernel.host.samples import Batch, with_last_label
 from pykernel.host.scores import verdict
-from pykernel.host.simulate import Simulation
+from pykernel.host.simulation import Simulation
 from pykernel.spec.model import make_spec
 from tests.support import DOCS
 
@@ -94,7 +94,7 @@ def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_onc
     (advice,) = json.loads(out)["advice"]
     assert code == 0 and set(advice) == {"test", "value", "why", "change"} and " in place of " in advice["change"]
     code, out, _ = run("simulate", "spec.toml", "data.csv")
-    assert f"advice   {advice['test']}: {advice['why']}" in out and advice["change"] in out
+    assert f"advice    {advice['test']}: {advice['why']}" in out and advice["change"] in out
     # what is read once cannot be tried again
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("data.csv").read_bytes())))
     code, out, _ = run("simulate", "spec.toml", "-", "--json")
@@ -182,7 +182,7 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
     assert found["winner"] == ("last label" if walk else "model")
     assert found["ratio"] == (model / errors[best] if walk else errors[best] / model)
     said = run(*words)[1]
-    assert f"verdict  {telling.verdict(found)}, over the second half" in said
+    assert f"{telling.verdict(found)}, over the second half" in said
     assert found["ratio"] > 1.05 and "is as good" not in said and bool(report["advice"]) == walk
     for each in report["advice"]:
         beside = (

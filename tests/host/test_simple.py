@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from pykernel.host.monitoring import Monitoring
 from pykernel.host.simple import Distances, SeenAlarms, simple_bytes
-from pykernel.host.simulate import Monitoring
 from pykernel.spec.model import make_spec
 
 
@@ -126,8 +126,3 @@ def test_the_command_tells_it(run, tmp_path, monkeypatch) -> None:
     }
     # each of the seven offsets is far beyond anything normal
     assert all(each["seen"] > 0.25 for each in simple.values())
-    _, out, _ = run("simulate", "spec.toml", "data.csv")
-    assert (
-        f"max |z| (16 bytes), with as many rows in alarm, sees {simple['max |z|']['seen'] * 100:.1f} % of these alarms"
-        in out
-    )

@@ -38,7 +38,7 @@ from pykernel.report.document import Document
 from pykernel.report.figures import SIMPLE, Panel, time_ticks
 from pykernel.report.page import SCRIPT
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.telling import number, rate, verdict
+from pykernel.telling import number, verdict
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.prove import Proved
 
@@ -136,19 +136,31 @@ def test_simulate_shows_what_json_has_and_escapes_names(tmp_path, capsys, monkey
         for kind in ("mae", "rmse"):
             for predictor, error in report[part][kind].items():
                 assert predictor in page.texts and number(error) in page.texts
-    assert "delay" in page.texts and "2 rows" in page.texts
     assert verdict(report["verdict"]) in page.text and f"{report['rows']:,} rows" in page.text
 
 
-def test_simulate_of_classes_and_of_a_monitor(tmp_path):
-    classes = (HOSTILE[0], HOSTILE[3])
-    table(tmp_path / "d.csv", 700, classes=classes)
-    spec = make_spec({"name": "k", "input": {"columns": list(HOSTILE)}, "label": {"column": "y", "classes": classes}})
-    found = simulate(spec, tmp_path / "d.csv", plot=tmp_path / "c.html")
-    page = whole(tmp_path / "c.html")
-    assert rate(found.error) in page.texts and all(
-        f"{count:,}" in page.texts for row in found.report["confusion"] for count in row
-    )
+TOLD = {
+    "an interval": spec_of(label={"column": "y"}, learning={"rule": "krls-t"}, kernel={"sigma": 1.0}, interval={}),
+    "classes": spec_of(label={"column": "y", "classes": HOSTILE[::3]}),
+    "many classes": spec_of(label={"column": "y", "classes": [*HOSTILE[::3], *"abcdefgh"]}),
+    "a monitor": make_spec({"name": "m", "input": {"columns": list(HOSTILE)}, "novelty": {"warmup": 50}}),
+    "a training": spec_of(label={"column": "y"}, learning={"rule": "krr"}, kernel={"sigma": 1.0}),
+}
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_the_page_of_a_simulation_has_every_word_of_the_terminal(kind, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+    Path("s.toml").write_text(TOLD[kind].to_toml(), encoding="utf-8")
+    table(Path("d.csv"), 600, classes=HOSTILE[::3] if "classes" in kind else ())
+    train = ["--train-every", "100"] if kind == "a training" else []
+    code, out, err = run(capsys, "simulate", "s.toml", "d.csv", "--plot", "r.html", *train)
+    told, page = (set(re.findall(r"\w[\w.,%]*", text)) for text in (out, whole(Path("r.html")).text))
+    assert code == 0 and "What happened to the samples" in out and told <= page, (told - page, err)
+
+
+def test_simulate_of_a_monitor(tmp_path):
     x = np.random.default_rng(0).normal(size=(1500, len(HOSTILE)))
     x[1200:1230] += 9
     monitor = make_spec({"name": "m", "input": {"columns": list(HOSTILE)}, "novelty": {"false_alarm_rate": 0.002}})

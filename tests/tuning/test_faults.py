@@ -9,7 +9,7 @@ import pytest
 
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simulate import Monitoring
+from pykernel.host.monitoring import Monitoring
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import missed_kinds
 from pykernel.tuning import faults as planted

@@ -33,7 +33,8 @@ from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import Table, judge
 from pykernel.workflows.fit import fit
-from pykernel.workflows.plan import choice, limits_of, told_of_life
+from pykernel.workflows.plan import limits_of
+from pykernel.workflows.planned import choice, told_of_life
 from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
 

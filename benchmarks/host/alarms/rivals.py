@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.host.alarms import kernels
 from pykernel.errors import UserError
 from pykernel.gen.project import build
-from pykernel.host.simulate import Monitoring
+from pykernel.host.monitoring import Monitoring
 from pykernel.spec.defaults import ALARM_CLIP, completed, length
 from pykernel.spec.model import Spec, make_spec
 

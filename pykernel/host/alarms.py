@@ -1,0 +1,74 @@
+"""The alarms that a model raises over a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pykernel.host.samples import input_names
+from pykernel.spec.model import Spec
+
+ALARMS = 1000
+"""Most alarms whose first and last rows are kept."""
+UNTOLD = "unknown"
+"""The kind of an alarm of which too little is known."""
+
+
+class Alarms:
+    """The alarms that a model raised.
+
+    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, with the
+    gaps over which the model's count of the alarm's rows goes on.  Refused samples between them are ignored.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.statuses = [int(status) for status in spec.program.alarms]
+        self.inputs = input_names(spec)
+        self.kinds = {int(status): status.name.lower() for status in spec.program.status}
+        self.samples = self.count = 0  # number of samples in alarm; number of alarms
+        self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
+        self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
+
+    def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
+        """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
+
+        Returns the number of the alarm that each is in, from 1 on, (samples,); 0 for none.
+        """
+        alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
+        which = np.zeros(len(rows), int)
+        for i in np.flatnonzero(alarmed):
+            if order[i] != self._last + 1 and not states[i, 2] > 1:
+                self.count += 1
+            which[i], self._last = self.count, int(order[i])
+            if self.count <= ALARMS:
+                self._list(int(rows[i]), *map(float, states[i, :2]))
+                if blame.shape[1]:
+                    self._tell(blame[i])
+        self.samples += int(alarmed.sum())
+        self._taken += int((statuses >= 0).sum())
+        return which
+
+    def _list(self, row: int, level: float, threshold: float) -> None:
+        """Note the row, and the state where the level is highest."""
+        if len(self.listed) < self.count:
+            self.listed.append({"first_row": row, "last_row": row, "rows": 0, "level": -np.inf})
+        latest = self.listed[-1]
+        latest |= {"last_row": row, "rows": latest["rows"] + 1}
+        if level > latest["level"]:
+            latest |= {"level": level, "threshold": threshold}
+
+    def _tell(self, blame: np.ndarray) -> None:
+        """Note what the alarm is about: the most blamed input, its share and the kind, latest.  A kind is not forgotten if the
+        model's count of the alarm's rows begins anew.
+        """
+        input, share, kind = blame.tolist()
+        told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
+        if told["kind"] != UNTOLD or self.listed[-1].get("kind", UNTOLD) == UNTOLD:
+            self.listed[-1] |= told
+
+    def report(self, state: np.ndarray) -> dict[str, Any]:
+        """The alarms as plain values.  state: the present level, threshold and rows since the alarm began."""
+        level, threshold, since = map(float, state)
+        counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
+        return counts | {"level": level, "threshold": threshold, "since": int(since)}

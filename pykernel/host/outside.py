@@ -1,0 +1,57 @@
+"""Rows that are unlike those of a frozen model's training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pykernel.host.samples import input_names, training_of
+from pykernel.rows.columns import SENTINELS
+from pykernel.spec.model import Spec
+
+NEAR, SELDOM = 0.05, 0.002
+"""A row is outside of the training if an input lies further beyond its range there than this part of it; told if more than this part of
+the rows are."""
+
+
+class Outside:
+    """Rows that lie outside of what a frozen model was trained on.  Codes for missing values do not count."""
+
+    def __init__(self, spec: Spec) -> None:
+        trained = training_of(spec)
+        ends = (None, None) if trained is None else (trained.low, trained.high)
+        self.spec, self.known = spec, None not in ends
+        low, high = (np.array(end or (), float) for end in ends)
+        self.low, self.high, self.near = low, high, NEAR * (high - low)
+        self.rows = self.outside = self.refused = 0
+        self.columns = np.zeros(len(low), np.int64)  # for each input: in how many rows it is outside
+        self.farthest = (low + high) / 2  # the value there that is the farthest outside
+
+    def add(self, x: np.ndarray) -> None:
+        """Count the next rows."""
+        if not self.known:
+            return
+        values = np.where(np.isfinite(x) & ~np.isin(x, list(SENTINELS)), x.astype(float), np.nan)
+        with np.errstate(invalid="ignore"):
+            outside = (values < self.low - self.near) | (values > self.high + self.near)
+        rows = outside.any(axis=1)
+        self.rows += len(x)
+        self.outside += int(rows.sum())
+        self.refused += int((rows & ~self.spec.accepts(x)).sum())
+        self.columns += outside.sum(axis=0)
+        middle = (self.low + self.high) / 2
+        for j in np.flatnonzero(outside.any(axis=0)):
+            found = np.append(values[outside[:, j], j], self.farthest[j])
+            self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
+
+    def told(self) -> str | None:
+        """A sentence about these rows; None if they are few."""
+        if self.outside <= SELDOM * self.rows:
+            return None
+        j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())
+        name = input_names(self.spec)[j]
+        answers = {0: "are answered all the same", self.outside: "get no answer"}
+        then = answers.get(self.refused, f"of them {self.refused:,} get no answer")
+        return (
+            f"{self.outside:,} of {self.rows:,} rows lie outside of what the model was trained on, and {then}: {name} reaches "
+            f"{self.farthest[j]:.6g} here, and was {self.low[j]:g} to {self.high[j]:g} there; train it with rows like these"
+        )

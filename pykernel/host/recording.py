@@ -1,0 +1,140 @@
+"""A recording: rows in a file or in arrays, read as often as they are needed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.files import open_data
+from pykernel.host.samples import Batch, by_name, require_columns, samples_of, training_of
+from pykernel.host.signal import RawRows, steps_of
+from pykernel.rows.columns import Columns
+from pykernel.rows.text import BATCH
+from pykernel.spec.model import Spec
+from pykernel.telling import Watch
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    Recording = str | Path | ArrayLike | tuple[ArrayLike, ArrayLike | None]
+
+
+class Recorded:
+    """Rows in a file, or in arrays, read as often as they are needed.  name: the file's in sentences, if not its path."""
+
+    def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
+        self.path = str(data) if isinstance(data, str | Path) else None
+        self.spec, self.name, training = spec, name, training_of(spec)
+        pair = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+        self.arrays = None if self.path is not None else _arrays(spec, *pair)
+        self.read: dict[str, Any] | None = None
+        """What was read from the file, as plain values."""
+        self.gaps = 0
+        """In how many rows an input is missing."""
+        self.raw = None if spec.signal is None else RawRows(spec)
+        """Counts of raw rows."""
+        self.known = None if training is None or training.data is None else Digest(training.rows)
+        """Of the rows that the model may have been trained on."""
+        if self.path is not None:
+            require_columns(spec)
+
+    @property
+    def again(self) -> bool:
+        """Whether the rows can be read once more."""
+        return self.path is None or Path(self.path).is_file()
+
+    @property
+    def trained(self) -> int | None:
+        """How many of the first rows, once they were read, are those that the model was trained on."""
+        return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
+
+    def steps(self, watch: Watch) -> int:
+        """How many samples the model will see."""
+        with contextlib.ExitStack() as stack:
+            rows, size = self.batches(stack)
+            show, count = stack.enter_context(watch.progress(size)), 0
+            for batch in steps_of(self.spec, rows):
+                count += len(batch.x)
+                show(batch.position, "counting rows")
+        return count
+
+    def batches(self, stack: contextlib.ExitStack, seen: Columns | None = None) -> tuple[Iterable[Batch], float | None]:
+        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
+
+        seen: what was found in the file's cells is counted there.
+        """
+        if self.arrays is not None:
+            return self._pieces(*self.arrays), len(self.arrays[0])
+        assert self.path is not None
+        name, file, size = open_data(self.path, stack)
+        return samples_of(self.spec, file, self.name or name, seen=seen), size
+
+    def _pieces(self, x: np.ndarray, y: np.ndarray) -> Iterator[Batch]:
+        for start in range(0, len(x), BATCH):
+            end = min(start + BATCH, len(x))
+            yield Batch(x[start:end], y[start:end], end)
+
+
+class Digest:
+    """A digest of rows as a spec reads them, batch by batch, of the first ``most`` ones."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.rows, self._parts = most, 0, (hashlib.sha256(), hashlib.sha256())
+
+    def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            more = len(batch.x) if self.most is None else min(len(batch.x), self.most - self.rows)
+            for part, values in zip(self._parts, (batch.x, batch.y), strict=True):
+                part.update(np.ascontiguousarray(values[:more]).tobytes())
+            self.rows += more
+            yield batch
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(b"".join(part.digest() for part in self._parts)).hexdigest()[:16]
+
+
+def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays of inputs and labels, in the form of a Batch; columns of data frames by their names.  Raises UserError."""
+    try:
+        inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
+    except (TypeError, ValueError):
+        raise UserError(f"x is not a table of numbers; {spec.name} takes a path, x or (x, y)") from None
+    width = spec.dim if spec.signal is None else len(spec.signal.channels)
+    if inputs.ndim != 2 or inputs.shape[1] != width or not len(inputs):
+        raise UserError(f"x has the shape {inputs.shape}; {spec.name} takes rows of {width} numbers")
+    kind = spec.inner.program.label_kind
+    if kind == "none" or spec.forecasts:
+        if y is not None and np.size(y):
+            raise UserError(f"{spec.name} takes no labels; give None in the place of y")
+        return inputs, np.zeros((len(inputs), 0))
+    if y is None:
+        raise UserError(f"{spec.name} learns labels; give (x, y)")
+    labels = np.asarray(by_name(y, spec.label_columns))
+    if kind == "class":
+        labels = _positions(spec, labels)
+    labels = np.ascontiguousarray(labels, np.int32 if kind == "class" else np.float64)
+    shape = (len(inputs), spec.outputs) if kind == "reals" else (len(inputs),)
+    if labels.shape != shape:
+        raise UserError(f"y has the shape {labels.shape}; for these rows it must be {shape}")
+    return inputs, labels
+
+
+def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
+    """Class indices, from indices or from names."""
+    if labels.dtype.kind in "iu":
+        return labels
+    known = {name: at for at, name in enumerate(spec.label.classes or ())}
+    unknown = [each for each in dict.fromkeys(labels.ravel().tolist()) if each not in known]
+    if unknown:
+        there = f"names of {', '.join(known)}, or " if known else ""
+        raise UserError(
+            f"y holds {unknown[0]!r}, which is no class; give {there}positions of classes from 0 on, as integers"
+        )
+    return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)

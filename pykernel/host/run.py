@@ -1,0 +1,347 @@
+"""A model run over a stream of samples, as on the device: the part that models with and without labels have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError, option
+from pykernel.host.alarms import Alarms
+from pykernel.host.model import HostModel
+from pykernel.host.outside import Outside
+from pykernel.host.samples import Batch, as_table, input_names, stand_ins
+from pykernel.spec.missing import choice
+from pykernel.spec.model import Spec
+from pykernel.telling import stands_in
+
+DELAY_LIMIT = 10**6
+"""Most rows that are kept until their labels arrive."""
+ADVISE_AFTER = 100
+"""If this many labelled samples are refused one after the other, the report says what to do about it."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Results of a few steps of the device's loop: predict row t (without labels: ask), then learn row t - delay.
+
+    labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
+    statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
+    results of the predictions; ``learnt`` is then true for all rows.
+    states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3); else (rows, 0).
+    ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
+    blame: for a model that says what an alarm is about, the most blamed input, its share and the alarm's kind, NaN for rows
+    that are not in alarm, (rows, 3); else (rows, 0).
+    """
+
+    first_row: int
+    labels: np.ndarray
+    predictions: np.ndarray
+    statuses: np.ndarray
+    learnt: np.ndarray
+    states: np.ndarray
+    ends: np.ndarray
+    blame: np.ndarray
+
+
+class Run:
+    """A model fed from a stream, as the device will be.
+
+    Each row is asked; then a row is learnt.  With labels, the learnt row is the one ``delay`` rows before, if it has
+    all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model with a training is
+    trained after every ``train_every`` labels (0: never).  A model that does not learn is only asked.  With
+    ``forecasts`` it may have a delay as
+    well: the simple predictors learn the true values that much later.
+    """
+
+    def __init__(
+        self, spec: Spec, delay: int = 0, refresh_every: int = 0, train_every: int = 0, forecasts: bool = False
+    ) -> None:
+        if not 0 <= delay <= DELAY_LIMIT:
+            raise UserError(f"delay is {delay}; it must be from 0 to {DELAY_LIMIT:,} rows")
+        if refresh_every < 0:
+            raise UserError(f"refresh-every is {refresh_every}; it must be a number of rows, or 0 for never")
+        if train_every < 0:
+            raise UserError(f"train-every is {train_every}; it must be a number of labels, or 0 for never")
+        self.spec, self.model, program = spec, HostModel(spec), spec.program
+        self.trains = self.model.exists("train")
+        if train_every and not self.trains:
+            raise UserError(
+                f"rule {spec.learning.rule} has no train on the device, as krr, ls-svm and kfd have; leave "
+                "train-every out"
+            )
+        if delay and (not (program.learns or forecasts) or program.label_kind == "none"):
+            raise UserError(f"rule {spec.learning.rule} takes no labels, so delay means nothing; leave delay out")
+        if refresh_every and not self.model.exists("refresh"):
+            what = spec.reduction.technique if spec.has("reduction", "technique") else f"rule {spec.learning.rule}"
+            raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
+        self.delay, self.refresh_every, self.train_every = delay, refresh_every, train_every
+        self.forecasts = forecasts
+        self.classes = spec.label.classes or ()
+        self._shape = program.label_array(spec.capacities).shape
+        self._dtype = spec.label_number
+        self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
+        # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
+        self._twin = HostModel(spec) if self.alarms is not None and self.model.exists("blame") else None
+        self.goes_on = False
+        self._kind = 0
+        self.rows = self.unlabelled = self.inputs_refused = 0
+        self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
+        self.outside = Outside(spec)
+        self.statuses = {status: 0 for status in program.status}
+        self.trainings = {status: 0 for status in program.status}
+        self._labels_since = 0  # labels given to the update since the last training
+        self.visited = 0  # samples that were visited after a training
+        self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
+        self._why = ""
+        self._waiting_x = np.zeros((0, spec.dim), spec.number)
+        self._waiting_y = np.zeros((0, *self._shape), self._dtype)
+
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Score the answers to the next rows.  released: the labels that became known after each of these rows.
+
+        x, y: first the rows that still wait for their labels, then these rows.
+        """
+        raise NotImplementedError
+
+    def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
+        """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as of ``_score``."""
+        return np.zeros((len(x) - waiting, 0))
+
+    def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
+        """Score the intervals of the next rows."""
+
+    def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
+        """Why a sample was refused, and what to do about it."""
+        spec = self.spec
+        if status == "REFUSED_INPUT":
+            j = int(np.argmin(spec.accepted(x)))
+            column = input_names(spec)[j]
+            if np.isnan(x[j]):
+                if spec.completes:
+                    return "no input is there, and such rows are not learned"
+                remedy = stands_in(stand_ins(spec))
+                return f"{column} is nan, no number: such rows are neither predicted nor learned{remedy}"
+            return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
+        lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
+        labelled = spec.program.label_kind != "none"
+        remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
+        return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
+
+    def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
+        """Take the next samples: inputs and labels as in a Batch."""
+        start = 0
+        while start < len(x):
+            end = len(x)
+            if self.refresh_every:
+                end = min(end, start + self.refresh_every - self.rows % self.refresh_every)
+            if self.train_every:
+                end = min(end, start + self._until_training(y[start:end]))
+            yield self._step(x[start:end], y[start:end])
+            if self.refresh_every and self.rows % self.refresh_every == 0:
+                self.model.refresh()
+            if self.train_every and self._labels_since == self.train_every:
+                self.train()
+            start = end
+
+    def _until_training(self, y: np.ndarray) -> int:
+        """How many rows to run until the next training is due: up to the row with the last label before it, or all
+        rows.
+        """
+        known = np.flatnonzero(~self._missing(self._released(y)))
+        last = self.train_every - self._labels_since - 1
+        return int(known[last]) + 1 if last < len(known) else len(y)
+
+    def _released(self, y: np.ndarray) -> np.ndarray:
+        """The label that becomes known after each of the next rows; none in the first ``delay`` rows of the stream."""
+        none = min(len(y), self.delay - len(self._waiting_y))
+        nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
+        return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
+
+    def train(self) -> IntEnum:
+        """Do what NAME_train does; returns the status."""
+        status = self.spec.program.status(self.model.train())
+        self.trainings[status] += 1
+        self._labels_since = 0
+        return status
+
+    def finish(self, again: Iterable[Batch] = ()) -> None:
+        """After the last row: train on the samples since the last training, then visit the samples once more.
+
+        again: the same rows, for a model that has visits; only rows that were learnt are visited.  Does nothing if this
+        run does not train the model.
+        """
+        if not self.train_every:
+            return
+        if self._labels_since:
+            self.train()
+        visits, left = self.visits, self.rows - self.delay
+        for batch in again if visits else ():
+            with np.errstate(over="ignore"):
+                x, y = batch.x[: max(0, left)].astype(self.spec.number), batch.y[: max(0, left)].astype(self._dtype)
+            known = ~self._missing(y)
+            left -= len(batch.x)
+            for visit in visits:
+                self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
+
+    def went_on(self) -> None:
+        """Note that the model has learned before; then there is no advice."""
+        self.goes_on = True
+
+    @property
+    def visits(self) -> list[str]:
+        """Functions that take each sample once more, after a training."""
+        return [name for name in self.spec.program.visits if self.model.exists(name)]
+
+    def _missing(self, y: np.ndarray) -> np.ndarray:
+        """Rows without a label, or without one of several."""
+        y = as_table(y)
+        return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
+
+    def _valid(self, y: np.ndarray) -> np.ndarray:
+        """Which labels a model could learn, in y's shape."""
+        if self.classes:
+            return (y >= 0) & (y < len(self.classes))
+        return np.abs(y) <= self.spec.number.type(self.spec.label.max_abs)
+
+    def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+            x, y = x.astype(self.spec.number), y.astype(self._dtype)
+        waiting, rows = len(self._waiting_x), len(x)
+        all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
+        question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))
+        ends, blame = self._enclosed(all_x, all_y, waiting), np.zeros((rows, 0))
+        if self._twin is not None:
+            self._twin.memory.copy_from(self.model.memory)
+        if self.alarms is None:
+            predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
+        else:
+            predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
+            blame = self._blamed(x, statuses)
+        released, none = self._released(y), min(rows, self.delay - waiting)
+        learnt = ~self._missing(released)
+        self._score(predictions, released, all_x, all_y)
+        self._cover(predictions, y, ends)
+        if self.spec.program.learns:
+            self._labels_since += int(learnt.sum())
+            self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
+        else:
+            learnt = np.ones(rows, bool)  # every prediction has a status
+            self.outside.add(x)
+        for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
+            self.statuses[self.spec.program.status(status)] += int(count)
+        steps = Steps(self.rows, y, predictions, statuses, learnt, states, ends, blame)
+        self._follow(steps)
+        self.rows += rows
+        self.missing += np.isnan(x).sum(axis=0)
+        self.unlabelled += int(self._missing(y).sum())
+        self.inputs_refused += int(self._missing(predictions).sum())
+        keep = len(all_x) - min(len(all_x), self.delay)
+        self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
+        return steps
+
+    def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
+        """What the rows in alarm are about: see ``Steps.blame``.  A twin learns the rows once more, up to each of these.
+
+        An alarm that becomes normal in a row has no kind any more; the row then has the kind of the row before.
+        """
+        assert self.alarms is not None
+        if self._twin is None:
+            return np.zeros((len(x), 0))
+        found, done = np.full((len(x), 3), np.nan), 0
+        for i in np.flatnonzero(np.isin(statuses, self.alarms.statuses)).tolist():
+            self._twin.update(x[done : i + 1])
+            done = i + 1
+            shares, kind = self._twin.read("blame")
+            culprit = int(shares.argmax())
+            self._kind = kind if kind != self.spec.program.status["DONE"] else self._kind
+            found[i] = culprit, shares[culprit], self._kind
+        return found
+
+    def _follow(self, steps: Steps) -> np.ndarray:
+        """Record the alarms of the next steps.  Returns the number of the alarm that each row is in, 0 for none, (rows,)."""
+        which = np.zeros(len(steps.statuses), int)
+        if self.alarms is not None:
+            rows, learnt = np.arange(steps.first_row, steps.first_row + len(which)) - self.delay, steps.learnt
+            told = (part[learnt] for part in (rows, steps.statuses, steps.states, steps.blame))
+            which[learnt] = self.alarms.take(*told)
+        return which
+
+    def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        """Count consecutive refusals, and remember the reason for the last one."""
+        if not len(statuses):
+            return
+        taken = np.flatnonzero(statuses >= 0)
+        borders = np.concatenate([[-1 - self.streak], taken, [len(statuses)]])
+        self.longest_streak = max(self.longest_streak, int(np.diff(borders).max()) - 1)
+        self.streak = int(borders[-1] - borders[-2]) - 1
+        if self.streak:
+            self._why = self._reason(self.spec.program.status(statuses[-1]).name, x[-1], y[-1])
+
+    @property
+    def waiting(self) -> int:
+        """Labelled rows not learnt yet, because their delay is not over."""
+        return int((~self._missing(self._waiting_y)).sum()) if self.spec.program.learns else 0
+
+    @property
+    def warning(self) -> str | None:
+        """What to do about a model that keeps refusing, or is never trained; None if there is nothing to say."""
+        if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
+            if not self.train_every:
+                return (
+                    "nothing trained the model, and one that was never trained predicts 0; "
+                    f"give {option('train_every')} N: on the "
+                    f"device, call {self.spec.name}_train() after every N labels"
+                )
+            why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
+            return (
+                f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
+            )
+        if (told := self.outside.told()) is not None:
+            return told
+        if self.streak <= ADVISE_AFTER:
+            return None
+        labelled = "" if self.spec.program.label_kind == "none" else "labelled "
+        return (
+            f"the model refused the last {self.streak:,} {labelled}samples: {self._why}; "
+            f"on the device, {self.spec.name}_reset() starts afresh"
+        )
+
+    def _missing_told(self) -> dict[str, Any] | None:
+        """How many inputs are missing, and what stands in for them; None of a model that knows no stand-ins."""
+        if not self.spec.has("input", "missing"):
+            return None
+        names = input_names(self.spec)
+        columns = {name: int(count) for name, count in zip(names, self.missing, strict=True) if count}
+        return {
+            "by": choice(self.spec),
+            "inputs": int(self.missing.sum()),
+            "of": self.rows * self.spec.dim,
+            "columns": columns,
+        }
+
+    def _told(self) -> dict[str, Any]:
+        """How many samples were learnt, refused and so on, as plain values."""
+        vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
+        # rows without an answer that were not to be learned, because they have no label, or it comes later
+        counted = sum(count for status, count in self.statuses.items() if status.name == "REFUSED_INPUT")
+        others = max(0, self.inputs_refused - counted)
+        return {
+            "inputs_refused": self.inputs_refused,
+            "missing": self._missing_told(),
+            "refused": others + sum(count for status, count in self.statuses.items() if status < 0),
+            "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
+            "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
+            **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
+            **({"vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
+        }
+
+
+def answer_names(spec: Spec) -> tuple[str, ...]:
+    """A name for each value that the main question's answer has."""
+    asks = spec.program.asks
+    (count,) = spec.program.questions[asks].shape(spec.capacities)
+    return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))

@@ -1,0 +1,69 @@
+"""What a device starts from: a saved state, or what a recording teaches."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pykernel.errors import UserError
+from pykernel.files import bytes_of
+from pykernel.host import snapshot
+from pykernel.host.pipeline import Pipeline
+from pykernel.host.recording import Recorded
+from pykernel.spec.model import Spec
+from pykernel.telling import QUIET, Watch
+
+if TYPE_CHECKING:
+    from pykernel.dialect import Memory
+    from pykernel.host.recording import Recording
+
+
+def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
+    """The state of a model that has learned a recording, as ``simulate`` does without delay.
+
+    Raises UserError, also if no row was learned.
+    """
+    if not spec.program.learns:
+        raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
+    pipeline = Pipeline(spec)
+    pipeline.run(Recorded(spec, data), watch)
+    simulation = pipeline.simulation
+    taken = sum(count for status, count in simulation.statuses.items() if status >= 0)
+    if not taken:
+        raise UserError(
+            f"{spec.name} learned none of the recording's {simulation.rows:,} rows: all were refused, or have no label; "
+            "simulate says why"
+        )
+    watch.tell(f"start    {taken:,} of {simulation.rows:,} rows of the recording were learned")
+    if simulation.trains:
+        status = simulation.train()
+        if status < 0:
+            raise UserError(f"{spec.name} cannot be trained on the recording: train returned {status.name}")
+    elif simulation.warning:
+        watch.warn(simulation.warning)
+    return pipeline.memory()
+
+
+def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
+    """The memory from a saved state, or from a recording, whichever it is.  Raises UserError."""
+    path = Path(start) if isinstance(start, str | Path) else None
+    # a pipe is a recording: what was read of it could not be read again
+    if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
+        return learned(spec, start, watch)
+    found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
+    unnamed = "" if found.names else ", which does not say in which order its columns and classes are"
+    watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
+    return found.memory
+
+
+def taught(spec: Spec, data: str) -> bytes | None:
+    """The snapshot of a model that has learned a recording.
+
+    None if it does not learn or refuses all, if the rows cannot be read again, or after Ctrl-C.
+    """
+    if not spec.program.learns or not Path(data).is_file():
+        return None
+    with contextlib.suppress(UserError, KeyboardInterrupt):
+        return snapshot.saved(spec, learned(spec, data))
+    return None

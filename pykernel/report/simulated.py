@@ -1,0 +1,320 @@
+"""What is told of a simulation: of one device, and of many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pykernel.report.common import Asked, number_or_dash, what_was_asked
+from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
+from pykernel.report.figures import Line, Plot, time_text
+from pykernel.telling import (
+    KNOWN_ROWS,
+    MEASURES,
+    counted,
+    counts,
+    data_sentences,
+    devices_shown,
+    devices_told,
+    gaps_told,
+    missing_told,
+    number,
+    promise_told,
+    rate,
+    refused_told,
+    rivals_told,
+    skipped,
+    unit_of,
+    verdict,
+)
+
+PARTS = {"all": "", "second_half": ", 2nd half"}
+"""Parts of the rows that have errors of their own, and the ends of their columns' names."""
+CLASSES = 8
+"""Most classes whose confusion is a table in the terminal; of more there are the most frequent mistakes, so many."""
+SUREST, LISTED = 12, 100
+"""Most alarms that are shown, and that a page lists."""
+
+
+def simulated(
+    report: Mapping[str, Any],
+    asked: Asked,
+    rule: str,
+    read: Section,
+    plots: Mapping[str, Sequence[Plot]],
+    times: Callable[[], np.ndarray | None],
+    model: Callable[[], Sequence[Section]],
+) -> Document:
+    """A model on recorded data.  plots: by the titles of their sections.  times: of the rows.  model: bytes and hashes."""
+    unit, shown = unit_of(report), rate if report.get("classes") else number
+    late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
+    data = "; ".join(data_sentences(report["data"]))
+    title = f"{report['name']} ({rule}): {counted(report)}{late and f', labels {late} late'}"
+    if "question" in report:
+        found, said = _answers(report, plots, title), ""
+    else:
+        found, said = _errors(report, plots, title, shown), _verdict(report, shown)
+    alarms = report.get("alarms", {})
+    saved = report["save"] and f"{report['save']}, hash {report['state_hash']}, for pykernel generate --start"
+    sections = [
+        what_was_asked(asked, ("rule", rule), ("delay", late), ("data", data)),
+        Section("Warnings", [Sentence(text) for text in report["warnings"]]),
+        read,
+        *found,
+        Section("What happened to the samples", _statuses(report), "both"),
+        *(_alarms(report, alarms, times) if alarms else ()),
+        Section("Training", [Facts(_training(report))], "both"),
+        Section("Advice", _advice(report), "both"),
+        Section("Files", [Facts([("output", report["output"]), ("report", report["plot"]), ("state", saved)])], "both"),
+    ]
+    told = [said, _in_alarm(alarms, unit) if "judged" in alarms else "", *refused_told(report)]
+    won = "question" in report or (report["verdict"] or {}).get("winner") == "model"
+    return Document(title, "; ".join(filter(None, told)), sections, won and not report["warnings"], last=model)
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def _errors(
+    report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str, shown: Callable[[float], str]
+) -> list[Section]:
+    """The errors of the model and of simple predictors, and which class is taken for which."""
+    classes, several = report.get("classes") or (), report.get("by_label", {})
+    kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
+    columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
+    rows = [
+        {"label": label if several and name == "model" else "", "predictor": name}
+        | {column: shown(found[part][key][name]) for column, (part, key) in columns.items()}
+        for label, found in (several | {"all": report}).items()
+        for name in ("model", *report["simple"])
+    ]
+    strong = [i for i, row in enumerate(rows) if row["predictor"] == "model"]
+    linear = any("linear" in name for name in report["simple"])
+    told = ["" if linear else "so many inputs: the linear models are left out", rivals_told(report)]
+    confusion = report.get("confusion", ())
+    matrix = [[name, *(f"{count:,}" for count in row)] for name, row in zip(classes, confusion, strict=True)]
+    wrong = [
+        (count, name, classes[j])
+        for i, (name, row) in enumerate(zip(classes, confusion, strict=True))
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    wrong.sort(key=lambda mistake: -mistake[0])
+    unit, many = unit_of(report), len(classes) > CLASSES
+    mistakes = [(name, other, f"{count:,}") for count, name, other in wrong[: CLASSES * many]]
+    return [
+        Section("Forecast and truth", plots["Forecast and truth"]),
+        Section(
+            "Errors",
+            [*plots["Errors"], table_of(rows, ("label", "predictor"), strong, title), *map(Sentence, told)],
+            "both",
+        ),
+        Section("Intervals", [*plots["Intervals"], Sentence(_interval(report))], "both"),
+        Section("Probabilities", [Sentence(_losses(report))], "both"),
+        Section(
+            "Which class is taken for which",
+            [Table(("label", *classes), matrix)],
+            "page" if many else "both",
+        ),
+        Section("The most frequent mistakes", [Table(("label", "taken for", f"{unit}s"), mistakes, (0, 1))], "both"),
+    ]
+
+
+def _interval(report: Mapping[str, Any]) -> str:
+    """How many labels were within the intervals."""
+    if (found := report.get("interval")) is None:
+        return ""
+    part = found["second_half"]
+    widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
+    told = f"{rate(part['inside'])} of the labels inside, mean width{'s' * (len(widths) > 1)} {', '.join(map(number, widths))}"
+    inside = "no label came that could be judged" if part["inside"] is None else f"{told}, over the second half"
+    return f"intervals at {rate(found['level'])}: {inside}"
+
+
+def _losses(report: Mapping[str, Any]) -> str:
+    """How good the probabilities were."""
+    found = report.get("log_loss", {}).get("second_half")
+    if not found or found["model"] is None:
+        return ""
+    told = f"log loss {number(found['model'])}, of the classes' shares so far {number(found['base rate'])}"
+    return f"probabilities: {told}, over the second half"
+
+
+def _verdict(report: Mapping[str, Any], shown: Callable[[float], str]) -> str:
+    scored = f"{report['second_half']['scored']:,} {unit_of(report)}s of the second half were scored: too few to judge"
+    said = KNOWN_ROWS if report["knows_second_half"] else scored
+    if report["verdict"] is not None:
+        said = f"{verdict(report['verdict'], shown)}, over the second half"
+    promise = report["promise"]
+    return said if promise is None else f"{said}; {promise_told(promise, shown)}"
+
+
+# ---------------------------------------------------------------------------------------------------- answers and alarms
+
+
+def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str) -> list[Section]:
+    """The answers of a model without labels."""
+    unit, watches = unit_of(report), "alarms" in report
+    rows = [
+        {
+            "answer": name,
+            f"{unit}s": text,
+            "mean": number_or_dash(part["mean"][name]),
+            "largest": number_or_dash(part["largest"][name]),
+            "in alarm": rate(part["in_alarm"]) if watches and i == 0 else "",
+        }
+        for text, part in (("all", report["all"]), ("2nd half", report["second_half"]))
+        for i, name in enumerate(part["mean"])
+    ]
+    table = table_of(rows, ("answer", f"{unit}s"), title=f"{title}, without labels")
+    return [*(Section(name, each) for name, each in plots.items()), Section("Answers in numbers", [table], "both")]
+
+
+def _alarms(
+    report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
+) -> list[Section]:
+    """The surest alarms in their order, and what simple detectors see of them; of many alarms also the first ones."""
+    unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
+    dates = times() if count else None
+    every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
+    surest = sorted(range(len(every)), key=lambda i: -sureness(found["listed"][i]))[:SUREST]
+    title = f"{count:,} alarm{'s' * (count > 1)}, {found['samples']:,} {unit}s in alarm"
+    if count > SUREST:
+        title += f"; the {SUREST} surest{f' of the first {len(every):,}' if count > len(every) else ''}:"
+    told = [
+        f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
+        for name, simple in found.get("simple", {}).items()
+        if count
+    ]
+    if told:
+        told.append(f"as many {unit}s drawn at random see {rate(found['seen_by_chance'])} of them")
+    end = f"at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}"
+    told.append(end if count else f"no alarm; {end}")
+    if regimes := report.get("regimes"):
+        known = f"{len(regimes)} regimes are known" if len(regimes) > 1 else "one regime is known"
+        told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
+    table = table_of([every[i] for i in sorted(surest)], words, title=title, spare=("time", "share"))
+    return [
+        Section("Alarms", [table, *map(Sentence, told)], "both"),
+        Section("The first alarms", [table_of(every[:LISTED] if count > SUREST else (), words)]),
+    ]
+
+
+def sureness(alarm: Mapping[str, Any]) -> float:
+    """An alarm's level over its threshold, where it is highest."""
+    threshold: float = alarm["threshold"]
+    return alarm["level"] / threshold if threshold > 0 else math.inf
+
+
+def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dict[str, str]:
+    """The cells of an alarm; empty are those that it does not have."""
+    blames = "input" in alarm
+    return {
+        "time": "" if dates is None else time_text(dates[alarm["first_row"]]),
+        "from second": f"{alarm['from_seconds']:,.2f}" if "from_seconds" in alarm else "",
+        f"from {unit}": f"{alarm['first_row']:,}",
+        f"to {unit}": f"{alarm['last_row']:,}",
+        "in alarm": f"{alarm['rows']:,}",
+        "level": number_or_dash(alarm["level"]),
+        "/ threshold": f"{sureness(alarm):.2f}" if alarm["threshold"] > 0 else "",
+        "about": alarm["input"] if blames else "",
+        "share": rate(alarm["share"]) if blames else "",
+        "kind": alarm["kind"] if blames else "",
+    }
+
+
+def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
+    if not found["judged"]:
+        return f"no alarm can come before the warm-up is over, and no {unit} came after it"
+    wanted = "" if found["false_alarm_rate"] is None else f"; false_alarm_rate is {100 * found['false_alarm_rate']:g} %"
+    return f"{rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
+
+
+# -------------------------------------------------------------------------------------------------------- what happened
+
+
+def _statuses(report: Mapping[str, Any]) -> list[Part]:
+    """How many samples had each status, and how many had none and why; and what was missing."""
+    counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
+    counts |= {  # a model without labels refuses inputs by its status
+        "no label yet": report.get("unlabelled", 0),
+        "label came too late: not learned": report.get("waiting", 0),
+        "no label, and not predicted (input refused)": (
+            report["inputs_refused"] - counts.get("refused input", 0) if "unlabelled" in report else 0
+        ),
+    }
+    missing, name, told = report["missing"], "missing", ""
+    if "raw_rows" in report:
+        name, told = "gaps", gaps_told(report["raw_rows"], report["rows"])
+    elif missing and missing["by"] != "refuse":
+        told = missing_told(missing) if missing["inputs"] else ""
+    elif report["empty_inputs"] and report["data"] is None:
+        told = skipped(report["empty_inputs"])
+    rows = [(text, f"{count:,}") for text, count in counts.items() if count > 0]
+    return [Table(("status", "samples"), rows), Facts([(name, told)])]
+
+
+def _training(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    trained = report.get("trainings", {}).items()
+    facts = [("trainings", ", ".join(f"{text.replace('_', ' ')} {count:,}" for text, count in trained))]
+    if found := report.get("leave_one_out"):
+        wrong = f", {rate(found['error_rate'])} of the samples with a wrong class" if report.get("classes") else ""
+        told = f"RMSE {number(math.sqrt(found['mse']))}{wrong}" if found["mse"] is not None else "none"
+        again = "the samples must be read again after the last training; give the data as a file"
+        why = again if found.get("samples") == 0 else found["status"].replace("_", " ")
+        facts.append(("leave-one-out", f"{told} ({why})"))
+    return facts
+
+
+def _advice(report: Mapping[str, Any]) -> list[Part]:
+    told = [
+        fact
+        for each in report.get("advice", ())
+        for fact in (("advice", f"{each['test']}: {each['why']}"), ("", each["change"]))
+    ]
+    measure = f"parts of the {unit_of(report)}s" if report.get("classes") else "root mean squares"
+    return [Facts(told), Sentence(f"(errors over the second half, {measure})" if told else "")]
+
+
+# --------------------------------------------------------------------------------------------------------- many devices
+
+
+def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
+    """A model on many devices."""
+    told, key = devices_told(report), "error" if report["ratio"] is None else "ratio"
+    rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
+    files = [("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
+    watches, shown = report["measure"] == "in_alarm", number if report["measure"] == "rmse" else rate
+    measure = f"{MEASURES[report['measure']]}{', 2nd half' * (not watches)}"
+    cells = [
+        {
+            "device": row["device"],
+            "rows": f"{row['rows']:,}",
+            "alarms": "".join(counts(row, "alarms")) if watches else "",
+            measure: shown(row["error"]),
+            "of simple": "" if watches else "".join(counts(row, "ratio", digits=2)),
+            "the best simple predictor": "" if watches else row["simple"] or "too few rows",
+        }
+        for row in rows
+    ]
+    title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
+    values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
+    what = "the model's error, of the best simple predictor's" if key == "ratio" else measure
+    line = Line(what, np.linspace(0, 100, len(values)), values, "model")
+    plot = Plot("All devices, the best first", "% of the devices", what, [line], zero=True)
+    unread = [[each["device"], each["reason"]] for each in report["unread"]]
+    sections = [
+        what_was_asked(asked, ("rule", report["rule"])),
+        Section(
+            "Devices",
+            [*[plot] * (len(values) > 1), table_of(cells, ("device", "the best simple predictor"), title=title)],
+            "both",
+        ),
+        Section("All together", [*map(Sentence, told[:-1]), Facts(files)], "both"),
+        Section("Recordings that cannot be read", [Table(("device", "why"), unread, words=(0, 1))]),
+    ]
+    good = not unread and (report["beat_simple"] is None or report["beat_simple"] > 0.5)
+    return Document(title, told[-1] if told else "", sections, good)

@@ -1,0 +1,146 @@
+"""What ``fit`` is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pykernel.request.kinds import File, Numbers
+from pykernel.request.option import Opt
+from pykernel.request.options import (
+    OUT,
+    THE_TABLE,
+    AllJobs,
+    Classes,
+    Force,
+    Inputs,
+    Name,
+    Plot,
+    Precision,
+    Seed,
+    Table,
+)
+from pykernel.request.training import Training
+from pykernel.telling import QUIET
+from pykernel.workflows.models import Model, Watched
+
+MANY_ROWS = 1000
+"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
+DEFAULT_RIDGE = 0.1
+N_MAX = ("--n", "--vectors")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Training):
+    """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
+
+    Leave-one-out chooses width and ridge. Few vectors (--n-max, --flash) are trained, too, and taken if better. The model will be in
+    flash. A label of words is a class.
+
+        pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
+        pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
+
+    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It is also the beginning of a model
+    that goes on learning.
+
+    Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
+    is its square root. Left out is the part of tr K that a basis misses.
+
+    Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
+    """
+
+    data: Table
+    _: KW_ONLY
+    output: Annotated[
+        File | None, Opt("The spec to write; or FILE.npz: the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
+    ] = None
+    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="a basis")] = None
+    inputs: Inputs = None
+    spec: Annotated[
+        Model | None,
+        Opt(
+            "Spec that says keys, columns or the [signal].",
+            "SPEC",
+            without="none",
+            kind=Path,
+            was=("--signal",),
+            more="Of a spec that was trained, the table trains another one in the same way.",
+        ),
+    ] = None
+    classes: Classes = None
+    rule: Annotated[
+        Literal["frozen", "nystrom-rls", "kfd"] | None,
+        Opt(
+            "nystrom-rls: the device goes on learning the weights; kfd: it trains a discriminant.",
+            "RULE",
+            key="learning.rule",
+            without="frozen",
+        ),
+    ] = None
+    kernel: Annotated[
+        str,
+        Opt(
+            "gaussian, laplacian, matern12, matern32, matern52, polynomial, linear or sigmoid (kfd).",
+            "KERNEL",
+            key="kernel.function",
+        ),
+    ] = "gaussian"
+    sigma: Annotated[Numbers, Opt("Gaussian width, or several.", "S,S", key="kernel.sigma", without="by the data")] = (
+        None
+    )
+    gamma: Annotated[
+        Numbers, Opt("Width of the other kernels, or several.", "G,G", key="kernel.gamma", without="by the data")
+    ] = None
+    coef0: Annotated[float, Opt("Constant of polynomial and sigmoid.", "C", key="kernel.coef0")] = 1.0
+    degree: Annotated[int, Opt("Degree of the polynomial, 1 to 9.", "N", key="kernel.degree")] = 3
+    n_max: Annotated[
+        int | None,
+        Opt(
+            "Most vectors.",
+            "N",
+            short="-n",
+            without="as a minute allows; of a basis 100",
+            was=N_MAX,
+        ),
+    ] = None
+    flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
+    precision: Precision = "float32"
+    name: Name = None
+    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART", rare=True)] = 0.0
+    seed: Seed = 0
+    jobs: AllJobs = None
+    plot: Plot = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("json",)
+    gone: ClassVar = THE_TABLE | {
+        "--learn": "here it is --set learning.rule=nystrom-rls",
+        "--kfd": "here it is --set learning.rule=kfd",
+        "--save": "a name after --output that ends with .npz is the basis alone",
+        "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
+        "--no-standardise": "here it is --set training.standardise=false",
+    }
+    was: ClassVar = ("basis",)
+
+    @property
+    def of_basis(self) -> tuple[str, ...]:
+        """Why a basis is chosen from rows that need not be in memory: the arguments that ask for it."""
+        found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
+        if self.output is not None and not self.makes_spec:
+            found.append("output")
+        if self.label is None and self.spec is None:
+            found.append("label")
+        if isinstance(self.data, str | Path) and Path(self.data).suffix.lower() == ".npy":
+            found.append("data")
+        return tuple(found)
+
+    @property
+    def makes_spec(self) -> bool:
+        """Whether a spec is made, or only a basis."""
+        return self.output is None or Path(self.output).suffix.lower() != ".npz"
+
+
+OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence", "shards")
+"""Arguments of a basis whose rows need not be in memory."""

@@ -1,0 +1,229 @@
+"""What a plan found, as plain values; and the comments in the planned spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import visible
+from pykernel.host.scores import verdict
+from pykernel.report.figures import SIMPLE, Panel
+from pykernel.telling import MEASURES, counted, error_and_deviation, growth, judged_on, number, rate
+from pykernel.tuning.arms import Trial
+from pykernel.tuning.combinations import LINEAR, MARGIN
+from pykernel.tuning.earned import TARGET
+from pykernel.tuning.faults import KINDS, LARGEST, LONGEST, SHORTEST, SMALLEST
+from pykernel.tuning.plan import Search, by_chance, model_name
+from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
+from pykernel.tuning.tables import sentinels
+from pykernel.tuning.trials import TWICE
+
+
+def findings(
+    course: Search,
+    winner: Trial,
+    learner: Trial | None,
+    small: Trial | None,
+    others: Mapping[str, Any],
+    frozen: Trial | None,
+) -> dict[str, Any]:
+    """others: what is told of simple predictors, or of simple monitors."""
+    monitors, devices = course.table.y is None, course.table.devices
+
+    def row(trial: Trial) -> dict[str, Any]:
+        if monitors:
+            told = trial.found | trial.found.get("promised", {})
+            return _row(trial, told) | {"promise": told["learning"]}
+        losses = trial.losses if trial is small else course.honest(None if trial is winner else trial.learns)
+        amounts = trial.found.get("amounts", {})
+        return _row(trial, trial.found) | {
+            "beside": beside_simple(course, losses, others, trial is frozen),
+            "flash_bytes": amounts.get("flash"),
+            "instructions": amounts.get("instructions"),
+            "promise": promise(losses),
+        }
+
+    tried = [arm.best for arm in course.arms if arm.best is not None]
+    table = [
+        _row(trial, trial.found) | ({} if monitors else {"beside": beside_simple(course, trial.losses, others)})
+        for trial in sorted(tried, key=lambda trial: trial.score)
+    ]
+    told = row(winner)
+    picked = {"learner": learner, "frozen": frozen, "small": small}
+    faults = {"kinds": len(KINDS), "sizes": [SMALLEST, LARGEST], "rows": [SHORTEST, LONGEST]}
+    return {
+        "measure": measure(course),
+        "rows": len(course.table.x),
+        **course.table.raw_rows,
+        "device_count": None if devices is None else len(devices.teach) + len(devices.judge),
+        "judges": None if devices is None else sum(len(fold.runs) for fold in course.table.folds),
+        "judged_rows": course.table.judged_rows,
+        "trials": len(course.trials),
+        "seed": course.seed,
+        "repeatable": course.repeatable,
+        "winner": told,
+        "choice": choice(course, winner),
+        "faults": faults if monitors else None,
+        "table": table,
+        **{name: trial and row(trial) for name, trial in picked.items()},
+        "target": course.limits.target or TARGET,
+        "points": [
+            [trial.bytes, (trial.told or {})["error"], trial.arm.kind, model_name(trial)] for trial in course.ranking()
+        ],
+        "simple": {name: _without_blocks(each) for name, each in others.items()},
+        "verdict": against_simple(course, winner, others) if monitors else _of_simple(told),
+    }
+
+
+def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's size and values, and what is told of it: bytes, and errors without their blocks."""
+    content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
+    values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
+    named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
+    parts = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed")}
+    errors = {key: _without_blocks(told[key]) for key in ("frozen", "learning")}
+    return named | {"values": values, "bytes": trial.bytes} | parts | errors
+
+
+def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the planned model compares with the simple predictors; linear: whether it is one of them itself, but for its stages."""
+    found: dict[str, Any] | None = winner["beside"]
+    return found and found | {"linear": winner["technique"] == LINEAR}
+
+
+def choice(course: Search, winner: Trial) -> dict[str, Any]:
+    """Beside the planned model the one of smallest error: both errors on the judged rows, and bytes; why it is not the planned one.
+
+    why: None if it is; "near" if the errors are nearly equal, "test" if a paired test does not tell them apart; of monitors "chance".
+    """
+    best = course.candidates()[0]
+    own, least = ((trial.told or {})["error"] for trial in (winner, best))
+    why = "chance" if course.table.y is None else "near" if own <= NEAR * least else "test"
+    named = {"model": model_name(best), "error": least, "own": own, "bytes": best.bytes}
+    return named | {"why": None if best is winner else why}
+
+
+def _without_blocks(told: Any) -> Any:
+    """What is told of an error, without its blocks."""
+    if not isinstance(told, Mapping):
+        return told
+    return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
+
+
+def beside_simple(
+    course: Search, model: Losses, others: Mapping[str, Any], frozen: bool = False
+) -> dict[str, Any] | None:
+    """A model's error over that of the best simple predictor, by the same blocks of rows.
+
+    winner: "model", the predictor's name, or None if the interval of 95 % (low, high) has 1 in it.  frozen: whether the
+    predictors are those that learned the first rows only.
+    """
+    told = {name: each["frozen"] if frozen else each for name, each in others.items()}
+    told = {name: each for name, each in told.items() if each is not None}
+    if not told:
+        return None
+    name = min(told, key=lambda each: told[each]["error"])
+    found: dict[str, Any] = {"simple": name, "error": told[name]["error"], "model": model.error}
+    part = ratio(model, Losses.from_report(told[name], course.table.of_classes))
+    if part is None:
+        less = {True: "model", False: None if model.error == told[name]["error"] else name}
+        return found | {"winner": less[model.error < told[name]["error"]], "ratio": None, "low": None, "high": None}
+    return found | {"winner": "model" if part["high"] < 1 else name if part["low"] > 1 else None} | part
+
+
+def against_simple(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a monitor compares with what is simple: see ``verdict``.
+
+    A simple monitor is as good if it sees as many faults but for chance, with about as many other rows in alarm.
+    """
+    told = winner.found["promised"]["learning"]
+    found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
+    if found is None:
+        return None
+    most = told["error"] + by_chance(told["error"]), TWICE * max(told["rate"], told["other_rows"])
+    near = [name for name, each in others.items() if each["error"] <= most[0] and each["other_rows"] <= most[1]]
+    best = min(near or others, key=lambda name: others[name]["bytes" if near else "error"])
+    return found | {
+        "winner": None if near else "model",
+        "simple": best,
+        "error": others[best]["error"],
+        "other_rows": others[best]["other_rows"],
+        "bytes": others[best]["bytes"],
+    }
+
+
+def measure(course: Search) -> str:
+    if course.table.y is None:
+        return "faults_missed"
+    return "error_rate" if course.table.y.dtype.kind in "iu" else "rmse"
+
+
+def told_in_spec(report: Mapping[str, Any], data: str) -> str:
+    """A comment for the spec's file: the origin of the spec, and its expected error."""
+    winner, others = report["winner"], report["simple"]
+    least = min(others, key=lambda name: others[name]["error"], default=None)
+    instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
+    told = winner["promise"]
+    alarms = f", other rows in alarm {rate(told['other_rows'])}" if "other_rows" in told else ""
+    lines = [
+        f"Planned from {Path(data).name}, {counted(report)}; {MEASURES[report['measure']]} on {judged_on(report)}:",
+        f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
+        *told_of_life(report),
+        *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
+    ]
+    return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
+
+
+def told_of_life(report: Mapping[str, Any]) -> list[str]:
+    """Under which conditions the promise holds."""
+    winner = report["winner"]
+    told = []
+    if "other_rows" not in winner["promise"]:
+        lives = (
+            "It learns on the device: it needs the label of each row"
+            if winner["learning"]
+            else "It does not learn on the device"
+        )
+        told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
+        if grows := growth(winner["promise"]):
+            told.append(f"{grows[0].upper()}{grows[1:]}.")
+    if report.get("ranged"):
+        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as the model did that is told of
+
+        told.append(
+            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "
+            "farther, because the model knows nothing of it."
+        )
+    if (limit := report["max_abs"]) is not None:
+        codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
+        below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
+        told.append(
+            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses what is beyond."
+        )
+    return told
+
+
+def front(costs: Sequence[Sequence[float]]) -> list[int]:
+    """Positions of the Pareto front: points for which no other point is at least as good in all costs and better in
+    one.
+    """
+    points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
+    return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
+
+
+def front_of(report: Mapping[str, Any]) -> Panel:
+    """Error over bytes, with the simple predictors."""
+    points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
+    points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
+    on = set(front([point[:2] for point in points]))
+    marked = [(*point, i in on) for i, point in enumerate(points)]
+    picked = {"planned": report["winner"], "smaller": report["small"]}
+    chosen = {
+        name: next(i for i, p in enumerate(points) if p[3] == row["model"] and p[0] == max(1, row["bytes"]))
+        for name, row in picked.items()
+        if row is not None
+    }
+    return Panel("bytes of RAM and tables", marked, chosen)

@@ -1,0 +1,148 @@
+"""What one does with a state that a device has saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pykernel.request.kinds import File, Files
+from pykernel.request.option import Arg, Opt
+from pykernel.request.options import (
+    OF_SPEC,
+    THE_TABLE,
+    AllJobs,
+    Force,
+    Results,
+    StateOut,
+)
+from pykernel.telling import QUIET
+from pykernel.workflows.models import GivenModel, TheSpec, Watched
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Show:
+    """Show the values in a saved state, or where two states differ.
+
+        pykernel state show spec.toml state.bin
+        pykernel state show spec.toml monday.bin friday.bin
+
+    A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
+    printed, by the fields of the C struct.
+
+    Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
+    that NAME_hash returns. Of two states: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
+    each was saved (the sequence number) does not count.
+
+    Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
+    """
+
+    model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
+    files: Annotated[Sequence[File], Arg("A snapshot, from NAME_save or NAME_store; or two.", "FILE…", kind=list[Path])]
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("snapshot",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Migrate:
+    """Make a saved state one of a changed spec.
+
+    A learning rate, a limit, a horizon and other numbers that only say how learning goes on may differ: a device loads
+    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller one,
+    vectors are removed as the technique of OLD removes them. Another rule, kernel, scaling or input is refused.
+
+        pykernel state migrate old.toml state.bin new.toml -o new-state.bin
+
+    Columns: there are none. The command prints the keys that changed, and how many vectors there are.
+
+    Exit codes: 0 done, 2 bad input, or a state that cannot be converted (nothing is written then).
+    """
+
+    old: Annotated[TheSpec, Arg("The spec that the state was learned with.", "OLD", reads="spec", kind=Path)]
+    state: Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "STATE")]
+    new: Annotated[TheSpec, Arg("The spec of the new firmware.", "NEW", reads="spec", kind=Path)]
+    _: KW_ONLY
+    output: StateOut
+    force: Force = False
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("migrate",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Merge:
+    """Make one state of what several devices have learned.
+
+    The devices run the same spec, each with samples of its own. The merged state has the same budget, goes on learning, and is
+    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices: who has a state can read them.
+
+        pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
+
+    SPEC after --into may have another n_max. docs/merging.md tells what is merged how. How good the merged state is, `simulate
+    --start merged.bin` tells on rows that no device has learned.
+
+    Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.
+
+    Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
+    """
+
+    spec: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
+    states: Annotated[
+        Sequence[File | bytes],
+        Arg(
+            "Snapshots, one of each device; or a folder of .bin files.",
+            "STATE",
+            kind=list[Path],
+            more="Or their bytes.",
+        ),
+    ]
+    _: KW_ONLY
+    into: Annotated[
+        TheSpec | None, Opt("The spec of the merged state.", "SPEC", reads="spec", kind=Path, without="the same")
+    ] = None
+    output: StateOut = None
+    force: Force = False
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "json")
+    was: ClassVar = ("merge",)
+    gone: ClassVar = OF_SPEC | {
+        "--data": "pykernel simulate, begun from the merged state, tells how good it is on a recording"
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replay:
+    """Repeat what a device logged, and name the first difference.
+
+    The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
+    one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:
+
+        x0,x1,label,state_hash
+
+    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
+    columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
+    of the model. With --end, the command also names the fields that differ.
+
+        pykernel state replay spec.toml log.csv --end end.bin
+        pykernel state replay spec.toml logs/
+
+    Of a folder, or several logs, each is one device's: a table says which computed what they should.
+
+    Exit codes: 0 equal, 1 not equal, 2 bad input.
+    """
+
+    model: GivenModel
+    data: Annotated[Files, Arg("A table, or -; a folder or several: one device each.", "LOG…", kind=list[str])]
+    _: KW_ONLY
+    end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
+    start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
+    jobs: AllJobs = None
+    results: Results = None
+    watch: Watched = QUIET
+
+    shell: ClassVar = ("trust_code", "engine", "json")
+    gone: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}
+    was: ClassVar = ("replay",)
