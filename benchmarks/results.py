@@ -407,13 +407,6 @@ RESULTS: dict[str, Result] = {
         ("recursive", "linear", "waves", "techniques"),
         ("pykernel.tuning.plan", "pykernel.tuning.trials", "pykernel.tuning.promises"),
     ),
-    "many-devices": Result(
-        "-m benchmarks.host.many_devices",
-        ("many-devices.csv",),
-        "minutes",
-        ("default",),
-        ("pykernel.workflows.devices", "pykernel.parallel"),
-    ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),

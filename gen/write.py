@@ -44,13 +44,14 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
         for path, text in files.items():
             _refuse_unsafe(folder, path, text, known, force)
         _clear_project(folder, (*known, *files))
-        for path, text in files.items():
-            with whole_file(folder / path, parents=True) as file:
-                file.write(raw(text))
         gone = known.keys() - vouched.keys() if own and name == own else set()
-        for path in sorted(gone):
+        # the manifest last: until it is in its place, the former one vouches for the files that are still to come or to go
+        for path in [*sorted(gone), *sorted(files, key="manifest.json".__eq__)]:
             outdated = folder / path
-            if _inside(folder, path) and outdated.is_file() and _digest(outdated) == known[path]:
+            if path in files:
+                with whole_file(outdated, parents=True) as file:
+                    file.write(raw(files[path]))
+            elif _inside(folder, path) and outdated.is_file() and _digest(outdated) == known[path]:
                 without_file(outdated)
     return [folder / path for path in files]
 

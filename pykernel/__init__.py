@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from pykernel.bases.basis import Basis as Basis
     from pykernel.bases.gram import MercerKernel as MercerKernel
     from pykernel.bases.select import select_basis as select_basis
-    from pykernel.estimators.basis import KernelBasis as KernelBasis
     from pykernel.estimators.batch import KernelFisherClassifier as KernelFisherClassifier
     from pykernel.estimators.batch import KernelRidgeClassifier as KernelRidgeClassifier
     from pykernel.estimators.batch import KernelRidgeRegressor as KernelRidgeRegressor
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from pykernel.estimators.online import BudgetedKernelClassifier as BudgetedKernelClassifier
     from pykernel.estimators.online import BudgetedKernelRegressor as BudgetedKernelRegressor
     from pykernel.estimators.signal import SignalFeatures as SignalFeatures
-    from pykernel.estimators.subspace import OnlineKernelSubspace as OnlineKernelSubspace
-    from pykernel.estimators.subspace_batch import KernelSubspace as KernelSubspace
-    from pykernel.estimators.subspace_head import OnlineSubspaceClassifier as OnlineSubspaceClassifier
-    from pykernel.estimators.subspace_head import OnlineSubspaceRegressor as OnlineSubspaceRegressor
     from pykernel.estimators.svm import SupportVectorClassifier as SupportVectorClassifier
     from pykernel.estimators.svm import SupportVectorRegressor as SupportVectorRegressor
     from pykernel.estimators.trained import TrainedKernelClassifier as TrainedKernelClassifier
@@ -48,18 +43,13 @@ __all__ = [
     "BudgetedKernelClassifier",
     "BudgetedKernelRegressor",
     "HostModel",
-    "KernelBasis",
     "KernelFisherClassifier",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
-    "KernelSubspace",
     "LSSVMClassifier",
     "LSSVMRegressor",
     "MercerKernel",
-    "OnlineKernelSubspace",
     "OnlineMonitor",
-    "OnlineSubspaceClassifier",
-    "OnlineSubspaceRegressor",
     "SignalFeatures",
     "Spec",
     "SupportVectorClassifier",
@@ -86,18 +76,13 @@ _HOMES = {
     "BudgetedKernelClassifier": "pykernel.estimators.online",
     "BudgetedKernelRegressor": "pykernel.estimators.online",
     "HostModel": "pykernel.host.model",
-    "KernelBasis": "pykernel.estimators.basis",
     "KernelFisherClassifier": "pykernel.estimators.batch",
     "KernelRidgeClassifier": "pykernel.estimators.batch",
     "KernelRidgeRegressor": "pykernel.estimators.batch",
-    "KernelSubspace": "pykernel.estimators.subspace_batch",
     "LSSVMClassifier": "pykernel.estimators.batch",
     "LSSVMRegressor": "pykernel.estimators.batch",
     "MercerKernel": "pykernel.bases.gram",
-    "OnlineKernelSubspace": "pykernel.estimators.subspace",
     "OnlineMonitor": "pykernel.estimators.monitor",
-    "OnlineSubspaceClassifier": "pykernel.estimators.subspace_head",
-    "OnlineSubspaceRegressor": "pykernel.estimators.subspace_head",
     "SignalFeatures": "pykernel.estimators.signal",
     "Spec": "pykernel.spec.model",
     "SupportVectorClassifier": "pykernel.estimators.svm",

@@ -12,10 +12,9 @@ EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
     "zig": ("the wheel of zig", 380),
     "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
-    "distributed": ("dask and distributed", 30),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
-    "import": ("scikit-learn, skops and onnx", 220),
+    "import": ("scikit-learn and onnx", 220),
     "river": ("river and scikit-learn", 205),
 }
 """For each extra: the packages that it installs, and their approximate size on disk (installed files, in MB)."""

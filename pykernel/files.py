@@ -11,9 +11,9 @@ A file is first written under another name in its folder, ``.NAME.NUMBER.part`` 
 and on the disk, it is renamed to the file's name.  Until then the part is locked.  If the process dies, the system
 frees the lock, and the next run removes the part.
 
-If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files
-are in their places.  ``.pykernel.set`` lists the files.  If the process dies meanwhile, the next run that writes to
-this folder first restores all old files.
+If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files are in
+their places: an error puts the old files back.  If the process dies just then, some files are old and some new, each whole;
+the same command, run again, writes all of them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import errno
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -32,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 from pykernel.errors import UserError, option
 
@@ -41,12 +39,6 @@ NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
 """Flags for open(): do not follow a link, and do not wait for a pipe."""
 INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 """Paths of files that a shell has opened already: standard input, <(...)."""
-SET = ".pykernel.set"
-SET_LIMIT = 2**24
-"""Most bytes of a list of files."""
-OPEN, DONE = b"-", b"+"
-"""The first byte of a list.  OPEN: the files are being put in place.  DONE: all files are in their places."""
-
 # --------------------------------------------------------------------------------------------------------- writing
 
 
@@ -54,31 +46,29 @@ OPEN, DONE = b"-", b"+"
 class _Part:
     """A file that will be renamed to ``target``.
 
-    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.
+    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the same of the file that it
+    replaces.
     """
 
     target: Path
     number: str
     descriptor: int
+    kept: int = -1
 
     @property
     def path(self) -> Path:
         return _left(self.target, self.number, "part")
 
-    def place(self, several: bool) -> None:
+    def place(self) -> None:
         if os.name == "nt":  # Windows cannot rename an open file, and has no such locks
             self.release()
-        if several and not os.path.lexists(self.target):
-            # both names stay: so this file can be distinguished from a file that another program writes to the target
-            with contextlib.suppress(OSError, AttributeError):  # a file system without links
-                os.link(self.path, self.target)
-                return
         os.replace(self.path, self.target)
 
     def release(self) -> None:
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        for descriptor in (self.descriptor, self.kept):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.descriptor = self.kept = -1
 
     def remove(self) -> None:
         if os.name == "nt":
@@ -90,7 +80,7 @@ class _Part:
 class _Removal(_Part):
     """A file that is removed when the others are put in place.  There is no file at ``path``."""
 
-    def place(self, several: bool) -> None:
+    def place(self) -> None:
         self.target.unlink()
 
 
@@ -98,14 +88,13 @@ class _Removal(_Part):
 class _Staging:
     """Files that are written but not yet put in place, and folders that were made for these files.
 
-    given: folders; all files in and below such a folder are one set, with one list.  sets: folder -> descriptor of its
-    locked list.  lasting: wait until the files are on the disk.
+    held: folder that no other run may change meanwhile -> its descriptor, which is locked.  lasting: wait until the files are on
+    the disk.
     """
 
     parts: list[_Part] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
-    given: list[Path] = field(default_factory=list)
-    sets: dict[Path, int] = field(default_factory=dict)
+    held: dict[Path, int] = field(default_factory=dict)
     lasting: bool = True
 
     def make_folder(self, folder: Path) -> None:
@@ -121,69 +110,40 @@ class _Staging:
             self.folders.append(each)
 
     def hold(self, folder: Path) -> None:
-        """Lock the folder's list: until it is released, no other run puts several files into the folder together.
-
-        If an earlier run died meanwhile, its changes are undone first.
-        """
-        descriptor = None
-        while folder not in self.sets and descriptor is None:
-            self.make_folder(folder)
-            with contextlib.suppress(FileNotFoundError):  # a run that had made the folder has removed it
-                descriptor = _open_set(folder)
-                if descriptor is None:  # no list is possible here: each file is put in place alone
-                    return
-                self.sets[folder] = descriptor
-                _recover(folder, descriptor)
+        """Until it is released, no other run holds the folder."""
+        self.make_folder(folder)
+        folder = folder.absolute()
+        if os.name == "nt" or folder in self.held:  # Windows has no such locks
+            return
+        self.held[folder] = os.open(folder, os.O_RDONLY)
+        if lock(self.held[folder]) is False:
+            print(f"pykernel: waiting for another run, which writes to {folder}", file=sys.stderr, flush=True)
+            lock(self.held[folder], wait=True)
 
     def let_go(self) -> None:
-        while self.sets:
-            folder, descriptor = self.sets.popitem()
-            if os.pread(descriptor, 1, 0) != OPEN:  # if OPEN, old files are still to be restored: keep the list
-                _remove(folder / SET)
-            os.close(descriptor)
-
-    def set_of(self, target: Path) -> Path:
-        """The folder whose list names the file."""
-        inside = ".." not in target.parts
-        return next((each for each in self.given if inside and target.is_relative_to(each)), target.parent)
+        while self.held:
+            os.close(self.held.popitem()[1])
 
     def finish(self) -> None:
         """Put all files in place.  If one of them fails, the files before it are undone."""
         several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
-            if several:  # one file alone needs no list: its rename is atomic
-                self._list()
             for part in self.parts:
                 done.append((part.target, _kept_aside(part) if several else None))
-                part.place(several)
-            for descriptor in self.sets.values():
-                os.pwrite(descriptor, DONE, 0)
+                part.place()
         except BaseException:
-            if all([_put_back(*each) for each in reversed(done if several else [])]):  # else the next run tries again
-                for descriptor in self.sets.values():
-                    os.ftruncate(descriptor, 0)
+            for each in reversed(done if several else []):
+                _put_back(*each)
             raise
         parts, folders = self.parts, self.folders
         self.parts, self.folders = [], []  # nothing is left to be undone
         for part in parts:
-            part.remove()  # a part that was linked to its target still has its first name
+            part.release()
         for _, aside in done:
             _remove(aside)
         if self.lasting:
             for folder in {each.parent for each in (*(part.target for part in parts), *folders)}:
                 _sync_folder(folder)
-
-    def _list(self) -> None:
-        """Write the lists of the files that are about to be put in place; ``_recover`` reads them."""
-        lists: dict[Path, list[_Part]] = {}
-        for part in self.parts:
-            lists.setdefault(self.set_of(part.target), []).append(part)
-        for folder in sorted(lists, key=os.path.abspath):  # all runs lock in this order: no two wait for each other
-            self.hold(folder)
-        for folder, parts in lists.items():
-            if folder in self.sets:
-                rows = [(part.target.relative_to(folder).as_posix(), part.number, _seen(part.path)) for part in parts]
-                _write(self.sets[folder], OPEN + json.dumps(rows).encode())
 
     def discard(self) -> None:
         for part in self.parts:
@@ -201,9 +161,7 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 def all_or_none(folder: Path | None = None) -> Iterator[None]:
     """Files that the block writes with ``whole_file`` are put in place together when the block ends; none if it raises.
 
-    If the process is killed meanwhile, every file is complete, either old or new.  The next run that writes there first
-    restores the old files: all files in ``folder`` and below it, and elsewhere the files of each folder that it writes
-    to.
+    If the process is killed meanwhile, every file is whole, either old or new.
     folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and reports this.
     """
     outer = _staging.get()
@@ -215,7 +173,6 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
                     staging.hold(folder)
                 except OSError as error:
                     raise _unwritten(folder, error) from None
-                staging.given.append(folder)
             yield
         finally:
             _staging.reset(token)
@@ -317,8 +274,8 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove the temporary files that dead runs left for this path: nobody locks them.  An unfinished set is undone."""
-    _clear(path.parent, re.escape(_begin(path)), os.path.lexists(path.parent / SET))
+    """Remove the temporary files that dead runs left for this path: nobody locks them."""
+    _clear(path.parent, re.escape(_begin(path)))
 
 
 def clear_folder(folder: Path) -> None:
@@ -326,128 +283,23 @@ def clear_folder(folder: Path) -> None:
     _clear(folder, r"\..+\.")
 
 
-def _clear(place: Path, begin: str, listed: bool = False) -> None:
+def _clear(place: Path, begin: str) -> None:
     ours = re.compile(begin + r"[0-9a-f]{16}\.(part|old)")
-
-    def left() -> list[str]:
-        with os.scandir(place) as entries:
-            return [entry.path for entry in entries if ours.fullmatch(entry.name)]
-
-    busy, staging = False, _staging.get()
-    held = {folder.absolute() for folder in staging.sets} if staging is not None else set()  # locked by us, recovered
-    if listed or left():
-        for folder in (each for each in (place.absolute(), *place.absolute().parents) if each not in held):
-            with contextlib.suppress(OSError), _opened(folder / SET, os.O_RDWR) as descriptor:
-                found = os.fstat(descriptor)
-                if not lock(descriptor):
-                    busy = True
-                elif found.st_nlink and found.st_uid == os.geteuid():
-                    _recover(folder, descriptor)
-                    os.unlink(folder / SET)
-    for each in left():
+    with os.scandir(place) as entries:
+        left = [entry.path for entry in entries if ours.fullmatch(entry.name)]
+    for each in left:
         with contextlib.suppress(OSError), _opened(each, os.O_RDWR) as descriptor:
-            if lock(descriptor) and not (busy and each.endswith(".old")):
+            if lock(descriptor):
                 os.unlink(each)
 
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str], mode: int) -> Iterator[int]:
-    descriptor = os.open(path, mode | NO_OTHER, 0o666)
+    descriptor = os.open(path, mode | NO_OTHER)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _open_set(folder: Path) -> int | None:
-    """The descriptor of the folder's list, locked; waits if another run has locked it.  None if no list is possible."""
-    if os.name == "nt":  # Windows has no such locks
-        return None
-    while True:
-        try:
-            descriptor = os.open(folder / SET, os.O_RDWR | os.O_CREAT | NO_OTHER, 0o666)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP, errno.EISDIR):
-                return None
-            raise
-        with contextlib.ExitStack() as undo:
-            undo.callback(os.close, descriptor)
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():  # its owner could let us wait forever
-                return None
-            free = lock(descriptor)
-            if free is False:
-                print(f"pykernel: waiting for another run, which writes to {folder}", file=sys.stderr, flush=True)
-                free = lock(descriptor, wait=True)
-            if free is None:
-                _remove(folder / SET)
-                return None
-            if os.fstat(descriptor).st_nlink:
-                undo.pop_all()
-                return descriptor
-        # the run that held the lock has removed the list: open a new one
-
-
-def _recover(folder: Path, descriptor: int) -> None:
-    """Restore the files that a dead run had replaced.  If the run had put all files in place, only remove its
-    leftovers.
-
-    The list is trusted only for files in its folder or below it, not behind links.  This function may be killed at any
-    time and repeated.
-    """
-    text = os.pread(descriptor, SET_LIMIT, 0)
-    for target, number, ours in _listed(folder, text[1:]):
-        old, part = _left(target, number, "old"), _left(target, number, "part")
-        if text[:1] == OPEN:
-            now = _seen(target)
-            is_ours = bool(now) and now == ours  # a file that somebody changed since then stays
-            if os.path.lexists(old):
-                if now is None or is_ours:
-                    os.replace(old, target)
-            elif is_ours:
-                target.unlink()
-        _remove(old)
-        _remove(part)
-    os.ftruncate(descriptor, 0)
-
-
-def _listed(folder: Path, text: bytes) -> list[tuple[Path, str, Any]]:
-    """(target, number, digest) of each file in a list.
-
-    Empty if the list was not completely written: in this case no file had been put in place.
-    """
-    try:
-        rows = [(Path(target), str(number), ours) for target, number, ours in json.loads(text)]
-    except (ValueError, TypeError, RecursionError):
-        return []
-    found = []
-    for target, number, ours in rows:
-        parts = target.parts
-        if not parts or target.anchor or ".." in parts or "\0" in str(target):
-            continue
-        between = [folder.joinpath(*parts[:end]) for end in range(1, len(parts))]
-        if re.fullmatch("[0-9a-f]{16}", number) and not any(each.is_symlink() for each in between):
-            found.append((folder / target, number, ours))
-    return found
-
-
-def _seen(path: Path) -> str | None:
-    """Digest of a file's content; "" if it is not a regular file; None if there is no file."""
-    if path.is_symlink():
-        return ""
-    try:
-        with open_plain(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return ""
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    done = 0
-    while done < len(content):
-        done += os.pwrite(descriptor, content[done:], done)
 
 
 def lock(descriptor: int, wait: bool = False) -> bool | None:
@@ -488,16 +340,16 @@ def _kept_aside(part: _Part) -> Path | None:
         except BaseException:
             _remove(whole)
             raise
+    with contextlib.suppress(OSError):  # so that no other run takes it for that of a dead one
+        part.kept = os.open(aside, os.O_RDONLY | NO_OTHER)
+        lock(part.kept)
     return aside
 
 
-def _put_back(target: Path, aside: Path | None) -> bool:
-    try:
+def _put_back(target: Path, aside: Path | None) -> None:
+    with contextlib.suppress(OSError):
         os.replace(aside, target) if aside else target.unlink(missing_ok=True)
-    except OSError:
-        return False
-    _remove(aside)
-    return True
+        _remove(aside)  # which is still there if it is the same file
 
 
 def _remove(path: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Independent tasks on this machine's cores or on a Dask cluster.  Results of finished tasks are kept and reused.
+"""Independent tasks on this machine's cores.  Results of finished tasks are kept and reused.
 
     def task(content, shared):        # a function of a module: workers import it
         return {"error": ...}
@@ -21,7 +21,6 @@ import math
 import multiprocessing
 import os
 import pickle
-import platform
 import signal
 import subprocess
 import sys
@@ -34,7 +33,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, overload
 
-from pykernel.errors import MissingExtra, UserError, option
+from pykernel.errors import UserError, option
 from pykernel.files import kind, lock
 from pykernel.progress import Show, bar
 
@@ -42,13 +41,11 @@ Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
 """A function that is called with a task's content and the shared data; its result must be representable in JSON.
 
-It must be a function of a module, without side effects, and thread-safe: a Dask worker may have several threads.
+It must be a function of a module, without side effects.
 """
 
-CONNECT_SECONDS = 30.0
-"""Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
 REPEATS = 2
-"""So often tasks are done again whose worker process died, or whose cluster lost what it held, if none was finished since."""
+"""So often tasks are done again whose worker process died, if none was finished since."""
 MOST_PROCESSES = 1024
 """Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
 
@@ -159,29 +156,24 @@ def _plain(value: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------- workers
 
 
-def checked_jobs(given: int | str | None) -> int | str | None:
-    """A number of processes, or the address of a Dask scheduler; a number may be written as text.  Raises UserError."""
+def checked_jobs(given: int | str | None) -> int | None:
+    """A number of processes, which may be written as text.  Raises UserError."""
     text = str(given)
-    if given is None or (isinstance(given, str) and "://" in text):
-        return given
+    if given is None:
+        return None
     if not isinstance(given, bool) and text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES:
         return int(text)
     raise UserError(
-        f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}, or a Dask "
-        "scheduler's address"
+        f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
+        + ("; there are no Dask clusters any more: give each machine a part of the data" if "://" in text else "")
     )
 
 
-class _Lost(UserError):
-    """A Dask cluster that lost its scheduler, or a worker with what no other one had."""
-
-
 class Workers:
-    """Runs tasks of one function, on processes of this machine or on a Dask cluster.
+    """Runs tasks of one function, on processes of this machine.
 
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
-    jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.  Or the address
-    of a Dask scheduler ("tcp://host:8786"), whose workers need this version of pykernel.
+    jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.
     results: a file of finished tasks, see ``Results``; tasks that are found there are not run again.
     context: what results depend on besides a task's content, such as a digest of the data; part of a task's key.
     title: the title of the bar, as ``progress.bar`` shows it; without a title there is no bar.
@@ -192,7 +184,7 @@ class Workers:
 
     What a worker was doing that dies is done again, up to ``REPEATS`` times.
 
-    Raises UserError if jobs is neither a number nor an address, the scheduler does not answer, or workers die again and again.
+    Raises UserError if jobs is no such number, or workers die again and again.
     """
 
     def __init__(
@@ -214,7 +206,6 @@ class Workers:
         self.seconds: dict[str, float] = {}
         """The key of each task that was run -> how long that took."""
         self._submit: Callable[[Task], Any] | None = None
-        self._client: Any = None
         self._end = contextlib.ExitStack()
         self._bar = _Bar(title, expect)
         self.after: Callable[[], None] = self._bar.advance
@@ -274,71 +265,35 @@ class Workers:
             before = self.computed
             try:
                 self._run_there(left, until, wanted)
-            except (BrokenProcessPool, _Lost) as error:
+            except BrokenProcessPool:
                 # it takes all that was running with it; a worker that was out of memory may find some the next time
                 self._end_processes()
                 repeated = 1 if self.computed > before else repeated + 1
                 if repeated > REPEATS:
-                    raise (
-                        error
-                        if isinstance(error, _Lost)
-                        else UserError(
-                            "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
-                        )
+                    raise UserError(
+                        "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
                     ) from None
                 left = {key: task for key, task in missing.items() if key not in self.results.found}
                 wanted = least - len(missing) + len(left)
             else:
                 break
-        if self._client is None and not all(key in self.results.found for key in missing):
+        if not all(key in self.results.found for key in missing):
             self._end_processes()  # the next tasks get new ones
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
-        futures = dict[Any, str]()
-        try:
-            self._submit = self._submit or (self._on_cluster if isinstance(self.jobs, str) else self._on_processes)()
-            futures |= {self._submit(task): key for key, task in missing.items()}
-            for future in self._completed(futures, until, least):
-                key = futures[future]
-                result, seconds, where, theirs = future.result()
-                if theirs != version():
-                    raise UserError(
-                        f"{where} has pykernel {theirs}, this machine {version()}; install the same version there"
-                    )
-                self._take(key, missing[key], result, seconds)
-                if self._client is not None:
-                    future.release()  # or a worker that dies would take it along, and it would be computed again
-        except Exception as error:
-            lost = None if self._client is None else _loss(error)
-            if lost is None:
-                raise
-            raise lost(
-                f"{self.jobs}: the Dask cluster lost its scheduler or a worker; repair the cluster, and "
-                "run the same again"
-            ) from None
-        finally:
-            if self._client is not None and self._client.status == "running":
-                self._client.cancel(list(futures))
+        self._submit = self._submit or self._on_processes()
+        futures = {self._submit(task): key for key, task in missing.items()}
+        for future in self._completed(futures, until, least):
+            key = futures[future]
+            self._take(key, missing[key], *future.result())
 
     def _end_processes(self) -> None:
-        self._submit = self._client = None
+        self._submit = None
         self._end.__exit__(TimeoutError, TimeoutError(), None)
-
-    def _on_cluster(self) -> Callable[[Task], Any]:
-        """A function that submits a task to Dask."""
-        client = self._client = _connect(str(self.jobs))
-        self._end.callback(client.close)
-        from distributed.comm.core import CommClosedError
-
-        try:
-            there = client.scatter([self.shared], broadcast=True, hash=False)[0]
-        except (KeyError, TimeoutError) as error:  # so Dask tells that a worker died meanwhile
-            raise CommClosedError from error
-        return lambda task: client.submit(_call_with, self.function, task, there, pure=False)
 
     def _on_processes(self) -> Callable[[Task], Any]:
         """A function that submits a task to new processes."""
-        executor = self._end.enter_context(_processes(int(self.jobs), self.function, self.shared))
+        executor = self._end.enter_context(_processes(self.jobs, self.function, self.shared))
 
         def submit(task: Task) -> Any:
             with _without_interrupts():
@@ -348,14 +303,7 @@ class Workers:
 
     def _completed(self, futures: Any, until: float, least: int) -> Iterator[Any]:
         """The futures as they finish, until the time is over; but ``least`` of them."""
-        if self._client is not None:
-            from distributed import as_completed
-
-            for number, future in enumerate(as_completed(futures, loop=self._client.loop), 1):
-                yield future
-                if time.monotonic() > until and number >= least:
-                    return
-        elif until == math.inf:
+        if until == math.inf:
             yield from concurrent.futures.as_completed(futures)
         else:
             waiting = set(futures)
@@ -406,44 +354,6 @@ def _processes(count: int, function: Function, shared: Any) -> Iterator[concurre
         raise
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-def _connect(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtra("a Dask scheduler", "distributed") from None
-    client = Client.__new__(Client)
-    try:
-        Client.__init__(client, address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        # close it here: if the garbage collector closes it, it can wait forever for a lock of the collector's own
-        # thread
-        with contextlib.suppress(AttributeError):  # __init__ failed before it made the attributes that close() uses
-            client.close()
-        raise UserError(
-            f"{address}: no Dask scheduler answers there ({str(error).splitlines()[0] if str(error) else 'no answer'}); "
-            "start one with `dask scheduler`, and give the address that it prints"
-        ) from None
-    try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-    except TimeoutError:
-        client.close()
-        raise UserError(
-            f"{address}: the Dask scheduler has no workers; start some with `dask worker {address}`"
-        ) from None
-    return client
-
-
-def _loss(error: Exception) -> type[UserError] | None:
-    """How an error that tells of a lost worker or scheduler is raised; None for another error."""
-    from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
-    from distributed.comm.core import CommClosedError
-
-    if isinstance(error, KilledWorker):  # a task that killed several workers would kill more
-        return UserError
-    return _Lost if isinstance(error, (FutureCancelledError, CommClosedError)) else None
 
 
 # ------------------------------------------------------------------------------------------------------- threads
@@ -668,12 +578,8 @@ def _handle(handlers: Mapping[int, Any]) -> None:
         signal.signal(number, handler)
 
 
-def _call(function: Function, task: Task) -> tuple[Any, float, str, str]:
-    return (*_timed(function, task, _shared), "a worker", version())
-
-
-def _call_with(function: Function, task: Task, shared: Any) -> tuple[Any, float, str, str]:
-    return (*_timed(function, task, shared), f"the worker on {platform.node()}", version())
+def _call(function: Function, task: Task) -> tuple[Any, float]:
+    return _timed(function, task, _shared)
 
 
 # --------------------------------------------------------------------------------------------------------- progress

@@ -25,7 +25,7 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 # hundreds of commands are started: byte code pays
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# twenty thousand tests and the modules of River, Dask and scikit-learn: going through them takes a third of a second
+# twenty thousand tests and the modules of River and scikit-learn: going through them takes a third of a second
 gc.set_threshold(100_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -347,10 +347,10 @@ FAULTS += of_room(
     ("a selection behind a matrix", "matrix=self.matrix[kept], offset=offset[kept]", "matrix=self.matrix[kept], offset=offset[: len(kept)]"),
     ("MinMaxScaler's zero", 'array_of(step.min_, (dim,), where, "min_") / scale, scale)', 'array_of(step.min_, (dim,), where, "min_"), scale)'),
     ("whitened by the variance", "np.maximum(np.sqrt(variance),", "np.maximum(variance,"),
-    ("branches have one centre", "matrix @ ((center[at] - part.center) * part.scale)", "matrix @ np.zeros(len(at))"),
+    ("a column is taken twice", "len(np.unique(taken)) == len(taken) and all(", "all("),
     ("a linear machine's slope", "bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)", "bias = machine.bias + machine.columns_of_weights().T @ (machine.vectors @ t)"),
     ("a phase is not moved", "np.remainder(machine.turns + machine.vectors @ t, 1.0)", "np.remainder(machine.turns, 1.0)"),
-    ("a weight below one", "np.full(part.width, factor)) if factor != 1 else part)", "np.full(part.width, factor)) if factor > 1 else part)"),
+    ("columns have no weight", "np.full(own.width, factor)", "np.ones(own.width)"),
 )  # fmt: skip
 FAULTS += of_room(
     *("simulate", "pykernel/host/run.py"),

@@ -1,6 +1,6 @@
 """Runs that are killed before any change of the file system: what is there builds as the old model, as the new, or not at all.
 
-The next run finds the old files or the new, never some of each; succeeds; and leaves nothing else behind.
+Each file is whole, the old one or the new; the same command, run again, succeeds, and leaves nothing else behind.
 """
 
 import errno
@@ -10,6 +10,7 @@ import re
 import shutil
 from unittest.mock import ANY
 
+import numpy as np
 import pytest
 
 from pykernel.errors import CheckFailed, UserError
@@ -44,7 +45,7 @@ def before_each_change(act, begin, folder, times=1, step=1):
 
 def plain(folder):
     """The files of a folder, without those that are on their way."""
-    return {path: text for path, text in tree(folder).items() if not re.search(r"/?\.[^/]+\.(part|old|set)$", path)}
+    return {path: text for path, text in tree(folder).items() if not re.search(r"/?\.[^/]+\.(part|old)$", path)}
 
 
 # --------------------------------------------------------------------------------------------------------- files
@@ -81,48 +82,35 @@ def a_new_folder(folder):
 WRITES = (one, two_beside_others, a_folder, a_new_folder)
 
 
-def look(folder):
-    """What any next run does: with the folder, or with one of the files."""
-    for each in (folder, folder / "new" / "one"):
-        if each.is_dir():
-            with all_or_none(each):
-                pass
-    for path in list(plain(folder)):
-        clear(folder / path)
-
-
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("write", WRITES)
-def test_the_next_run_finds_all_old_files_or_all_new_ones(write, tmp_path, exhaustive):
+def test_each_file_is_the_old_one_or_the_new_and_the_next_run_writes_all(write, tmp_path, exhaustive):
     begin, folder, whole = tmp_path / "begin", tmp_path / "folder", tmp_path / "whole"
     (begin / "kept").mkdir(parents=True)
     (begin / "old.csv").write_text("old\n")
     (begin / "kept" / "older.csv").write_text("older\n")
     shutil.copytree(begin, whole)
     write(whole)
-    files = {path: text for path, text in tree(whole).items() if text is not None}
-    found = []
-    for i, _ in enumerate(before_each_change(lambda: write(folder), begin, folder, 2, 1 if exhaustive else 3)):
-        if i % 2:
-            write(folder)
-            assert tree(folder) == tree(whole)
-            continue
-        if i % 4 == 0:  # somebody copied what was left, without the files' times
+    old, new, found = tree(begin), tree(whole), []
+    for i, _ in enumerate(before_each_change(lambda: write(folder), begin, folder, 1, 1 if exhaustive else 3)):
+        if i % 2:  # somebody copied what was left, without the files' times
             shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
             shutil.rmtree(folder)
             (tmp_path / "copy").rename(folder)
-        look(folder)
-        state = {path: text for path, text in plain(folder).items() if text is not None}
-        assert state in (files, {path: text for path, text in tree(begin).items() if text is not None})
-        found.append(state == files)
-    assert found == sorted(found) and {False, True} == set(found)
+        state = plain(folder)
+        assert all(text in (old.get(path), new.get(path)) for path, text in state.items())
+        assert {path for path in old if path in new} <= set(state)
+        found.append(state == new)
+        write(folder)
+        assert tree(folder) == new
+    assert {False, True} == set(found)
 
 
-def test_what_could_not_be_put_back_at_once_the_next_run_puts_back(tmp_path, monkeypatch):
+def test_what_could_not_be_put_back_is_still_there(tmp_path, monkeypatch):
     """The disk fails while files take their places, and while they are taken back."""
     for name in ("a.csv", "b.csv", "c.csv"):
         (tmp_path / name).write_text("old\n")
-    before, calls, replace = tree(tmp_path), [], os.replace
+    calls, replace = [], os.replace
 
     def failing(*paths):
         calls.append(paths)
@@ -135,90 +123,8 @@ def test_what_could_not_be_put_back_at_once_the_next_run_puts_back(tmp_path, mon
         with pytest.raises(UserError, match="Input/output error"), all_or_none():
             for name in ("a.csv", "b.csv", "c.csv"):
                 put(tmp_path / name, "new\n")
-    assert tree(tmp_path)["a.csv"] == b"new\n"
-    clear(tmp_path / "c.csv")
-    assert tree(tmp_path) == before
-
-
-def test_what_somebody_changed_after_the_kill_stays(tmp_path):
-    """In place, under another name, or by a run of one file."""
-    begin, folder = tmp_path / "begin", tmp_path / "folder"
-    begin.mkdir()
-    for name in ("a.csv", "b.csv"):
-        (begin / name).write_text("old\n")
-
-    def write():
-        with all_or_none(folder):
-            put(folder / "a.csv", "new\n")
-            put(folder / "b.csv", "new\n")
-
-    kept = 0
-    for at in before_each_change(write, begin, folder):
-        if (folder / "a.csv").read_text() == "new\n":
-            if at % 2:
-                with (folder / "a.csv").open("a") as file:
-                    file.write("mine\n")
-                mine = "new\nmine\n"
-            else:
-                (folder / "mine").write_text("mine\n")
-                os.replace(folder / "mine", folder / "a.csv")
-                mine = "mine\n"
-            look(folder)
-            kept += 1
-            assert (folder / "a.csv").read_text() == mine
-            assert sorted(tree(folder)) == ["a.csv", "b.csv"]
-    assert kept >= 4
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '-[["../x.csv", "0123456789abcdef", null]]',
-        '-[["/x.csv", "0123456789abcdef", null]]',
-        '-[["link/x.csv", "0123456789abcdef", null]]',
-        '-[["x.csv", "../../abcdefabcde", null]]',
-        '-[["x.csv", "0123456789abcdef", 7], 5]',
-        '+[["../x.csv", "0123456789abcdef", null]]',
-        "-" + "[" * 100_000,
-        '-{"a": 1}',
-        "-[[]]",
-        '-[["x\\u0000", "0123456789abcdef", null]]',
-        "\x00\xff",
-        "",
-    ],
-)
-def test_a_forged_list_changes_nothing_elsewhere(text, tmp_path):
-    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
-    for each in (folder, elsewhere):
-        each.mkdir()
-    for each in (tmp_path, elsewhere):
-        (each / "x.csv").write_text("kept\n")
-        (each / ".x.csv.0123456789abcdef.old").write_text("forged\n")
-    (folder / "link").symlink_to(elsewhere)
-    (folder / ".pykernel.set").write_text(text)
-    before = tree(elsewhere), (tmp_path / "x.csv").read_text()
-    with all_or_none(folder):
-        put(folder / "y.csv", "new\n")
-    assert (tree(elsewhere), (tmp_path / "x.csv").read_text()) == before
-    assert sorted(tree(folder)) == ["link", "y.csv"]
-
-
-@pytest.mark.parametrize("what", ["a link", "a pipe", "a folder", "a file of somebody else"])
-def test_where_no_list_can_be_files_are_written_each_for_itself(what, tmp_path, monkeypatch):
-    path = tmp_path / ".pykernel.set"
-    if what == "a link":
-        path.symlink_to(tmp_path / "target")
-    elif what == "a pipe":
-        os.mkfifo(path)
-    elif what == "a folder":
-        path.mkdir()
-    else:
-        path.write_text("theirs")
-        monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with all_or_none(tmp_path):
-        put(tmp_path / "a.csv", "new\n")
-        put(tmp_path / "b.csv", "new\n")
-    assert sorted(tree(tmp_path)) == [".pykernel.set", "a.csv", "b.csv"]
+    left = {path: text for path, text in tree(tmp_path).items() if path.startswith(".a.csv.")}
+    assert tree(tmp_path)["a.csv"] == b"new\n" and list(left.values()) == [b"old\n"]
 
 
 # ------------------------------------------------------------------------------------------------------ two runs
@@ -230,11 +136,11 @@ from pykernel.files import all_or_none, whole_file
 from tests.support.interrupts import pause
 
 folder, text, when = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-link = os.link
+replace = os.replace
 
 def paused(*arguments):  # in the middle: the first file is in its place
-    link(*arguments)
-    os.link = link
+    replace(*arguments)
+    os.replace = replace
     pause(sys.argv[4])
 
 with all_or_none(folder):
@@ -244,7 +150,7 @@ with all_or_none(folder):
     if when == "writing":
         pause(sys.argv[4])
     elif when == "placing":
-        os.link = paused
+        os.replace = paused
 """
 
 
@@ -253,7 +159,8 @@ def test_of_two_runs_into_one_folder_one_waits(when, tmp_path):
     """And a run of one of the files takes nothing back of one that lives."""
     folder, told = tmp_path / "folder", tmp_path / "told"
     folder.mkdir()
-    (folder / "b.csv").write_text("old")
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("old")
     (tmp_path / "told").touch()
     first = interrupts.start("-c", WRITER, folder, "first", when, tmp_path)
     interrupts.wait_until((tmp_path / "there").exists, first)
@@ -303,29 +210,22 @@ def reduced(files, exhaustive):
 
 
 def test_a_project_is_the_old_one_the_new_one_or_does_not_build(tmp_path, exhaustive):
-    old, new, third = (reduced(files, exhaustive) for files in models())
-    begin, folder, wholes = tmp_path / "begin", tmp_path / "folder", {}
-    for name, files in (("new", new), ("third", third)):
-        write_files(tmp_path / name, old)
-        (tmp_path / name / "notes.txt").write_text("mine")
-        write_files(tmp_path / name, files)
-        wholes[name] = tree(tmp_path / name)
+    old, new, _ = (reduced(files, exhaustive) for files in models())
+    begin, folder = tmp_path / "begin", tmp_path / "folder"
     write_files(begin, old)
     (begin / "notes.txt").write_text("mine")
+    shutil.copytree(begin, tmp_path / "whole")
+    write_files(tmp_path / "whole", new)
     mixed = 0
-    for at in before_each_change(lambda: write_files(folder, new), begin, folder, step=1 if exhaustive else 3):
-        now = plain(folder)
+    for _ in before_each_change(lambda: write_files(folder, new), begin, folder, step=1 if exhaustive else 3):
         if len(set(stamps(folder).values())) == 1:
-            code = {path: text for path, text in now.items() if path.startswith("src/") and text is not None}
-            assert code in ({p: t.encode() for p, t in files.items() if p.startswith("src/")} for files in (old, new))
+            code = {path: text for path, text in plain(folder).items() if re.fullmatch(r"src/.*\.[ch]", path)}
+            # some of its files may be missing, which the linker says
+            assert any(code.items() <= {p: t.encode() for p, t in files.items()}.items() for files in (old, new))
         else:
             mixed += 1
-        # whichever spec is generated next
-        name, files = ("new", new) if at % 2 else ("third", third)
-        write_files(folder, files)
-        assert {p: t for p, t in tree(folder).items() if t is not None} == {
-            p: t for p, t in wholes[name].items() if t is not None
-        }
+        write_files(folder, new)
+        assert tree(folder) == tree(tmp_path / "whole")
     assert mixed
 
 
@@ -339,27 +239,6 @@ def test_after_a_kill_what_was_changed_by_hand_is_refused_still(tmp_path):
         with pytest.raises(UserError, match=r"toy\.c: was changed by hand"):
             write_files(folder, new)
         assert "/* mine */" in (folder / "src" / "toy.c").read_text()
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_copy_of_what_a_killed_run_left_is_cleared_by_a_model_that_has_other_folders(first, tmp_path):
-    """The copy has neither locks nor the list; what was killed had a check's firmware, what comes has none."""
-    old, new, third = models()
-    third = {path: text for path, text in third.items() if "check" in path or path in ("src/toy.h", "manifest.json")}
-    assert {"examples/toy_check/check.c", "examples/toy_check/src/check.h"} & set(third)
-    begin, folder, copy = tmp_path / "begin", tmp_path / "folder", tmp_path / "copy"
-    begin.mkdir()
-    if not first:
-        write_files(begin, reduced(old, False))
-    left = 0
-    for _ in before_each_change(lambda: write_files(folder, third), begin, folder, step=13):
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy, copy_function=shutil.copyfile)
-        (copy / ".pykernel.set").unlink(missing_ok=True)
-        left += any("_check/" in path and path.endswith(".part") for path in tree(copy))
-        write_files(copy, new, force=True)
-        assert not [path for path in tree(copy) if re.search(r"\.(part|old|set)$", path)]
-    assert left
 
 
 def test_a_folder_of_another_model_is_refused_or_taken_over(tmp_path):
@@ -461,7 +340,7 @@ COMMANDS = {
     "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.html",
     "basis": "fit data.csv --inputs a,b --set kernel.sigma=1 -n 2 -o out/spec.toml --plot out/report.html",
     "convert": "table data.csv -o out/data.npy",
-    "import": "import model.skops -o out/spec.toml --inputs a,b",
+    "import": "import model.onnx -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",
     "plan": "plan data.csv --label y --inputs a,b --only rls --trials 2 --jobs 1 -o out",
     "check": "check spec.toml --samples 50 --record m",
@@ -495,9 +374,9 @@ def test_a_command_that_was_killed_does_the_same_when_it_is_given_again(name, tm
     (begin / "spec.toml").write_text(SPEC)
     (begin / "data.csv").write_text(ROWS)
     if name == "import":
-        skops = pytest.importorskip("skops.io")
-        svm = pytest.importorskip("sklearn.svm")
-        skops.dump(svm.SVR().fit([[0, 0], [1, 0], [0, 1]], [0, 1, 2]), begin / "model.skops")
+        skl2onnx, svm = pytest.importorskip("skl2onnx"), pytest.importorskip("sklearn.svm")
+        model = skl2onnx.to_onnx(svm.SVR().fit([[0, 0], [1, 0], [0, 1]], [0, 1, 2]), np.zeros((1, 2), np.float32))
+        (begin / "model.onnx").write_bytes(model.SerializeToString())
     if name == "check":
         spec = load_spec(begin / "spec.toml")
         generate(spec, begin / "m")

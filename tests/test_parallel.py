@@ -1,7 +1,6 @@
-"""Tasks on processes and on Dask: the same results everywhere, each kept as it finishes, nothing done twice."""
+"""Tasks on processes: the same results everywhere, each kept as it finishes, nothing done twice."""
 
 import contextlib
-import gc
 import json
 import multiprocessing
 import os
@@ -69,15 +68,6 @@ def reference():
         return bits(workers.run(TASKS))
 
 
-@contextlib.contextmanager
-def cluster(**how):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=how.pop("n_workers", 2), threads_per_worker=1, dashboard_address=None, **how
-    ) as it:
-        yield it.scheduler_address
-
-
 def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tmp_path):
     with Workers(work, SHARED, jobs=2, results=tmp_path / "r.jsonl") as workers:
         # slowest first: order of finishing is not order of tasks
@@ -86,30 +76,6 @@ def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tm
         assert bits(workers.run(TASKS[::-1])[::-1]) == reference
         assert (workers.computed, workers.reused) == (len(TASKS) + 1, len(TASKS))
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(TASKS) + 1
-
-
-@pytest.mark.in_turn(2)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("processes", [False, True])
-def test_a_dask_cluster_gives_the_same(reference, tmp_path, processes):
-    with (
-        cluster(processes=processes) as address,
-        Workers(work, SHARED, jobs=address, results=tmp_path / "r.jsonl") as workers,
-    ):
-        assert bits(workers.run(TASKS[:5])) == bits(json.loads(reference)[:5])
-        assert bits(workers.run(TASKS)) == reference
-        assert (workers.computed, workers.reused) == (len(TASKS), 5)
-    # what the cluster computed is there for this machine
-    with Workers(fail_never, SHARED, jobs=1, results=tmp_path / "r.jsonl") as workers:
-        assert bits(workers.run(TASKS)) == reference
-
-
-def fail_never(task, shared):
-    raise AssertionError("everything is there")
-
-
-# tasks are found by the function's name: this one stands for ``work`` in results files
-fail_never.__qualname__ = "work"
 
 
 def test_a_file_cut_at_any_byte_gives_the_same_results_and_only_what_is_missing_is_done_again(reference, tmp_path):
@@ -391,100 +357,3 @@ def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
 
 def returns_a_set(task, shared):
     return {1, 2}
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_scheduler_that_cannot_work_is_told_in_one_sentence(monkeypatch):
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nonsense://", "tcp://nowhere.invalid:8786"):
-        with (
-            pytest.raises(UserError, match="no Dask scheduler answers there"),
-            Workers(work, jobs=address) as workers,
-        ):
-            workers.run(TASKS)
-    # one that is left to the garbage collector can wait forever for a lock that the collector's own thread holds
-    # by its type: isinstance asks a weak proxy for what it stands for, which may be gone
-    left = [each for each in gc.get_objects() if issubclass(type(each), distributed.Client)]
-    assert {each.status for each in left} <= {"closed"}
-    # a busy machine takes its time to answer; that there are no workers is known at once
-    monkeypatch.setattr(parallel, "CONNECT_SECONDS", interrupts.PATIENCE)
-    wait = distributed.Client.wait_for_workers
-    monkeypatch.setattr(distributed.Client, "wait_for_workers", lambda client, count, timeout: wait(client, count, 0.5))
-    with (
-        cluster(processes=False, n_workers=0) as address,
-        pytest.raises(UserError, match="has no workers; start some with"),
-        Workers(work, jobs=address) as workers,
-    ):
-        workers.run(TASKS)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_worker_of_another_version_is_refused(monkeypatch):
-    monkeypatch.setattr(parallel, "_call_with", lambda *_: ({}, 0.0, "the worker on pi", "0.0.9"))
-    with (
-        cluster(processes=False, n_workers=1) as address,
-        pytest.raises(UserError, match=r"the worker on pi has pykernel 0.0.9, this machine .*; install the same"),
-        Workers(work, SHARED, jobs=address) as workers,
-    ):
-        workers.run(TASKS)
-    assert not workers.results.found
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_worker_that_dies_on_dask_is_told_in_one_sentence(monkeypatch):
-    with (
-        cluster(processes=True, n_workers=1) as address,
-        pytest.raises(UserError, match="the Dask cluster lost"),
-        Workers(die, jobs=address) as workers,
-    ):
-        workers.run([{"n": 0}])
-
-
-class Deadly:
-    """Data that takes the first so many workers along that are sent it."""
-
-    def __init__(self, folder, deaths):
-        self.folder, self.deaths = folder, deaths
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        if multiprocessing.parent_process() is not None and len(os.listdir(self.folder)) < self.deaths:
-            Path(self.folder, str(os.getpid())).touch()
-            os._exit(7)
-
-
-def deaths(task, shared):
-    return len(os.listdir(shared.folder))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.parametrize("most", [1, 2])
-def test_a_worker_of_dask_that_dies_while_data_is_sent_does_not_end_the_work(tmp_path, most):
-    with (
-        cluster(processes=True) as address,
-        Workers(deaths, Deadly(str(tmp_path), most), jobs=address) as workers,
-    ):
-        assert min(workers.run([{"n": n} for n in range(20)])) >= 1 and len(os.listdir(tmp_path)) >= most
-
-
-def thrice(task, shared):
-    return 3 * task["n"]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_finished_task_of_dask_is_let_go_so_that_no_worker_takes_it_along():
-    """What is kept here is not computed again when a worker dies, and a worker's memory does not grow with the tasks."""
-    with cluster(processes=False, n_workers=1) as address, Workers(thrice, jobs=address) as workers:
-        held = []
-
-        def look():
-            states = workers._client.run_on_scheduler(
-                lambda dask_scheduler: sum(task.state == "memory" for task in dask_scheduler.tasks.values())
-            )
-            held.append(states)
-
-        workers.after = look
-        assert workers.run([{"n": n} for n in range(60)]) == [3 * n for n in range(60)]
-    # the shared data, and what the one worker has finished meanwhile
-    assert len(held) == 60 and sum(held[-5:]) < 60 * 5 / 2

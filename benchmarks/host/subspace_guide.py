@@ -35,9 +35,12 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks.papers.approximation import Approximation
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.spec.model import make_spec
 from pykernel.training.subspace import HostSubspace
 
 PAGE = DOCS / "subspaces.md"
@@ -69,8 +72,7 @@ def bounds(names: tuple[str, ...], ranks: tuple[int, ...]) -> Iterator[dict[str,
         full = gram @ np.linalg.solve(gram + RIDGE * np.eye(len(x)), signs)
         for rank in ranks:
             subspace = HostSubspace.fit(x, kernel, rank, SHRINKAGE)
-            told, z = subspace.approximation(x), subspace.features(x)
-            assert told.spectral is not None
+            told, z = Approximation.of(subspace, x), subspace.features(x)
             reduced = z @ np.linalg.solve(z.T @ z + RIDGE * np.eye(rank), z.T @ signs)
             size = np.linalg.norm(signs)
             yield {
@@ -93,12 +95,20 @@ def bounds(names: tuple[str, ...], ranks: tuple[int, ...]) -> Iterator[dict[str,
 
 def online(rank: int, vectors: int, **options: Any) -> Callable[..., Features]:
     def made(train: np.ndarray, test: np.ndarray, kernel: MercerKernel, seed: int) -> Features:
-        from pykernel.estimators.subspace import OnlineKernelSubspace
-
-        model = OnlineKernelSubspace(rank, n_max=vectors, kernel=kernel, shrinkage=SHRINKAGE, **options)
-        order = np.random.default_rng(seed).permutation(len(train))
-        model.fit(train[order])
-        return model.transform(train), model.transform(test)
+        device = HostModel(
+            make_spec(
+                {
+                    "name": "online",
+                    "input": {"dim": train.shape[1]},
+                    "kernel": kernel.section(),
+                    "learning": {"rule": "okfeb", "features": rank},
+                    "reduction": {"n_max": vectors},
+                    "subspace": {"shrinkage": SHRINKAGE, **options},
+                }
+            )
+        )
+        device.update(train[np.random.default_rng(seed).permutation(len(train))])
+        return device.ask("features", train)[0].astype(float), device.ask("features", test)[0].astype(float)
 
     return made
 

@@ -15,10 +15,10 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers.paper_001_tasks import Map, batch, learned, spec_of
+from benchmarks.papers.rank import choose_rank
 from benchmarks.tables import ROOT
 from pykernel.bases.gram import MercerKernel
 from pykernel.host.model import HostModel
-from pykernel.training.rank import choose_rank
 
 GAP = 1e-6
 """Part of the loss by which primal and dual of a support vector machine may differ."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
@@ -19,11 +19,11 @@ import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
 from benchmarks.papers import basis_tasks
 from benchmarks.papers.compared import select_basis
+from benchmarks.papers.drawn import radius
+from benchmarks.papers.preconditioning import preconditioner
 from pykernel.bases.basis import Basis
-from pykernel.bases.bound import residual_bound
 from pykernel.bases.gram import MercerKernel
 from pykernel.training.closed_form import Targets
-from pykernel.training.low_rank import preconditioner
 from pykernel.training.reduced import ReducedProblem
 
 RULES: dict[str, dict[str, Any]] = {
@@ -218,12 +218,13 @@ def bound(task: Mapping[str, Any]) -> dict[str, Any]:
     means = np.array([rng.choice(delta, few, replace=False).mean() for _ in range(POPULATION_TRIALS)])
     away = delta.mean() - means
     found: dict[str, Any] = {"mean": float(delta.mean()), "deviation": float(away.std())}
-    for name in ("hoeffding", "serfling"):
-        radius = residual_bound(0.0, few, m, confidence=1 - task["delta"], form=name)
+    forms: tuple[Literal["hoeffding", "serfling"], ...] = ("hoeffding", "serfling")
+    for name in forms:
+        most = radius(few, m, 1.0, 1 - task["delta"], name)
         found[name] = {
-            "radius": radius,
-            "above": float((away >= radius).mean()),
-            "below": float((-away >= radius).mean()),
+            "radius": most,
+            "above": float((away >= most).mean()),
+            "below": float((-away >= most).mean()),
         }
     # the radius that would have been enough
     found["enough"] = float(np.quantile(away, 1 - task["delta"]))

@@ -309,7 +309,7 @@ def context() -> str:
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--realisations", type=int, default=100, help="independent data sets (100, as in the report)")
-    parser.add_argument("--jobs", help="processes, or a Dask scheduler's address; as many as cores if not given")
+    parser.add_argument("--jobs", help="processes; as many as cores if not given")
     parser.add_argument("--results", type=Path, help="file of finished tasks (OUTPUT/tasks.jsonl)")
     parser.add_argument("-o", "--output", type=Path, default=DATA / "paper-003", help="folder for CSV and figures")
     parser.add_argument("--figures", help="only these, such as 1,4,5, and what they need; no tables")

@@ -1,15 +1,14 @@
-"""A classifier of scikit-learn's on a device: trained in a pipeline, saved, imported, compared, generated and checked.
+"""A classifier of scikit-learn's on a device: trained in a pipeline, imported, compared, generated and checked.
 
     python examples/import/from_scikit_learn.py [FOLDER]
 
-writes FOLDER/gate.skops, FOLDER/gate.toml and the C project in FOLDER/gate.
+writes FOLDER/gate.toml and the C project in FOLDER/gate.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
-import skops.io
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -17,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from pykernel import HostModel, check, generate
-from pykernel.importers.importing import from_sklearn, load_model
+from pykernel.importers.importing import from_sklearn
 
 
 def main(folder):
@@ -26,11 +25,7 @@ def main(folder):
     x, held, y, truth = train_test_split(x, load_iris().target_names[y], random_state=0)
     model = make_pipeline(StandardScaler(), SVC(C=10)).fit(x, y)
 
-    # a live estimator ...
     spec = from_sklearn(model, "gate")
-    # ... or a file that runs nothing when it is read
-    skops.io.dump(model, folder / "gate.skops")
-    assert load_model(folder / "gate.skops", "gate") == spec
     (folder / "gate.toml").write_text(spec.to_toml(), encoding="utf-8")
 
     device = HostModel(spec)  # what the device will compute, bit for bit

@@ -193,20 +193,12 @@ class Basis:
         if not sound:
             raise UserError(f"{path} holds no basis: its arrays do not fit together; write it again with Basis.save")
 
-    def takes(self, dim: int) -> bool:
-        """Whether rows of ``dim`` numbers have features.
-
-        With a precomputed Gram matrix, a row may also hold the kernel values with all samples of the matrix.
-        """
-        values = len(getattr(self.kernel, "matrix", ())) or -1
-        return dim in (self.vectors.shape[1], values)
-
     def _projected(self, block: np.ndarray) -> np.ndarray:
         return project(self.factor, self.kernel.gram(block, self.vectors))
 
     def _rows(self, x: Any) -> Rows:
         rows = as_rows(x)
-        if not self.takes(rows.dim):
+        if rows.dim != self.vectors.shape[1]:
             raise UserError(f"rows of x have {rows.dim} numbers and those of the basis {self.vectors.shape[1]}")
         return rows
 
@@ -326,8 +318,6 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
         return given
     if "custom" in stored:
         raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
-    if "matrix" in stored:
-        raise UserError(f"{path} was made with a Gram matrix; give it as kernel=PrecomputedKernel(matrix=…)")
     return MercerKernel(**stored)
 
 

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
-from pykernel.bases.arguments import need_choice, need_memory
+from pykernel.bases.arguments import need_memory
 from pykernel.bases.basis import Basis, block_rows, share
 from pykernel.bases.candidates import MEMORY
 from pykernel.bases.gram import MercerKernel
-from pykernel.errors import UserError
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
@@ -38,64 +36,6 @@ def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
 
-def subset_size(confidence: float = 0.95, quantile: float = 0.05) -> int:
-    """How many draws contain, with this confidence, one of the best ``quantile`` of all rows: ceil(log(1 - c) / log(1 -
-    q)).
-
-    59 for 0.95 and 0.05.  The result depends only on ranks, not on the distribution of scores.  Drawing without
-    replacement is even better.  The statement is about the rank, not the score, of one vector: over n vectors, about (1
-    - c) n draws miss. Paper 002, section 2.2, Lemma 2.  Raises UserError if confidence or quantile is not between 0 and
-    1.
-    """
-    _need_probability(confidence, "confidence")
-    _need_probability(quantile, "quantile")
-    # (1 - q)^draws <= 1 - c; a quotient that is whole may be rounded up
-    return math.ceil(math.log1p(-confidence) / math.log1p(-quantile) - 1e-12)
-
-
-def residual_bound(
-    mean: float,
-    drawn: int,
-    rows: int,
-    *,
-    width: float = 1.0,
-    confidence: float = 0.95,
-    form: Literal["serfling", "hoeffding", "entropy"] = "serfling",
-) -> float:
-    """An upper bound of the mean of a residual over all ``rows``, from its mean over ``drawn`` rows, with this
-    confidence.
-
-    width: width of the interval that contains all residuals: 1 for delta, max k_ii for R_ii.  The rows must have been
-    drawn after the basis was chosen, and independently of the residual.
-
-    "serfling" and "hoeffding": bound = mean + width sqrt(f log(1 / (1 - confidence)) / (2 drawn)).  "serfling": f = 1 -
-    (drawn - 1) / rows, for any fixed numbers.  "hoeffding": f = 1 - drawn / rows, for independent numbers (paper 002,
-    Corollary 3; its inequality is printed in the wrong direction).  If all rows were drawn, the mean is the bound.
-    "entropy": the largest p with drawn kl(mean / width, p) <= log(1 / (1 - confidence)), with kl of
-    ``relative_entropy``; for independent draws and for draws without replacement.  It is much tighter if the mean is
-    small (Hoeffding 1963, Theorem 1, eq. 2.1, and section 6).
-
-    Raises UserError if confidence is not between 0 and 1, if drawn is above rows, or for an unknown form.
-    """
-    need_choice(form, "form", ("serfling", "hoeffding", "entropy"))
-    _need_probability(confidence, "confidence")
-    if not 1 <= drawn <= rows:
-        raise UserError(
-            f"{drawn} of {rows} rows cannot have been drawn; it must be 1 or more, and not more than there are"
-        )
-    if drawn == rows:
-        return mean
-    if form == "entropy":
-        return width * _not_refuted(mean / width, -math.log1p(-confidence) / drawn)
-    left = 1 - (drawn - 1) / rows if form == "serfling" else 1 - drawn / rows
-    return mean + width * math.sqrt(left * math.log(1 / (1 - confidence)) / (2 * drawn))
-
-
-def _need_probability(value: float, name: str) -> None:
-    if not 0 < value < 1:
-        raise UserError(f"{name} is {value}; it must be a number between 0 and 1")
-
-
 def relative_entropy(q: float, p: float) -> float:
     """kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats; 0 log 0 = 0."""
     first = q * math.log(q / p) if q > 0 else 0.0
@@ -104,9 +44,11 @@ def relative_entropy(q: float, p: float) -> float:
     return first + ((1 - q) * (math.log1p(-q) - math.log1p(-p)) if q < 1 else 0.0)
 
 
-def _not_refuted(mean: float, limit: float) -> float:
-    """The largest p from mean to 1 with kl(mean, p) <= limit, exact to rounding and rounded upwards."""
-    low, high = min(max(mean, 0.0), 1.0), 1.0
+def part_bound(mean: float, drawn: int, confidence: float) -> float:
+    """The largest part that may be left out, with this confidence, where ``drawn`` rows leave out ``mean``; exact to rounding, and rounded
+    upwards.
+    """
+    limit, low, high = -math.log1p(-confidence) / drawn, min(max(mean, 0.0), 1.0), 1.0
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if relative_entropy(mean, middle) <= limit else (low, middle)
     return high
@@ -208,7 +150,7 @@ class Watch:
         """U_n: an upper bound of tr R / tr K over all rows, which holds with the probability ``confidence``."""
         if self.exact:
             return self.trace[-1]
-        return residual_bound(self.trace[-1], self.needed, len(self.rows), confidence=self.confidence, form="entropy")
+        return part_bound(self.trace[-1], self.needed, self.confidence)
 
     @property
     def enough(self) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelConfig, KernelFunction
-from pykernel.bases.arguments import checked_gram, checked_positive, checked_table
+from pykernel.bases.arguments import checked_positive, checked_table
 from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import UserError
 from pykernel.spec.custom_kernel import custom_gram
@@ -229,72 +229,3 @@ class MercerKernel:
             kernel.max_value,
             kernel.alpha,
         )
-
-
-SKEW = 1e-9
-"""Largest difference between a Gram matrix and its transpose, as a fraction of its largest value.
-
-Rounding causes less.
-"""
-
-
-@dataclass(frozen=True)
-class PrecomputedKernel(MercerKernel):
-    """A kernel that is known only for l samples, by their Gram matrix.  An input (1,) is the position of a sample.
-
-    matrix: (l, l), K_ij = k(x_i, x_j), l at least 2.  ``positions`` has all samples.  In ``gram(a, b)``, b has
-    positions (rows, 1).  a has positions as well; or, for samples that are not in the matrix, their kernel values with
-    all l samples, (rows, l).  digest: the matrix's digest; it is computed.
-
-    Raises UserError if the matrix is not square, symmetric and finite.
-    """
-
-    function: str = "precomputed"
-    matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False, repr=False)
-    digest: str = ""
-
-    def __post_init__(self) -> None:
-        if self.digest:  # this is a copy: a digest exists only after the matrix was checked
-            return
-        matrix = checked_gram(self.matrix, SKEW)
-        if len(matrix) < 2:
-            raise UserError("the Gram matrix is of one sample; it must be of two samples or more")
-        found = hashlib.blake2b(np.ascontiguousarray(matrix).tobytes(), digest_size=16).hexdigest()
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "digest", found)
-
-    @property
-    def positions(self) -> np.ndarray:
-        """All samples, (l, 1)."""
-        return np.arange(len(self.matrix), dtype=np.float64)[:, None]
-
-    def described(self) -> dict[str, Any]:
-        return super().described() | {"matrix": self.digest}
-
-    def section(self) -> dict[str, Any]:
-        raise UserError(
-            "the kernel is precomputed, and a device would have to compute its values: take a kernel that has a name, such "
-            'as "gaussian"'
-        )
-
-    def _plain(self, a: Any, b: Any) -> np.ndarray:
-        a, b = checked_table(a, "a"), self._places(b)
-        if a.shape[1] == len(self.matrix):
-            return a[:, b]
-        return self.matrix[np.ix_(self._places(a), b)]
-
-    def _plain_diagonal(self, a: Any) -> np.ndarray:
-        places = self._places(a)
-        return self.matrix[places, places]
-
-    def _places(self, rows: Any) -> np.ndarray:
-        rows = checked_table(rows, "rows")
-        if rows.shape[1] == len(self.matrix):
-            raise UserError("k(x, x) of samples that are not in the Gram matrix is not known")
-        places = rows[:, 0].astype(np.int64) if rows.shape[1] == 1 else np.full(len(rows), -1)
-        if rows.shape[1] != 1 or (places != rows[:, 0]).any() or ((places < 0) | (places >= len(self.matrix))).any():
-            raise UserError(
-                f"inputs of a precomputed kernel must be positions from 0 to {len(self.matrix) - 1:,}, (rows, 1), or kernel "
-                f"values with all {len(self.matrix):,} samples, (rows, {len(self.matrix)})"
-            )
-        return places

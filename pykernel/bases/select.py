@@ -9,15 +9,13 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from pykernel.bases.arguments import checked_count, checked_fraction, need_kernel
 from pykernel.bases.basis import LEAST_EPSILON, Basis
 from pykernel.bases.bound import Watch
 from pykernel.bases.candidates import MEMORY, Selector
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.pivoted import PivotedCholesky, RandomlyPivotedCholesky
 from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
@@ -66,7 +64,7 @@ def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory:
 
 def select_basis(
     x: Any,
-    kernel: MercerKernel | Literal["precomputed"],
+    kernel: MercerKernel,
     n_max: int,
     method: str | type[Selector] = "auto",
     *,
@@ -85,9 +83,7 @@ def select_basis(
     Parameters
     ----------
     x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow Table, or Rows
-    kernel : MercerKernel or "precomputed"
-        "precomputed": x is the Gram matrix, (l, l). The basis then has positions as its vectors; ``features`` of new
-        samples takes their kernel values with all l, (rows, l).
+    kernel : MercerKernel
     n_max : int
         Largest number of vectors.
     method : one of METHODS, or a class of your own, a ``pykernel.bases.candidates.Selector``
@@ -118,7 +114,10 @@ def select_basis(
         One sentence says what was wrong: an argument out of range, an option that the method does not have, or rows
         that cannot be chosen.
     """
-    rows, kernel = _rows_and_kernel(x, kernel)
+    need_kernel(kernel)
+    rows = as_rows(x)
+    if not len(rows):
+        raise UserError("x has no rows; a basis needs at least one")
     arguments: dict[str, Any] = {
         "n_max": checked_count(n_max, "n_max", 1),
         "seed": checked_count(seed, "seed", 0),
@@ -166,20 +165,6 @@ def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
     if swaps:
         raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
     return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
-
-
-def _rows_and_kernel(x: Any, kernel: Any) -> tuple[Rows, MercerKernel]:
-    if isinstance(kernel, str) and kernel == "precomputed":
-        kernel = PrecomputedKernel(matrix=as_rows(x).take(np.arange(len(as_rows(x)))))
-        x = kernel.positions
-    need_kernel(kernel)
-    if isinstance(kernel, PrecomputedKernel):
-        if (kernel.matrix.diagonal() < 0).any():
-            raise UserError("the Gram matrix has a number below 0 on its diagonal; it must be positive semidefinite")
-    rows = as_rows(x)
-    if not len(rows):
-        raise UserError("x has no rows; a basis needs at least one")
-    return rows, kernel
 
 
 def make_selector(

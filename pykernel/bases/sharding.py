@@ -137,7 +137,7 @@ def select_sharded(
     epsilon : float
         Candidates with delta < epsilon are spanned.
     jobs : int or str, optional
-        Processes, 1 for this one; or a Dask scheduler's address.  As many as cores if not given.
+        Processes, 1 for this one.  As many as cores if not given.
     results : path, optional
         Finished shards are kept in this file; the same call goes on from there, to the same basis, bit for bit.
     title : str, optional
@@ -151,7 +151,7 @@ def select_sharded(
 
     Cost: that of each shard; u (points + u) kernel values for a union of u vectors, O(n u (points + u)) time and
     8 (n + points + u) u bytes.  All linear algebra takes one thread a process, so that the result does not depend on where it
-    was computed.  A worker process that dies is replaced, twice; Dask does likewise.
+    was computed.  A worker process that dies is replaced, twice.
 
     Raises UserError for arguments out of range, and what ``select_basis`` refuses.
     """

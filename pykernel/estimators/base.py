@@ -23,17 +23,13 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Memory
 from pykernel.errors import UserError
 from pykernel.estimators.parameters import LEFT_OUT, POSITIVE, Declared, Parameter, one_of, plain, short
-from pykernel.gen.project import inside
 from pykernel.host.model import HostModel
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import spec_columns
 from pykernel.importers.steps import FILE, affine_of, affine_types, scaler_types
-from pykernel.report import sections
 from pykernel.spec.base import require_order
-from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec, make_spec, visible_name
 from pykernel.spec.sections import Input
-from pykernel.spec.summary import summary
 from pykernel.training.trained import class_names
 
 FEW = 4096
@@ -138,22 +134,6 @@ class KernelEstimator(Declared, BaseEstimator):
         """Whether something stands in for inputs that are missing, which are NaN."""
         return getattr(self, "missing", None) not in (None, "refuse")
 
-    # ---- in a notebook
-
-    def _repr_html_inner(self) -> str:
-        """scikit-learn's diagram; of a fitted model also its bytes and hashes on the device."""
-        diagram = cast(str, super()._repr_html_inner())
-        try:
-            spec = self.spec_
-        except (AttributeError, UserError):  # not fitted, or without a spec
-            return diagram
-        model = inside(spec, self.model_.memory if hasattr(self, "model_") else None, "of what was learned")
-        return diagram + sections.spec_report(spec.name, summary(spec), model, spec.to_toml())._repr_html_()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = cast(dict[str, str], super()._repr_mimebundle_(**options))
-        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
-
     # ---- to a spec
 
     def _made(self, content: dict[str, Any], custom: Any) -> Spec:
@@ -197,36 +177,6 @@ class KernelEstimator(Declared, BaseEstimator):
             given = short(getattr(self, name))
             raise self._where.error(f"{name} is {given}, and kernel, a MercerKernel, has its own; leave {name} out")
 
-    def _mercer(self, section: Mapping[str, Any]) -> MercerKernel:
-        """The host's kernel for a spec's [kernel]: only positive definite kernels, and only with parameters that they
-        have.
-        """
-        found, where = {"function": "gaussian", **section}, self._where
-        function, sigma = found["function"], found.pop("sigma", None)
-        if sigma is not None:
-            where.need(
-                function == "gaussian" and "gamma" not in found,
-                "sigma is given; it is of the gaussian kernel, in place of gamma",
-            )
-            found["gamma"] = 0.5 / sigma / sigma
-        if function == "polynomial":
-            found = {"coef0": 0.0, "degree": 3} | found
-        else:
-            for key in found.keys() & {"coef0", "degree"}:
-                raise where.error(f"{key} is of polynomial kernels; {function} does not have it")
-        scaled = function == "linear" and "gamma" in found
-        where.need(not scaled, "gamma is given, which the linear kernel does not have; leave it out")
-        with self._named():
-            kernel = MercerKernel(**found)
-        return self._definite(kernel)
-
-    def _definite(self, kernel: MercerKernel) -> MercerKernel:
-        self._where.need(
-            kernel.function not in INDEFINITE,
-            f"the {kernel.function} kernel is not positive definite; take one that is",
-        )
-        return kernel
-
 
 class Absent(UserError, AttributeError):
     """A fitted estimator does not have this attribute.
@@ -234,18 +184,6 @@ class Absent(UserError, AttributeError):
     ``dir`` and scikit-learn's representation in notebooks read every attribute; AttributeError means that there is
     none.
     """
-
-
-class ToFrozen:
-    """Mixin for estimators that are trained in one step: their spec is made when it is needed."""
-
-    @property
-    def spec_(self) -> Spec:
-        """``to_spec("model")``; ``pykernel.generate`` and ``pykernel.check`` use it for an estimator."""
-        try:
-            return self.to_spec("model")  # type: ignore[attr-defined, no-any-return]
-        except UserError as error:
-            raise Absent(str(error)) from None
 
 
 # -------------------------------------------------------------------------------------------------------------- labels
@@ -421,15 +359,11 @@ class Streaming(KernelEstimator):
         return None
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        return True
+        return False
 
     def _epochs(self) -> int:
         """The number of passes of ``fit`` over the data, once there is a spec."""
-        return int(self._given()["n_epochs"])
-
-    def _largest(self, content: Mapping[str, Any]) -> float:
-        """How large k(x, x) of a kernel of dot products may become: two values are multiplied, far from overflow."""
-        return 1e16 if content["precision"] == "float32" else 1e140
+        return 1
 
     _instead_of_scaler = (
         "leave the rule out (rule=None), which standardises them on the device, or take a kernel's rule such as krls-t"
@@ -438,10 +372,6 @@ class Streaming(KernelEstimator):
     def _remedy(self) -> str:
         """What to do about divergence."""
         return "lower eta"
-
-    def _met(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Learn samples that the model has not seen yet; returns the statuses."""
-        return self.model_.update(X, y)
 
     # ---- learning: shared by all families
 
@@ -466,7 +396,7 @@ class Streaming(KernelEstimator):
         content, limits = self._sections(values), {}
         if self._has_kernel(values):
             content["kernel"] = self._kernel_section(values, X)
-            limits = product_limit(content["kernel"], X.shape[1], self._largest(content))
+            limits = product_limit(content["kernel"], X.shape[1], content["precision"])
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
             content["label"] = label | content.get("label", {})
@@ -477,8 +407,7 @@ class Streaming(KernelEstimator):
             setattr(self, name, value)
 
     def _learn(self, X: np.ndarray, y: Any, epochs: int) -> None:
-        first = self._met(X, y)
-        self._counted(np.concatenate([first, *(self.model_.update(X, y) for _ in range(epochs - 1))]))
+        self._counted(np.concatenate([self.model_.update(X, y) for _ in range(epochs)]))
 
     _afresh = "call fit, or partial_fit on a clone"
 
@@ -616,13 +545,14 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
     return section if scaled and function == "gaussian" else {**section, "function": function}
 
 
-def product_limit(section: Mapping[str, Any], dim: int, largest: float) -> dict[str, Any]:
-    """[input] max_abs for a [kernel] of dot products whose k(x, x) the spec's default would bring beyond ``largest``; else nothing."""
+def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
+    """[input] max_abs for a [kernel] of dot products, two of which are multiplied, if the spec's default would bring that near overflow."""
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
     known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses others
     if function not in ("polynomial", "linear") or not known:
         return {}
+    largest = 1e16 if precision == "float32" else 1e140
     # k(x, x) is at most (gamma dim max_abs^2 + coef0)^degree
     found = math.sqrt(max(largest ** (1 / degree) - coef0, 1.0) / dim / section.get("gamma", 1.0))
     return {"max_abs": found} if found < usual else {}

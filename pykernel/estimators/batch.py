@@ -10,14 +10,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
 from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
 from pykernel.estimators.kernel_machine import ATTRIBUTES, OF_CLASSIFIERS, RESOLUTION, KernelMachine
-from pykernel.estimators.parameters import plain
-from pykernel.spec.model import Spec
-from pykernel.training import reduced
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press
 
@@ -78,7 +74,7 @@ class _Regressor(RegressesByFunctions, KernelMachine):
         X, y, weights, counts = self._samples(X, y, sample_weight)
         targets = Targets.of_values(y[counts], weights)
         values = self._train(X, targets, counts)
-        self._shape, self._largest_label = y.shape[1:], float(np.abs(y).max())
+        self._shape = y.shape[1:]
         self.loo_predictions_ = values.reshape(y.shape)
         self.loo_error_ = press(targets, values[counts])
         return self
@@ -118,72 +114,6 @@ class _TrainsOnSamples(KernelMachine):
             If the data are not finite numbers of the right shape.
         """
         return self._fit(X, y, sample_weight)
-
-    def device_spec(
-        self,
-        name: str,
-        *,
-        samples: int | None = None,
-        precision: str | None = None,
-        max_abs: float | None = None,
-        scaler: Any = None,
-    ) -> Spec:
-        """The model that learns on the device, with the kernel and the ridge found here.
-
-        It keeps the last samples, trains on all of them when told to, and knows its leave-one-out error.
-
-        Parameters
-        ----------
-        name : str
-            Prefix of every symbol and file in C.
-        samples : int, default=None
-            How many samples the device keeps: memory is O(samples^2), training O(samples^3). None: as many as ``fit``
-            had. With a basis, no samples are kept: each sample is learned when it arrives, in O(p^2), by recursive
-            least squares (``nystrom-rls``).
-        precision, max_abs, scaler
-            As in ``to_spec``.
-
-        Returns
-        -------
-        spec : Spec
-
-        Raises
-        ------
-        UserError
-            If a name or number is not valid; if ``coding`` is not "signs", the device's coding; if there is a basis and
-            a bias, because the device's model on a basis has no bias.
-
-        Warns
-        -----
-        UserWarning
-            If the ridge is so small that the device would refuse to train.
-        """
-        check_is_fitted(self)
-        coding = getattr(self, "coding", "signs")
-        self._where.need(coding == "signs", f'coding is {coding!r}; the device learns "signs"')
-        if self.reduced_ is not None:
-            return self._device_spec_of_basis(name, samples, precision, max_abs, scaler)
-        samples = len(self.basis_) if samples is None else plain(samples)
-        part = samples / len(self.basis_) if isinstance(samples, int) else 1.0
-        content = self._learning_content(name, precision, max_abs, scaler, part)
-        return self._made(
-            {**content, "learning": {"rule": self._model, "ridge": self.ridge_, "samples": samples}},
-            self._mercer_kernel.custom,
-        )
-
-    def _device_spec_of_basis(self, name: str, samples: Any, precision: str | None, max_abs: Any, scaler: Any) -> Spec:
-        self._where.need(
-            self._model != "ls-svm",
-            "the device's recursive least squares on a basis has no bias; take a KernelRidgeRegressor or KernelRidgeClassifier, "
-            "or all samples",
-        )
-        self._where.need(samples is None, "samples is given, but on a basis no samples are kept; leave it out")
-        assert self.reduced_ is not None
-        content = self._learning_content(name, precision, max_abs, scaler)
-        with self._named():
-            reduced.need_distinct(self.reduced_.basis, content["precision"])
-        content |= {"learning": {"rule": "nystrom-rls", "ridge": self.ridge_}, "basis": {"method": "given"}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 class KernelFisherClassifier(_Classifier):
@@ -247,41 +177,6 @@ class KernelFisherClassifier(_Classifier):
         Given vectors that are samples are removed when these samples are left out, and work with any kernel.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
-
-    def device_spec(
-        self, name: str, *, precision: str | None = None, max_abs: float | None = None, scaler: Any = None
-    ) -> Spec:
-        """The model that learns on the device: ``basis_`` in flash, with the kernel and the ridge found here.
-
-        The device takes samples one by one; its memory does not grow with their number. It trains when it is told to,
-        and computes its leave-one-out error in a second pass over the samples.
-
-        Parameters
-        ----------
-        name : str
-            Prefix of every symbol and file in C.
-        precision, max_abs, scaler
-            As in ``to_spec``.
-
-        Returns
-        -------
-        spec : Spec
-
-        Raises
-        ------
-        UserError
-            If a name or number cannot be, or ``coding`` is not that of the device, "counts".
-
-        Warns
-        -----
-        UserWarning
-            If the ridge is so small that the device would refuse to train.
-        """
-        check_is_fitted(self)
-        self._where.need(self.coding == "counts", f'coding is {self.coding!r}; the device learns "counts"')
-        content = self._learning_content(name, precision, max_abs, scaler)
-        content |= {"learning": {"rule": self._model, "ridge": self.ridge_}}
-        return self._made(content | {"expansion": {"vectors": self.basis_.tolist()}}, self._mercer_kernel.custom)
 
 
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):

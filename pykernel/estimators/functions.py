@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import _check_sample_weight  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import Classifies, KernelEstimator, Regresses, ToFrozen, column_names, label_section
-from pykernel.training.calibration import log_probabilities, probabilities
+from pykernel.errors import UserError
+from pykernel.estimators.base import Absent, Classifies, KernelEstimator, Regresses, column_names, label_section
+from pykernel.spec.model import Spec
+from pykernel.training.calibration import probabilities
 from pykernel.training.trained import Machine
 
 LARGEST_WEIGHT = 1e300
@@ -20,12 +22,20 @@ EXTREME = 1e75
 """Largest |x| and |y|, and the reciprocal of the smallest: their fourth powers must not overflow."""
 
 
-class Expansion(ToFrozen, KernelEstimator):
+class Expansion(KernelEstimator):
     """Base of models that are functions of kernel values: checks of the samples, and conversion to a frozen spec."""
 
     alpha_: np.ndarray
     _validated: Callable[..., tuple[np.ndarray, np.ndarray]]
     _label_names: list[str]
+
+    @property
+    def spec_(self) -> Spec:
+        """``to_spec("model")``; ``pykernel.generate`` and ``pykernel.check`` use it for an estimator."""
+        try:
+            return self.to_spec("model")
+        except UserError as error:
+            raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         """The weights of the samples that count (None without weights), and which samples count."""
@@ -132,20 +142,6 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
             0 or equal, not where probabilities are.
         """
         return probabilities(self._values(X), self.calibration_)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``, finite where that rounds to 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-        """
-        return log_probabilities(self._values(X), self.calibration_)
 
     def _flat(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if values.shape[1] == 1 else values

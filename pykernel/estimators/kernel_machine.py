@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.bases.basis import Basis
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
 from pykernel.parallel import one_thread, working
-from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
@@ -30,7 +29,6 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "polynomial": ("gamma", "coef0", "degree"),
     "linear": (),
     "sigmoid": ("gamma", "coef0"),
-    "precomputed": (),
 }
 """Kernel -> the parameters that it has."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
@@ -38,10 +36,6 @@ BLOCK = 2**22
 """Kernel values that are held at a time when predicting."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
-REACH = 1e3
-"""The derived limits of a model that trains on the device, in largest |x| and |y| of the training samples."""
-REACH_POLYNOMIAL = 10.0
-"""The same for inputs of the polynomial kernel, which grows."""
 RESOLUTION = 1e-12
 """Leave-one-out predictions count as equal if they differ by less than this fraction of the targets.  A model that has
 learned nothing predicts only 0."""
@@ -53,10 +47,7 @@ OPEN = Must(
     lambda v: v is None or _candidates(v) is not None,
 )
 HOW = Must('"deleted", "kept", or a number of folds from 2', (one_of("deleted", "kept") | whole(2)).holds)
-PROCESSES = Must(
-    "a number of processes from 1, or a Dask scheduler's address",
-    lambda v: v is None or isinstance(v, str) or whole(1).holds(v),
-)
+PROCESSES = Must("a number of processes from 1", lambda v: v is None or whole(1).holds(v))
 
 PARAMETERS = {
     "kernel": Parameter(
@@ -67,9 +58,7 @@ PARAMETERS = {
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
-        therefore needs a large ``ridge``. "precomputed": X is the Gram matrix, (n_samples, n_samples), in ``fit``, and
-        afterwards kernel values with all training samples, (n_samples, n_training); no width is chosen, and a device
-        could compute nothing. A MercerKernel, which may be normalised or custom, is used with its own
+        therefore needs a large ``ridge``. A MercerKernel, which may be normalised or custom, is used with its own
         parameters: no width is chosen.""",
     ),
     "sigma": Parameter(
@@ -142,10 +131,10 @@ PARAMETERS = {
         ridge is taken, then that with the smoothest kernel.""",
     ),
     "jobs": Parameter(
-        kind=int | str | None,
+        kind=int | None,
         must=PROCESSES,
-        text="""int or str
-        Number of processes that compare candidates, or a Dask scheduler's address. Each process takes one width at a
+        text="""int
+        Number of processes that compare candidates. Each process takes one width at a
         time. None: this process.""",
     ),
     "progress": Parameter(
@@ -234,15 +223,6 @@ class KernelMachine(Expansion):
 
     # ---- training
 
-    def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """As in the base class, but X may also be a Gram matrix."""
-        weights, counts = super()._weights(sample_weight, X)
-        whole = not self._precomputed or counts.all()
-        self._where.need(
-            whole, "sample_weight holds 0; with a Gram matrix leave out that sample's row and column, and its label"
-        )
-        return weights, counts
-
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
 
@@ -257,12 +237,9 @@ class KernelMachine(Expansion):
 
     def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Train on the samples that count; returns their leave-one-out predictions, (samples that count, o)."""
-        kernel, widths, ridges = self._choices(self._given(), X)
+        kernel, widths, ridges = self._choices(self._given())
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
-        if self._precomputed:
-            assert isinstance(kernel, PrecomputedKernel)
-            X = kernel.positions
         given = self._basis_of(X)
         if not counts.all():
             if isinstance(given, np.ndarray) and given.ndim == 1:
@@ -283,10 +260,6 @@ class KernelMachine(Expansion):
                 gram = self._gram(X)
                 machine = problem(self._model, gram, targets, columns)
                 self._solved(machine.solve(self.ridge_), X, X, gram)
-                fisher = self._model == "kfd"
-                self._size = float(
-                    ((gram - gram.mean(axis=0)) ** 2).sum() if fisher else np.abs(gram).sum(axis=1).max()
-                )
                 return self._left_out(machine)
 
     def _train_reduced(
@@ -310,7 +283,6 @@ class KernelMachine(Expansion):
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             self._solved(machine.coefficients(self.ridge_), X, some, None)
             # the device's recursive least squares has another bound
-            self._size = float((machine.all.scale**2).sum()) if self._model == "kfd" else 0.0
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
@@ -353,8 +325,7 @@ class KernelMachine(Expansion):
 
     def _take_kernel(self, kernel: MercerKernel, width: float) -> None:
         self._mercer_kernel = kernel.with_width(width)
-        precomputed = kernel.function == "precomputed"
-        self.kernel_ = {"function": "precomputed"} if precomputed else self._mercer_kernel.section()
+        self.kernel_ = self._mercer_kernel.section()
         if kernel.function == "gaussian" and not isinstance(self.kernel, MercerKernel):
             self.kernel_ = {"function": "gaussian", "sigma": width}
 
@@ -375,10 +346,6 @@ class KernelMachine(Expansion):
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
             where.need(len(np.unique(given)) == len(given), "basis holds a position twice; each vector counts once")
             return given.astype(np.int64)
-        if self._precomputed:
-            raise where.error(
-                f"basis is {short(basis)}; with a Gram matrix it must be positions of training samples, how many to choose, or None"
-            )
         if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
             raise where.error(
                 f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
@@ -402,9 +369,7 @@ class KernelMachine(Expansion):
         """Expansion vectors, and the sample that each is (-1: none)."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
-    def _choices(
-        self, values: dict[str, Any], X: np.ndarray
-    ) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
+    def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
         """The kernel, its widths, and the ridges to choose from (None: derived from the data).
 
         Raises UserError for parameters without an effect.
@@ -418,11 +383,9 @@ class KernelMachine(Expansion):
                 "kernel is another than the one that basis was chosen with; leave kernel out",
             )
         elif isinstance(basis, Basis):
-            gram = "precomputed" in (self.kernel, basis.kernel.function)
-            where.need(not gram, "a Basis does not go with a Gram matrix; give positions, such as basis=chosen.indices")
             kernel, name = self._kernel_of_basis(basis.kernel)
         else:
-            kernel, name = self._kernel_by_name(values, X)
+            kernel, name = self._kernel_by_name(values)
         widths = [kernel.width] if name is None else _candidates(values[name])
         where.need(
             name is None or not widths or EXTREME**-2 <= min(widths) <= max(widths) <= EXTREME**2,
@@ -430,7 +393,7 @@ class KernelMachine(Expansion):
         )
         return kernel, widths, _candidates(values.get("ridge"))
 
-    def _kernel_by_name(self, values: dict[str, Any], X: np.ndarray) -> tuple[MercerKernel, str | None]:
+    def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
         """The kernel, and the name of its width (None: the width is fixed)."""
         function, where = values["kernel"], self._where
         where.need(
@@ -442,9 +405,6 @@ class KernelMachine(Expansion):
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
             raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; it has {has}")
-        if function == "precomputed":
-            with self._named():
-                return PrecomputedKernel(matrix=X), None
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in shaped}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
@@ -466,24 +426,12 @@ class KernelMachine(Expansion):
             )
         return kernel, None if name is None or getattr(self, name) is None else name
 
-    @property
-    def _precomputed(self) -> bool:
-        """Whether X is a Gram matrix."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
     # ---- prediction
 
     @property
     def gamma_(self) -> float:
         """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
-        if self.kernel_["function"] == "precomputed":
-            raise AttributeError("a precomputed kernel has no gamma")
         return self._mercer_kernel.gamma
 
     @property
@@ -518,11 +466,6 @@ class KernelMachine(Expansion):
 
     # ---- to the device
 
-    def _exported(self) -> None:
-        """Raises UserError if no device can compute the model."""
-        with self._named():
-            self._mercer_kernel.section()
-
     def to_spec(
         self,
         name: str,
@@ -530,7 +473,6 @@ class KernelMachine(Expansion):
         precision: str | None = None,
         max_abs: float | None = None,
         distance: str = "auto",
-        rule: str = "frozen",
     ) -> Spec:
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
@@ -549,11 +491,6 @@ class KernelMachine(Expansion):
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             uses "products" if its rounding error is small enough.
-        rule : {"frozen", "nystrom"}, default="frozen"
-            The spec's ``[learning] rule``. "nystrom", for models with ``reduced_``, has weights of projection features.
-            The device then also computes these features, and the part of a sample that the basis leaves out
-            (``NAME_features``, ``NAME_residual``). It needs p^2 / 2 more numbers of flash and as many more
-            multiplications, has no probabilities, and loses as many digits as "frozen".
 
         Returns
         -------
@@ -563,7 +500,7 @@ class KernelMachine(Expansion):
         Raises
         ------
         UserError
-            If a name or number cannot be, or a number is beyond the precision; if the kernel is precomputed.
+            If a name or number cannot be, or a number is beyond the precision.
 
         Warns
         -----
@@ -572,9 +509,6 @@ class KernelMachine(Expansion):
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
-        self._where.need(rule in ("frozen", "nystrom"), f'rule is {rule!r}; it must be "frozen" or "nystrom"')
-        if rule == "nystrom":
-            return self._nystrom(name, precision, max_abs, distance)
         spec = to_spec(self._machine(), name, precision, plain(max_abs), distance=distance)  # type: ignore[arg-type]
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
@@ -584,22 +518,8 @@ class KernelMachine(Expansion):
             )
         return spec
 
-    def _nystrom(self, name: str, precision: str, max_abs: float | None, distance: str) -> Spec:
-        """The functions on projection features."""
-        self._exported()
-        if self.reduced_ is None:
-            raise self._where.error('rule is "nystrom", which is of models on a basis; give basis when training')
-        self._where.need(distance == "auto", f'distance is {distance!r}, which is of rule "frozen"; leave it out')
-        with self._named():
-            content = reduced.nystrom_content(
-                self.reduced_.basis, name, precision, self._largest, max_abs=plain(max_abs), columns=self._columns,
-                label=self._label(self._columns), weights=self.reduced_.w, bias=self.reduced_.bias,
-            )  # fmt: skip
-        return self._made(content, self._mercer_kernel.custom)
-
     def _machine(self) -> Machine:
         """The functions as what makes frozen specs takes them."""
-        self._exported()
         shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
         return Machine(
             source=self._where,
@@ -614,40 +534,6 @@ class KernelMachine(Expansion):
             label=self._label(self._columns),
             largest=float(self._largest.max()),
         )
-
-    def _learning_content(
-        self, name: str, precision: str | None, max_abs: float | None, scaler: Any, part: float = 1.0
-    ) -> dict[str, Any]:
-        """The content of a spec of a model that trains on the device, without [learning].
-
-        part: the number of samples on the device, as a fraction of the samples here.
-        """
-        self._exported()
-        centre, scale, columns = np.zeros(self.n_features_in_), np.ones(self.n_features_in_), self._columns
-        if scaler is not None:
-            centre, scale, columns = self._scaling(scaler)
-        within = "max_value bounds the kernel only for inputs within max_abs"
-        self._where.need(
-            self._mercer_kernel.custom is None or max_abs is not None,
-            f"max_abs must be given with a custom kernel: {within}",
-        )
-        reach = REACH_POLYNOMIAL if self.kernel_["function"] == "polynomial" else REACH
-        largest = float((self._largest / scale + np.abs(centre)).max())
-        inputs = self._input_section(columns)
-        inputs["max_abs"] = reach * (largest or 1.0) if max_abs is None else plain(max_abs)
-        if scaler is not None:
-            inputs |= {"center": centre.tolist(), "scale": scale.tolist()}
-        precision, label = self.precision if precision is None else precision, self._label(columns)
-        least = (LEAST_OF_TRACE if self._model == "kfd" else LEAST).get(precision, 0.0) * self._size * part
-        if self.ridge_ < least:
-            warn(
-                f"{self._where}: ridge_ is {self.ridge_:.3g}; to train in {precision} on as many samples like these, "
-                f"the device needs {least:.3g}: choose among larger ones, as ridge=[{2 * least:.2g}, …]"
-                + (", or precision='float64'" if precision == "float32" else "")
-            )
-        if hasattr(self, "_largest_label"):
-            label["max_abs"] = REACH * (self._largest_label or 1.0)
-        return {"name": name, "precision": precision, "input": inputs, "label": label, "kernel": dict(self.kernel_)}
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:

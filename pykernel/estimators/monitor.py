@@ -6,11 +6,10 @@ It learns with the host model of rule "gmm", bit for bit as on the device.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin  # type: ignore[import-untyped]
-from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from pykernel.algorithms.novelty.threshold import LEVEL_MOST
@@ -21,117 +20,6 @@ from pykernel.host.single import Single
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.families.gmm import GMM_MODELS
 from pykernel.spec.family import Family
-
-
-def _watching(estimator: Detector) -> bool:
-    if not estimator._watches():
-        raise AttributeError(
-            f"{type(estimator).__name__} tells what is new only if it is given false_alarm_rate or threshold; score_samples needs neither"
-        )
-    return True
-
-
-class Detector(OutlierMixin, Streaming):  # type: ignore[misc]
-    """Base of estimators that learn without labels, and tell outliers by the device's threshold."""
-
-    def _watches(self) -> bool:
-        """Whether there are alarms."""
-        return True
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn the samples in order, ``n_epochs`` times where there is this parameter.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        UserError
-            If a parameter cannot be, or means nothing beside the others.
-        ValueError
-            If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
-        """
-        return self._stream(X, None, fits=True, afresh=True)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the samples in order, once, from where the model is.
-
-        The first call decides ``sigma="scale"``, which is derived from its data. Otherwise calls with parts of a stream
-        are one call with the whole of it, to the byte.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        self : estimator
-        """
-        return self._stream(X, None, afresh=not hasattr(self, "model_"))
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> np.ndarray:
-        """How far each sample's novelty is below the threshold as it is now.
-
-        Each sample for itself: without smoothing, and nothing is learned.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``; below 0 for what is new.
-        """
-        return cast(np.ndarray, self.score_samples(X) - self.offset_)  # type: ignore[attr-defined]
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> np.ndarray:
-        """Whether each sample is known (1) or new (-1), by the threshold as it is now.
-
-        Each sample for itself, as ``decision_function``: with ``smoothing`` below 1, alarms of ``monitor`` are fewer.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
-        """
-        X = self._inputs(X)
-        with np.errstate(invalid="ignore"):
-            known = -self.model_.novelty(X).astype(np.float64) >= self.offset_  # type: ignore[attr-defined]
-        return np.where(known, 1, -1)
-
-    @available_if(_watching)  # type: ignore[untyped-decorator]
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """``fit(X).predict(X)``: known (1) or new (-1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : ignored
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return cast(np.ndarray, self.fit(X).predict(X))
 
 
 class Told(NamedTuple):
@@ -151,7 +39,7 @@ class Told(NamedTuple):
     kind: np.ndarray
 
 
-class OnlineMonitor(Detector):
+class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     """A monitor in fixed memory, bit for bit as on a microcontroller: what is normal, and what is not, where, of which kind.
 
     A bank of Gaussians, one for each regime of the machine, learns what rows there are; a linear model how a row follows
@@ -192,10 +80,6 @@ class OnlineMonitor(Detector):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if the data had any; they become the spec's columns.
 
-    See Also
-    --------
-    OnlineKernelSubspace : Another detector, whose novelty is what kernel features leave out.
-
     Notes
     -----
     For K ``components`` and D features a row costs O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3). No
@@ -234,6 +118,82 @@ class OnlineMonitor(Detector):
             "input_max_abs": replace(COMMON["input_max_abs"], text=limit),
         }
         return of_keys(cls._families(), ("learning", "novelty")) | common
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything, then learn the samples in order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : ignored
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        UserError
+            If a parameter cannot be, or means nothing beside the others.
+        ValueError
+            If the data are not finite numbers of the right shape.
+        """
+        return self._stream(X, None, afresh=True)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the samples in order, once, from where the model is.
+
+        Calls with parts of a stream are one call with the whole of it, to the byte.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : ignored
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._stream(X, None, afresh=not hasattr(self, "model_"))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far each sample's novelty is below the threshold as it is now.
+
+        Each sample for itself: without smoothing, and nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+            ``score_samples(X) - offset_``; below 0 for what is new.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Whether each sample is known (1) or new (-1), by the threshold as it is now.
+
+        Each sample for itself, as ``decision_function``: with ``smoothing`` below 1, alarms of ``monitor`` are fewer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
+        """
+        X = self._inputs(X)
+        with np.errstate(invalid="ignore"):
+            known = -self.model_.novelty(X).astype(np.float64) >= self.offset_
+        return np.where(known, 1, -1)
 
     def monitor(self, X: Any) -> Told:
         """Learn the rows in order, and say after each what the device tells.
@@ -345,9 +305,3 @@ class OnlineMonitor(Detector):
 
     def _sections(self, values: Any) -> dict[str, Any]:
         return {"novelty": {}, **super()._sections(values)}
-
-    def _has_kernel(self, values: Any) -> bool:
-        return False
-
-    def _epochs(self) -> int:
-        return 1

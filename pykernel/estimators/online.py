@@ -8,22 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, column_or_1d  # type: ignore[import-untyped]
 
-from pykernel.estimators.base import KERNEL, Absent, Classifies, Regresses, Streaming, label_section
+from pykernel.estimators.base import KERNEL, Classifies, Regresses, Streaming, label_section
 from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
-from pykernel.training.calibration import fit_calibration, log_probabilities, probabilities
 
 RATE_EPOCHS = 5
 """Passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
 every sample twice."""
-CALIBRATED_ON = 1000
-"""Most samples to which probabilities are fitted; the last samples are used."""
-
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections whose keys are no parameters, or parameters with other names or words."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
@@ -370,6 +367,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
+def _tells(estimator: BudgetedKernelClassifier) -> bool:
+    """Whether the device knows probabilities."""
+    return not hasattr(estimator, "model_") or estimator.model_.has("probability")
+
+
 class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
@@ -391,10 +393,6 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. What the device calls class i is ``classes_[i]``.
-    calibration_ : ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to what the model said of samples before it
-        learned them: of the later half, but at most of the last 1000. For ``predict_proba`` of models whose device has
-        no ``NAME_probability``; others do not have this attribute.
     spec_ : Spec
         The model's parameters with everything derived: what the code generator takes. Its classes are those of
         ``classes_`` as text.
@@ -430,9 +428,6 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     """
 
     _without: ClassVar[Sequence[str]] = ("label_max_abs", "interval_level")
-
-    _forecasts: tuple[np.ndarray, np.ndarray, int]
-    """What was forecast of the last samples, (m, n_functions), their classes, (m,), and how many there were in all."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.
@@ -531,37 +526,11 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
-    @property
-    def calibration_(self) -> np.ndarray:
-        """(a, b) of each function's sigmoid, (n_functions, 2): of two classes one, of more one for each.
-
-        O(n) for each of a few steps, with n samples: the later half of those that were met, but at most 1000.
-
-        Raises
-        ------
-        Absent, an AttributeError
-            If the device has ``NAME_probability``, which needs none, or all samples were beyond ``input_max_abs``.
-        """
-        check_is_fitted(self)
-        if self._tells:
-            raise Absent(f"{self._where}: the device calibrates its own probabilities; ask predict_proba for them")
-        values, positions, count = self._forecasts
-        half = min(len(values), (count + 1) // 2)
-        values, positions = values[len(values) - half :], positions[len(values) - half :]
-        if not half:
-            raise Absent(
-                f"{self._where}: fit and partial_fit met no sample within the limits, so that nothing says how probable a class is"
-            )
-        resolution = float(np.finfo(self.spec_.real.dtype).eps)
-        return fit_calibration(values, positions, len(self.classes_), resolution)
-
+    @available_if(_tells)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """How probable each class is.
+        """How probable each class is: the numbers that the device's ``NAME_probability`` writes, in the model's ``precision``.
 
-        With rule "spectrum-softmax", where the spec has [mixture], and with a logistic head: the numbers that the device's
-        ``NAME_probability`` writes, in the model's ``precision``. Otherwise the device has only ``decision_function``, and
-        these are Platt's sigmoids (``calibration_``), fitted to what the model said of each sample just before it learned
-        the sample for the first time.
+        Rule "spectrum-softmax" has them, and so has a spec with [mixture]. Other models do not have this method.
 
         Parameters
         ----------
@@ -571,67 +540,17 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1, those of the device up to its rounding. No class is more probable there than that of
-            ``predict``. Of Platt's sigmoids another one may be: the border of ``predict`` is where functions are 0 or
-            equal, not where probabilities are. NaN, with a warning, beyond ``input_max_abs``.
-
-        Raises
-        ------
-        UserError
-            If there are sigmoids, and all samples were beyond ``input_max_abs``.
+            Rows sum to 1, up to rounding. No class is more probable than that of ``predict``. NaN, with a warning, beyond
+            ``input_max_abs``.
         """
         check_is_fitted(self)
-        if self._tells:
-            p = self.model_.probability(self._inputs(X))
-            self._finite(p)
-            return p
-        return probabilities(self._functions(X), self.calibration_)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of ``predict_proba``; of Platt's sigmoids finite where that rounds to 0, and else -inf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        log_p : ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        if self._tells:
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X), dtype=np.float64)
-        return log_probabilities(self._functions(X), self.calibration_)
-
-    @property
-    def _tells(self) -> bool:
-        """Whether the device knows probabilities."""
-        return self.model_.has("probability")
-
-    def _functions(self, X: Any) -> np.ndarray:
-        """``decision_function``, (n_samples, n_functions)."""
-        values = self.decision_function(X)
-        return values.reshape(len(values), -1)
-
-    def _met(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Learn; for sigmoids, keep the predictions for the last samples that were made before the samples were learned."""
-        if self._tells:
-            return super()._met(X, y)
-        found, statuses = self.model_.prequential(X, y)
-        values, positions, count = self._forecasts
-        found = found.astype(np.float64).reshape(len(found), -1)
-        known = np.isfinite(found).all(axis=1)
-        values, positions = np.concatenate([values, found[known]]), np.concatenate([positions, y[known]])
-        self._forecasts = values[-CALIBRATED_ON:], positions[-CALIBRATED_ON:], count + int(known.sum())
-        return statuses
+        p = self.model_.probability(self._inputs(X))
+        self._finite(p)
+        return p
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         classes = self._classes_of(y)
-        values = np.zeros((0, 1 if len(classes) == 2 else len(classes)))
-        about = {"classes_": classes, "_forecasts": (values, np.zeros(0, np.int32), 0)}
-        about["_positions"] = {name: position for position, name in enumerate(classes.tolist())}
+        about = {"classes_": classes, "_positions": {name: position for position, name in enumerate(classes.tolist())}}
         return label_section(self._columns, names, classes=classes.tolist()), about
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:

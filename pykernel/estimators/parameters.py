@@ -83,22 +83,17 @@ class Parameter:
     text: str = ""  # description for docstrings; empty: the description in the spec's declaration
 
 
-def of_keys(
-    families: Iterable[Family], sections: Iterable[str], named: Mapping[tuple[str, str], str] = {}
-) -> dict[str, Parameter]:
+def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
     """A parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    named: (section, key) -> the parameter's name, where it is not the key.  A key whose name is taken by that of another
-    section gets the section's name before its own.  Without a value, the spec's default is used; a flag is off.
+    A key whose name is taken by that of another section gets the section's name before its own.  Without a value, the spec's default is used; a flag is off.
     """
     made: dict[str, Parameter] = {}
     fields = [(section, family.spec.model_fields.get(section)) for section in sections for family in families]
     for section, field in fields:
         kind = None if field is None else section_of(field)
         for key, declaration in kind.model_fields.items() if kind is not None else ():
-            name = named.get((section, key), key)
-            if name in made and made[name].section != section:
-                name = f"{section}_{key}"
+            name = f"{section}_{key}" if key in made and made[key].section != section else key
             default, type_ = None, _plain_type(declaration.annotation) | None
             if isinstance(declaration.default, bool):
                 default, type_ = declaration.default, bool

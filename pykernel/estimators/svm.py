@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, RegressesByFunctions
@@ -22,7 +22,7 @@ from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
 from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
 from pykernel.parallel import one_thread, working
-from pykernel.spec.model import Spec
+from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
 from pykernel.training.closed_form import Targets, error_rate, press
@@ -147,11 +147,11 @@ class _SupportVectorMachine(KernelMachine):
         values = self._given()
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
-        kernel, widths, _ = self._choices(values, X)
-        self._definite(kernel)
-        if self._precomputed:
-            assert isinstance(kernel, PrecomputedKernel)
-            X = kernel.positions
+        kernel, widths, _ = self._choices(values)
+        self._where.need(
+            kernel.function not in INDEFINITE,
+            f"the {kernel.function} kernel is not positive definite; take one that is",
+        )
         given = self._basis_of(X)
         if isinstance(given, np.ndarray) and given.ndim == 1:
             given = X[given]
@@ -249,10 +249,6 @@ class _SupportVectorMachine(KernelMachine):
                 )
         self.candidates_.sort(key=lambda cell: (cell["error"], cell["press"]))
         return self.candidates_[0]["width"], self.candidates_[0]["C"]
-
-    def _nystrom(self, *arguments: Any) -> Spec:
-        self._where.need(self.penalty == "l2", 'rule is "nystrom", which is of penalty "l2"; leave rule out')
-        return super()._nystrom(*arguments)
 
 
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):

@@ -29,8 +29,8 @@ from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pa
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-FILES = "a .skops or .onnx file"
-PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
+FILES = "an .onnx file"
+ESTIMATORS = (".skops", ".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
 def from_sklearn(
@@ -148,7 +148,6 @@ def load_model(
     path: str | Path,
     name: str | None = None,
     *,
-    trusted: Sequence[str] = (),
     precision: str = "float32",
     max_abs: float | None = None,
     inputs: Sequence[str] | None = None,
@@ -159,21 +158,17 @@ def load_model(
     state: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.skops``, ``.onnx`` with a support vector machine or a linear model, or with
-    ``vectors`` a spec and what a device learned.
+    """Convert a model's file to a spec: ``.onnx`` with a support vector machine or a linear model, or with ``vectors`` a spec
+    and what a device learned.
 
-    Nothing in the file is executed. The types that a .skops file needs are compared with a list before anything is
-    loaded. An .onnx file is read as numbers. Pickle files are refused, because loading one executes code of its
-    author. If you trust such a file, load it yourself, and give the estimator to ``from_sklearn``.
+    Nothing in the file is executed: it is read as numbers. Other files of estimators are refused; load such a file
+    yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
     ----------
     path : path
     name : str, optional
         Prefix of every symbol and file in C. By default, the file's name.
-    trusted : sequence of str
-        Other types that a .skops file may contain, such as ``"mypackage.MyScaler"``. The code of these types will
-        run.
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     state : path, optional
@@ -190,7 +185,7 @@ def load_model(
     if state is not None:
         machine, answers = read_device(path, state, vectors, trust_code)
     else:
-        (machine, _), answers = read_file(path, trusted), None
+        (machine, _), answers = read_file(path), None
     with told_of_file(path):
         machine, seen = prepared(machine, vectors, data, answers)
     name = Path(path).stem if name is None else name
@@ -200,30 +195,25 @@ def load_model(
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def read_file(path: str | Path, trusted: Sequence[str] = ()) -> tuple[Machine, Any]:
-    """The machine of a model's file, and its source: the estimator or the ONNX model.
+def read_file(path: str | Path) -> tuple[Machine, Any]:
+    """The machine of a model's file, and its source: the ONNX model.
 
     Raises UserError, one sentence.
     """
     where, suffix, data = Place.of_file(path), Path(path).suffix.lower(), _bytes(path)
     pickled = data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
     where.need(
-        suffix not in PICKLES and not pickled,
-        "is a pickle, and loading one runs whatever it contains; if you trust its author, load it in Python and give the "
-        "estimator to pykernel.importers.importing.from_sklearn, or save it with skops.io.dump",
+        suffix not in ESTIMATORS and not pickled,
+        "is no ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
+        "(loading a pickle runs whatever it contains)",
     )
     learned = f"add {option('state')}, a device's state"
     where.need(suffix != ".toml", f"is a spec, which says nothing of what was learned; {learned}")
-    where.need(suffix in (".skops", ".onnx"), f"is not a model's file; give {FILES}")
+    where.need(suffix == ".onnx", f"is not a model's file; give {FILES}")
     with told_of_file(path):
-        if suffix == ".onnx":
-            from pykernel.importers.onnx import read_onnx
+        from pykernel.importers.onnx import read_onnx
 
-            return read_onnx(data)
-        from pykernel.importers.skops import load_skops
-
-        estimator = load_skops(data, trusted)
-        return read_estimator(estimator), estimator
+        return read_onnx(data)
 
 
 def read_device(

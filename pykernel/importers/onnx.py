@@ -173,7 +173,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     """
     FILE.need(
         len(data) <= ONNX_LIMIT,
-        f"has more than {ONNX_LIMIT:,} bytes; give the estimator itself, or a .skops file of it",
+        f"has more than {ONNX_LIMIT:,} bytes; give the estimator to pykernel.from_sklearn",
     )
     try:
         model = onnx.load_model_from_string(data)

@@ -9,22 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import MissingExtra
 from pykernel.importers.place import Place
 from pykernel.importers.steps import (
     FILE,
-    PARTS,
     SIGNAL,
     Affine,
-    affine_types,
     after,
     behind,
     features_of,
     kernel_keys,
-    kernel_types,
-    require_plain,
+    require_fitted,
     sklearn_types,
     steps_of,
     table,
@@ -43,30 +39,8 @@ pykernel's estimators are recognised by this method.
 """
 LEARNS = "__pykernel_learned__"
 """Name of a method that only estimators have which continue to learn on the device."""
-OWN = (
-    "batch.KernelFisherClassifier",
-    "batch.KernelRidgeClassifier",
-    "batch.KernelRidgeRegressor",
-    "batch.LSSVMClassifier",
-    "batch.LSSVMRegressor",
-    "svm.SupportVectorClassifier",
-    "svm.SupportVectorRegressor",
-    "trained.TrainedKernelClassifier",
-    "trained.TrainedKernelRegressor",
-)
-"""Models of pykernel that a file may ask for."""
-KERNELS = {
-    "gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct Exponentiation"
-}
+KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
 """Parts of a Gaussian process's kernel."""
-HELPERS = {
-    "pipeline": "Pipeline",
-    "calibration": "_CalibratedClassifier _SigmoidCalibration",
-    "preprocessing": "KernelCenterer LabelBinarizer",
-    "_loss.link": "IdentityLink Interval",
-    "_loss.loss": "HalfTweedieLossIdentity",
-}
-"""Types of the attributes of models that can be imported."""
 
 
 def read_estimator(estimator: Any) -> Machine:
@@ -117,7 +91,7 @@ def _read(estimator: Any, where: Place) -> Machine:
         affine = Affine.identity(width)
     if affine is not None:
         chain.append(affine)
-    require_plain(model, where)
+    require_fitted(model, where)
     if model is not estimator:
         where = Place(f"{where}, {kind.__name__}")
     try:
@@ -138,7 +112,7 @@ def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, li
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
-    require_plain(step, where.step(name))
+    require_fitted(step, where.step(name))
     return getattr(step, SIGNAL)(), others
 
 
@@ -163,19 +137,6 @@ def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
         _transformed_target: {"compose": "TransformedTargetRegressor"},
     }
     return {kind: reader for reader, names in of_reader.items() for kind in sklearn_types(names)}
-
-
-def types() -> set[str]:
-    """Names of all types that occur in estimators which can be imported.  A file may ask for these types."""
-    from pykernel.bases.basis import Basis
-    from pykernel.training.reduced import ReducedModel
-    from pykernel.training.selection import Selection
-
-    # pykernel's estimators are in a higher room, so only their names are listed: a file's type is imported later
-    own = {f"pykernel.estimators.{name}" for name in (*OWN, "signal.SignalFeatures")}
-    scikit_learns = (*_readers(), *affine_types(), *kernel_types(), *sklearn_types(KERNELS), *sklearn_types(HELPERS))
-    found = (*scikit_learns, Basis, MercerKernel, ReducedModel, Selection)
-    return own | {f"{kind.__module__}.{kind.__qualname__}" for kind in found}
 
 
 EXPONENTIAL = "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has"
@@ -207,7 +168,6 @@ def _svc(model: Any, where: Place) -> Machine:
         sizes.shape == (count,) and sizes.sum() == n and (sizes >= 0).all(),
         f"n_support_ does not add up to its {n} support vectors; fit it again",
     )
-    _require_intact(model, where, weights.T, bias, sizes)
     votes = model.decision_function_shape == "ovr"
     where.need(
         votes or count == 2 or not model.break_ties,
@@ -245,7 +205,6 @@ def _svr(model: Any, where: Place) -> Machine:
     vectors = table(model.support_vectors_, where)
     weights = array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_")
     bias = array_of(model.intercept_, (1,), where, "intercept_")
-    _require_intact(model, where, weights, bias, np.zeros(2))
     return Machine(
         where,
         vectors=vectors,
@@ -254,25 +213,6 @@ def _svr(model: Any, where: Place) -> Machine:
         classes=(-1, 1) if type(model).__name__ == "OneClassSVM" else None,
         **kernel_keys(where, model, model._gamma),
     )
-
-
-def _require_intact(model: Any, where: Place, weights: np.ndarray, bias: np.ndarray, sizes: np.ndarray) -> None:
-    """Raises UserError unless the arrays of a support vector machine have consistent sizes.
-
-    With --data the estimator is called.  libsvm then reads these arrays without a check, and files are untrusted.
-    """
-    dual, vectors = model._dual_coef_, model.support_vectors_
-    sparse = hasattr(vectors, "toarray")
-    whole = [
-        bool(model._sparse) == sparse == hasattr(dual, "toarray"),
-        np.array_equal(np.abs(array_of(dual, weights.shape, where, "_dual_coef_")), np.abs(weights)),
-        np.array_equal(np.abs(array_of(model._intercept_, bias.shape, where, "_intercept_")), np.abs(bias)),
-        not sparse or np.size(dual.data) == weights.size,
-        np.shape(model._n_support) == sizes.shape,
-        np.shape(model.support_) == (vectors.shape[0],),
-        *(np.shape(values) in ((0,), bias.shape) for values in (model._probA, model._probB)),
-    ]
-    where.need(all(whole), "its attributes differ from libsvm's own numbers; fit it again")
 
 
 def _kernel_ridge(model: Any, where: Place) -> Machine:
@@ -285,7 +225,7 @@ def _kernel_ridge(model: Any, where: Place) -> Machine:
 
 def _gaussian_process(model: Any, where: Place) -> Machine:
     """The mean: std * (K alpha) + mean, K = c + s k(x, v), k one of ``_terms``."""
-    terms = _terms(model.kernel_, where, [])  # refuse a wrong kernel before the vectors are converted
+    terms = _terms(model.kernel_, where)  # refuse a wrong kernel before the vectors are converted
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
     alpha = _several(model.alpha_, len(vectors), where, "alpha_")
@@ -361,7 +301,7 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
         "variance needs a pipeline of scalers alone before the GaussianProcessRegressor",
     )
     where.need(machine.weights.shape[1] == 1, f"has {machine.weights.shape[1]} targets; variance is of one")
-    terms = _terms(model.kernel_, where, [])
+    terms = _terms(model.kernel_, where)
     size = sum(size for size, shape in terms if shape is not None)
     constant = sum(size for size, shape in terms if shape is None)
     where.need(constant <= 0, "kernel_ holds a constant beside k(x, v); the variance of such a sum has no C")
@@ -408,49 +348,9 @@ Terms = list[tuple[float, Shape | None]]
 """A kernel as a sum of terms size * k(x, v); None for k: a constant."""
 
 
-def _power(terms: Terms, exponent: float, where: Place) -> Terms:
-    """A power of a kernel.  A power of a sum is refused: there is no C for it."""
-    where.need(
-        len(terms) == 1 and exponent > 0, "kernel_ holds a power of a sum, which has no C; one of RBF or DotProduct has"
-    )
-    ((size, shape),) = terms
-    if shape is None:
-        return [(size**exponent, None)]
-    function, numbers = shape
-    second = np.array([numbers[0], numbers[-1] * exponent])
-    raised = {
-        "gaussian": numbers * exponent,
-        "matern12": numbers * exponent * exponent,
-        "rational-quadratic": second,
-        "polynomial": second,
-    }.get(function)
-    if raised is None or (function == "polynomial" and raised[1] not in range(1, 10)):
-        raise where.error(
-            f"kernel_ holds a {function} kernel to the power of {exponent:g}, which has no C; powers of RBF and "
-            "RationalQuadratic have, and of DotProduct whole ones up to 9"
-        )
-    return [(size**exponent, (function, raised))]
-
-
-def _product(p: Shape | None, q: Shape | None, where: Place) -> Shape | None:
-    if p is None or q is None:
-        return p or q
-    where.need(
-        p[0] == q[0] == "gaussian",
-        f"kernel_ is a product of {' and '.join(sorted({p[0], q[0]}))} kernels, which has no C; one times constants has",
-    )
-    return p[0], p[1] + q[1]
-
-
-def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
-    """A kernel as a sum of terms.
-
-    seen: the parts that were visited so far.  A WhiteKernel is zero between different samples.
-    """
+def _terms(kernel: Any, where: Place) -> Terms:
+    """A kernel as a sum of terms.  A WhiteKernel is zero between different samples."""
     kind = type(kernel).__name__
-    seen.append(kernel)
-    # in a file, a kernel may contain the same part many times
-    where.need(len(seen) <= PARTS, f"kernel_ has more than {PARTS} parts; fit it with fewer")
     where.need(
         type(kernel) in sklearn_types(KERNELS),
         f"kernel_ holds a {kind}, which has no C; those that have are RBF, Matern, RationalQuadratic and DotProduct, times and "
@@ -475,13 +375,15 @@ def _terms(kernel: Any, where: Place, seen: list[Any]) -> Terms:
         return [(1.0, ("rational-quadratic", np.array([0.5 / alpha / scale / scale, alpha])))]
     if kind == "DotProduct":
         return [(1.0, ("polynomial", np.array([number_of(kernel.sigma_0, where, "sigma_0") ** 2, 1.0])))]
-    if kind == "Exponentiation":
-        return _power(_terms(kernel.kernel, where, seen), number_of(kernel.exponent, where, "exponent"), where)
-    first, second = _terms(kernel.k1, where, seen), _terms(kernel.k2, where, seen)
+    first, second = _terms(kernel.k1, where), _terms(kernel.k2, where)
     if kind == "Sum":
         return first + second
-    where.need(len(first) * len(second) <= PARTS, f"kernel_ is a sum of more than {PARTS} products; fit it with fewer")
-    return [(a * b, _product(p, q, where)) for a, p in first for b, q in second]
+    constants, rest = (first, second) if all(shape is None for _, shape in first) else (second, first)
+    where.need(
+        all(shape is None for _, shape in constants),
+        "kernel_ holds a product of kernels, which has no C; one kernel times constants has",
+    )
+    return [(sum(by for by, _ in constants) * size, shape) for size, shape in rest if constants]
 
 
 def _linear(model: Any, where: Place) -> Machine:

@@ -7,7 +7,7 @@ weights. For a kernel of distances or products, the map must be expressible by a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import SimpleNamespace
@@ -84,28 +84,6 @@ class Affine:
         return replace(self, matrix=whole, offset=offset, mixed_by=where)
 
 
-def stacked(parts: Sequence[Affine], where: Place) -> Affine:
-    """One map whose result is the results of all parts one after the other; all parts have the same inputs."""
-    taken = np.concatenate([part.taken for part in parts])
-    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-    own, first = np.unique(taken, return_index=True)
-    center, scale = (np.concatenate([getattr(part, name) for part in parts]) for name in ("center", "scale"))
-    if len(own) == len(taken) and all(part.matrix is None for part in parts):
-        return replace(parts[0], taken=taken, center=center, scale=scale, notes=notes)
-    center, scale = center[first], scale[first]
-    rows, offsets = [], []
-    for part in parts:
-        at = np.searchsorted(own, part.taken)
-        matrix = np.eye(part.width) if part.matrix is None else part.matrix
-        rows.append(np.zeros((part.width, len(own))))
-        np.add.at(rows[-1].T, at, (matrix * (part.scale / scale[at])).T)
-        offsets.append(part.offset + matrix @ ((center[at] - part.center) * part.scale))
-    mixed_by = next((part.mixed_by for part in parts if part.mixed_by), where)
-    return Affine(
-        parts[0].inputs, own, center, scale, np.vstack(rows), np.concatenate(offsets), mixed_by=mixed_by, notes=notes
-    )
-
-
 # ------------------------------------------------------------------------------------------------- the steps, one by one
 
 
@@ -122,24 +100,18 @@ def scaler_types() -> tuple[type, ...]:
 
 def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
     """Type of an affine step -> function that appends the step to a map."""
-    projections = {
-        "decomposition": "PCA IncrementalPCA FastICA TruncatedSVD",
-        "random_projection": "GaussianRandomProjection",
-    }
-    others = {"impute": "SimpleImputer", "compose": "ColumnTransformer", "pipeline": "FeatureUnion"}
-    alone = sklearn_types(others | {"preprocessing": "FunctionTransformer"})
+    others = {"impute": "SimpleImputer", "compose": "ColumnTransformer", "decomposition": "PCA"}
     selectors = {"feature_selection": "SelectKBest SelectPercentile VarianceThreshold"}
     return {
         **dict.fromkeys(scaler_types(), _scaler),
-        **dict.fromkeys(sklearn_types(projections), _projection),
         **dict.fromkeys(sklearn_types(selectors), _selector),
-        **dict(zip(alone, (_imputer, _columns, _union, _function), strict=True)),
+        **dict(zip(sklearn_types(others), (_imputer, _columns, _projection), strict=True)),
     }
 
 
 def kernel_types() -> tuple[type, ...]:
     """Types of steps with kernel features: a linear model after such a step is a kernel machine."""
-    return sklearn_types({"kernel_approximation": "Nystroem RBFSampler", "decomposition": "KernelPCA"})
+    return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"})
 
 
 NEAR = {
@@ -175,13 +147,12 @@ def after(affine: Affine | None, step: Any, where: Place) -> Affine:
     if append is None:
         near = NEAR.get(kind.__name__, "scalers, selections and projections have C")
         raise where.error(f"a {kind.__name__} is no affine map of the inputs; {near}")
-    require_plain(step, where)
+    require_fitted(step, where)
     width = int(getattr(step, "n_features_in_", 0))
     if affine is None:
         require_inputs(width, where)
         affine = Affine.identity(width)
-    fits = affine.width == width or append is _function  # which takes any number of inputs
-    where.need(fits, f"takes {width} inputs, but the step before it gives {affine.width}")
+    where.need(affine.width == width, f"takes {width} inputs, but the step before it gives {affine.width}")
     return append(affine, step, where)
 
 
@@ -189,16 +160,13 @@ def require_inputs(count: int, where: Place) -> None:
     where.need(1 <= count <= DIM_LIMIT, f"takes {count:,} inputs; a model takes from 1 to {DIM_LIMIT:,}")
 
 
-def require_plain(part: Any, where: Place) -> None:
-    """Raises UserError unless a part is fitted, and has no attributes that hide methods of its class."""
+def require_fitted(part: Any, where: Place) -> None:
+    """Raises UserError unless a part is fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
     kind = type(part).__name__
     inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
-    # LassoLars and similar classes have the attribute positive in the class as well; only fit reads it
-    for hidden in sorted((vars(part).keys() & set(dir(type(part)))) - {"positive"}):
-        raise FILE.error(f"{inside} has a {shown_value(hidden)} of its own; it is not as scikit-learn fits it")
     try:
         # which predicts its prior before it is fitted
         check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
@@ -232,15 +200,11 @@ def _projection(affine: Affine, step: Any, where: Place) -> Affine:
     components = step.components_
     # one memory order, because the rounding of sums depends on the order
     matrix = np.ascontiguousarray(array_of(components, (np.shape(components)[0], affine.width), where, "components_"))
-    whitens, varies = getattr(step, "whiten", False), hasattr(step, "explained_variance_")
-    centers = (whitens or varies) and type(step).__name__ != "TruncatedSVD"
-    mean = getattr(step, "mean_", None) if centers else None
-    if mean is not None:
-        affine = affine.scaled(array_of(mean, (affine.width,), where, "mean_"), np.ones(affine.width))
-    if whitens and varies:
+    if step.whiten:
         variance = array_of(step.explained_variance_, (len(matrix),), where, "explained_variance_")
         matrix = matrix / np.maximum(np.sqrt(variance), np.finfo(np.float64).eps)[:, None]
-    return affine.mixed(matrix, where)
+    mean = array_of(step.mean_, (affine.width,), where, "mean_")
+    return affine.scaled(mean, np.ones(affine.width)).mixed(matrix, where)
 
 
 def _selector(affine: Affine, step: Any, where: Place) -> Affine:
@@ -267,47 +231,30 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
     return affine
 
 
-def _function(affine: Affine, step: Any, where: Place) -> Affine:
-    name = getattr(step.func, "__name__", type(step.func).__name__)
-    where.need(
-        step.func is None, f"{shown_value(name)} is a function of its own; scalers, selections and projections have C"
-    )
-    return affine
-
-
-def _branches(parts: Sequence[tuple[str, Any, Affine]], weights: Any, where: Place) -> Affine:
-    """The map of several parallel steps; each part is (name, step, map before the step)."""
-    found = []
-    for name, step, part in parts:
-        if isinstance(step, str) and step == "drop":
-            continue
-        inside = where.step(name)
-        for _, own in () if is_passthrough(step) else steps_of(step):
-            kind = type(own)
-            inside.need(kind not in kernel_types(), f"a {kind.__name__} must be the step before a linear model, alone")
-            part = after(part, own, inside)
-        factor = number_of((weights or {}).get(name, 1.0), inside, "transformer_weights")
-        found.append(part.scaled(np.zeros(part.width), np.full(part.width, factor)) if factor != 1 else part)
-    where.need(found, "keeps no input; fit it so that it keeps one")
-    return stacked(found, where)
-
-
 def _columns(affine: Affine, step: Any, where: Place) -> Affine:
-    kept = [np.asarray(step._transformer_to_input_indices[name], int) for name, _, _ in step.transformers_]
-    parts = [
-        (name, part, affine.selected(columns, where))
-        for (name, part, _), columns in zip(step.transformers_, kept, strict=True)
-        if len(columns)
-    ]
-    return _branches(parts, step.transformer_weights, where)
-
-
-def _union(affine: Affine, step: Any, where: Place) -> Affine:
-    return _branches([(name, part, affine) for name, part in step.transformer_list], step.transformer_weights, where)
-
-
-PARTS = 64
-"""Most steps of a pipeline; also most parts of a Gaussian process's kernel, and most terms of the kernel as a sum."""
+    """Scalers and selections of columns, each of its own."""
+    found = []
+    for name, part, _ in step.transformers_:
+        columns = np.asarray(step._transformer_to_input_indices[name], int)
+        if not len(columns) or (isinstance(part, str) and part == "drop"):
+            continue
+        own, inside = affine.selected(columns, where), where.step(name)
+        for _, each in () if is_passthrough(part) else steps_of(part):
+            kind = type(each)
+            inside.need(kind not in kernel_types(), f"a {kind.__name__} must be the step before a linear model, alone")
+            own = after(own, each, inside)
+        factor = number_of((step.transformer_weights or {}).get(name, 1.0), inside, "transformer_weights")
+        found.append(own.scaled(np.zeros(own.width), np.full(own.width, factor)))
+    where.need(found, "keeps no input; fit it so that it keeps one")
+    taken, center, scale = (
+        np.concatenate([getattr(part, key) for part in found]) for key in ("taken", "center", "scale")
+    )
+    where.need(
+        len(np.unique(taken)) == len(taken) and all(part.matrix is None for part in found),
+        "mixes inputs, or takes one twice; let each column go through scalers or a selection once, and put a PCA behind",
+    )
+    notes = tuple(dict.fromkeys(note for part in found for note in part.notes))
+    return replace(found[0], taken=taken, center=center, scale=scale, notes=notes)
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
@@ -318,12 +265,9 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
-    found, left, parts, where = [], [(type(estimator).__name__, estimator)], 0, Place("Pipeline")
+    found, left, where = [], [(type(estimator).__name__, estimator)], Place("Pipeline")
     while left:
         name, step = left.pop()
-        parts += 1
-        # in a file, a pipeline may contain itself, or the same pipeline many times
-        where.need(parts <= PARTS, f"has more than {PARTS} steps; leave some out")
         if type(step) is FrozenEstimator:
             left.append((name, step.estimator))
         elif type(step).__module__.startswith("sklearn.model_selection.") and hasattr(step, "best_estimator_"):
@@ -401,16 +345,20 @@ def taking_all(machine: Machine, where: Place) -> Machine:
     if machine.taken is None:
         return machine
     taken = list(machine.taken)
-    center, scale = np.zeros(machine.taking), np.ones(machine.taking)
+    center, scale, vectors = (
+        np.zeros(machine.taking),
+        np.ones(machine.taking),
+        np.zeros((len(machine.vectors), machine.taking)),
+    )
     center[taken], scale[taken] = _scaling(machine)
-    matrix = np.eye(machine.taking)[taken]
+    vectors[:, taken] = machine.vectors
     where.need(
         len(taken) == machine.taking or machine.function not in UNIT,
         f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; leave them "
         "out of the first step",
     )
-    affine = Affine(machine.taking, np.arange(machine.taking), center, scale, matrix, mixed_by=where)
-    return behind(replace(machine, taken=None, center=None, scale=None), affine, where)
+    ends = [None if (array == usual).all() else array for array, usual in ((center, 0), (scale, 1))]
+    return replace(machine, taken=None, vectors=vectors, center=ends[0], scale=ends[1], seen=None)
 
 
 def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
@@ -428,12 +376,9 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
     if machine.function == "fourier":
         turns = np.remainder(machine.turns + machine.vectors @ t, 1.0)
         return replace(machine, vectors=machine.vectors @ m, phases=turns), plain
-    if machine.function in UNIT:
-        turned, length = _turned(machine, m, t, by)
-        return turned, replace(plain, scale=plain.scale * length)
     by.need(
-        machine.function != "custom" and not machine.normalise,
-        "mixes inputs before a kernel that is custom or normalised; put a linear model behind it",
+        machine.function not in (*UNIT, "custom") and not machine.normalise,
+        "mixes inputs before a kernel that is no function of a product; put a linear model behind it",
     )
     # kernels of products: an added offset must be expressible by the inputs' center
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
@@ -443,30 +388,6 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         "put a linear model behind it",
     )
     return replace(machine, vectors=machine.vectors @ m), replace(plain, center=plain.center - moved / plain.scale)
-
-
-def _turned(machine: Machine, m: np.ndarray, t: np.ndarray, by: Place) -> tuple[Machine, np.ndarray]:
-    """The machine of distances for z in place of m z + t, and the lengths by which the map stretches each direction."""
-    v, gram = machine.vectors - t, m.T @ m
-    length = np.sqrt(np.diag(gram))
-    kept = length.all() and (np.abs(gram - np.diag(length**2)) <= EXACT * np.outer(length, length)).all()
-    if machine.function == "laplacian":  # which has no distances in other directions than the inputs'
-        kept = kept and ((m != 0).sum(axis=0) == 1).all() and ((m != 0).sum(axis=1) <= 1).all()
-    by.need(
-        kept,
-        f"before a {machine.function} kernel it must keep all directions and stretch none; keep all components, without whiten and "
-        "without a scaler behind, or put a linear model behind it",
-    )
-    turned = v @ (m / length)
-    left = np.square(v).sum(axis=1) - np.square(turned).sum(axis=1)
-    if machine.function == "gaussian":
-        fading = np.exp(-machine.gamma * np.maximum(left, 0.0))[:, None]
-        return replace(machine, vectors=turned, weights=machine.weights * fading), length
-    by.need(
-        (left <= EXACT * np.square(v).sum(axis=1)).all(),
-        f"makes more numbers than it takes, which a {machine.function} kernel has no C for; a gaussian has",
-    )
-    return replace(machine, vectors=turned), length
 
 
 def _nominal(affine: Affine, largest: float) -> float:
@@ -514,12 +435,12 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
     kind = type(step)
     if kind not in kernel_types():
         return None
-    require_plain(step, where)
+    require_fitted(step, where)
     where.need(
         width is None or width == step.n_features_in_,
         f"takes {step.n_features_in_} inputs, but the step before it gives {width}",
     )
-    features = {"Nystroem": _nystroem, "KernelPCA": _kernel_pca, "RBFSampler": _fourier}[kind.__name__](step, where)
+    features = (_nystroem if kind.__name__ == "Nystroem" else _fourier)(step, where)
     return len(features.bias), lambda machine: composed(machine, features, where)
 
 
@@ -583,17 +504,3 @@ def _fourier(step: Any, where: Place) -> Machine:
         phases=np.remainder(phases, 1.0),
         largest=1.0,
     )
-
-
-def _kernel_pca(step: Any, where: Place) -> Machine:
-    """Projections of kernel values, centered: (k - rows - mean(k) + all) A = k (A - mean A) + (all - rows) A."""
-    vectors = table(step.X_fit_, where)
-    n, count = len(vectors), np.size(step.eigenvalues_)
-    values = array_of(step.eigenvalues_, (count,), where, "eigenvalues_")
-    where.need((values >= 0).all(), "has eigenvalues below 0; fit it again")
-    a = array_of(step.eigenvectors_, (n, count), where, "eigenvectors_")
-    a = np.where(values > 0, a / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
-    rows = array_of(step._centerer.K_fit_rows_, (n,), where, "K_fit_rows_")
-    every = number_of(step._centerer.K_fit_all_, where, "K_fit_all_")
-    kernel = kernel_keys(where, step, step.gamma_)
-    return Machine("KernelPCA", vectors=vectors, weights=a - a.mean(axis=0), bias=(every - rows) @ a, **kernel)

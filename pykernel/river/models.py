@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from river import base, conf
-from river.utils import dataframe
 
 from pykernel.errors import UserError
 from pykernel.estimators.base import Streaming
@@ -76,7 +75,6 @@ class Model(Streaming):
             "check_emerging_features",
             "check_disappearing_features",
             "check_radically_disappearing_features",
-            "check_learn_many_matches_learn_one",
         }
 
     def _made(self, content: dict[str, Any], custom: Any) -> Spec:
@@ -186,46 +184,12 @@ class Supervised(Model):
         calls.label(self._device_label(y))
         self._taught(x, calls)
 
-    def learn_many(self, X: Any, y: Any) -> None:
-        """Learn the rows in their order, as by ``learn_one`` of each; nothing, if one is refused in a sentence.
-
-        Parameters
-        ----------
-        X
-            A data frame of shape (samples, inputs); columns are the features.
-        y
-            The labels, a series.
-        """
-        frame = dataframe.into_frame(X)
-        names = self._fill(dict.fromkeys(frame.columns, 0.0)).names
-        try:
-            rows = dataframe.to_numpy(frame)[:, [frame.columns.index(name) for name in names]]
-        except (TypeError, ValueError) as error:
-            raise self._where.error(f"a column of X holds something else than numbers: {error}") from None
-        for row in rows[~np.isfinite(rows).all(axis=1)].tolist():
-            self._require(dict(zip(names, row, strict=True)), names)
-        labels = np.array([*map(self._device_label, np.asarray(y).tolist())])
-        if len(frame):
-            self._learn(rows, labels, 1)
-
-    def predict_many(self, X: Any) -> Any:
-        """What ``predict_one`` gives for each row: a series with the frame's index.
-
-        Parameters
-        ----------
-        X
-            A data frame of shape (samples, inputs).
-        """
-        frame = dataframe.into_frame(X)
-        found = [self.predict_one(x) for x in frame.rows(named=True)]  # type: ignore[attr-defined]
-        return dataframe.to_native_series(found, name=None, like=frame)
-
     def _device_label(self, y: Any) -> Any:
         """The label as the device takes it.  Raises UserError if it cannot be."""
         raise NotImplementedError
 
 
-class Regressor(Supervised, BudgetedKernelRegressor, base.MiniBatchRegressor):  # type: ignore[misc]
+class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it is a spec without a rule: a sum of few
@@ -296,7 +260,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.MiniBatchRegressor):  
         return y
 
 
-class Classifier(Supervised, BudgetedKernelClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
+class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type: ignore[misc]
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it is a spec without a rule: a linear part
@@ -406,18 +370,6 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.MiniBatchClassifier)
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """What ``predict_proba_one`` gives for each row: a frame with a column for each class.
-
-        Parameters
-        ----------
-        X
-            A data frame of shape (samples, inputs).
-        """
-        frame = dataframe.into_frame(X)
-        found = [self.predict_proba_one(x) for x in frame.rows(named=True)]
-        return dataframe.to_native_frame({name: [p[name] for p in found] for name in self.classes_}, like=frame)
 
     def _beyond(self, values: int) -> np.ndarray:
         limit = f"an input is beyond the limit of {self._limits}"

@@ -124,13 +124,8 @@ def probabilities(values: Any, calibration: Any) -> np.ndarray:
     values: (n, o) decision values; calibration: (o, 2).  One function: [1 - p, p]; more: p_o / sum of p, computed
     through logarithms, so that classes which are all improbable are still told apart.
     """
-    return np.exp(log_probabilities(values, calibration))
-
-
-def log_probabilities(values: Any, calibration: Any) -> np.ndarray:
-    """Logarithms of ``probabilities``, (n, k), finite where those round to 0."""
     values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
     z = values * calibration[:, 0] + calibration[:, 1]
     if z.shape[1] == 1:
-        return np.hstack([log_expit(z), log_expit(-z)])
-    return log_softmax(log_expit(-z), axis=1)
+        return np.exp(np.hstack([log_expit(z), log_expit(-z)]))
+    return np.exp(log_softmax(log_expit(-z), axis=1))

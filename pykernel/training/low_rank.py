@@ -1,6 +1,4 @@
-"""Linear systems with a matrix of low rank, and operators for SciPy's conjugate gradients.
-
-    cg(gram_operator(kernel, x, ridge), y, M=preconditioner(basis, x, ridge))
+"""Linear systems with a matrix of low rank, and a Gram matrix as an operator of SciPy's.
 
 l rows, n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives the formulas.
 """
@@ -8,15 +6,14 @@ l rows, n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
 from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]
 
-from pykernel.bases.arguments import checked_numbers, checked_positive, checked_table
-from pykernel.bases.basis import Basis
+from pykernel.bases.arguments import checked_numbers, checked_table
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
@@ -66,28 +63,6 @@ class LowRankSystem:
             x = x + self._once(b - self.product(x))
         return x
 
-    def solve_constrained(self, b: Any, constraints: Any = None, right: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """(x, m) of the KKT system [[A, E], [E', 0]] [x; m] = [b; right], by the Schur complement E' A^-1 E.
-
-        b: (l,) or (l, k).  constraints: E, (l, q) of full rank; a column of ones if not given, with which x sums to
-        ``right`` and m (1,) or (1, k) is an LS-SVM's bias.  Paper 002, section 6.1.  Raises UserError.
-        """
-        b = self._right(b)
-        e = (
-            np.ones((len(self), 1))
-            if constraints is None
-            else checked_table(constraints, "constraints", "(rows, constraints)")
-        )
-        if len(e) != len(self):
-            raise UserError(f"constraints have {len(e):,} rows; they must have {len(self):,}")
-        solved, free = self.solve(e), self.solve(b)
-        schur = e.T @ solved
-        try:
-            m = np.linalg.solve(schur, e.T @ free - np.asarray(right, np.float64))
-        except np.linalg.LinAlgError:
-            raise UserError("constraints depend on each other; leave out those that others imply") from None
-        return free - solved @ m, m
-
     def _once(self, b: np.ndarray) -> np.ndarray:
         scaled = (b.T / self.sigma).T
         inner = solve_triangular(self.root, self._projected(scaled), trans=1, check_finite=False)
@@ -132,24 +107,6 @@ class _HeldRows:
             yield start, self.values[start : start + size]
 
 
-def symmetric_operator(count: int, product: Callable[[np.ndarray], np.ndarray]) -> LinearOperator:
-    """The symmetric operator on vectors of ``count`` numbers that a function of (count,) or (count, k) arrays gives."""
-    return LinearOperator(
-        (count, count), matvec=product, rmatvec=product, matmat=product, rmatmat=product, dtype=np.float64
-    )
-
-
-def preconditioner(basis: Basis, x: Any, ridge: float, *, keep: int = KEPT) -> LinearOperator:
-    """(Z Z' + ridge I)^-1 as a SciPy LinearOperator (l, l): what conjugate gradients on K + ridge I take as M.
-
-    x: the l rows, what ``as_rows`` takes.  O(l n^2) here, O(l n) each time it is applied, symmetric and positive definite.
-    With more than ``keep`` features, they are computed again each time: O(l n (D + n)), and memory O(l + n^2 + a block).
-    Raises UserError.
-    """
-    system = LowRankSystem(FeatureRows(basis, x, keep=keep), checked_positive(ridge, "ridge"))
-    return symmetric_operator(len(system), lambda b: system.solve(b, refinements=0))
-
-
 def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int = KEPT) -> LinearOperator:
     """K + ridge I as a SciPy LinearOperator (l, l), K_ij = k(x_i, x_j), that is never held whole.
 
@@ -179,4 +136,6 @@ def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int
                 found[there] += values.T @ b[here]
         return found
 
-    return symmetric_operator(len(rows), product)
+    return LinearOperator(
+        (len(rows), len(rows)), matvec=product, rmatvec=product, matmat=product, rmatmat=product, dtype=np.float64
+    )

@@ -74,7 +74,7 @@ class FeatureRows:
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
         self.basis, self.rows, self.columns = basis, as_rows(x), columns
-        if not basis.takes(self.rows.dim):
+        if self.rows.dim != basis.vectors.shape[1]:
             raise UserError(
                 f"rows have {self.rows.dim} inputs and the basis vectors {basis.vectors.shape[1]}; they must have as many"
             )
@@ -455,7 +455,7 @@ def select_reduced(
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
     some = some_of(rows)
-    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom", "precomputed")):
+    if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (kernel.width,)
     function = cast(selection.Function, kernel.function)
     every_width = selection.grid_of(widths, "widths", lambda: selection.default_widths(function, some))

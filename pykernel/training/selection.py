@@ -19,7 +19,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from pykernel.bases.arguments import checked_table, need_choice, need_machine
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.spec.kernel_settings import MATERN_UNITS
@@ -46,7 +46,7 @@ SLACK = 0.01
 
 def width_name(kernel: str) -> str | None:
     """What a kernel's width is called in a spec: sigma (gaussian), gamma (others), none (linear)."""
-    return {"gaussian": "sigma", "linear": None, "precomputed": None}.get(kernel, "gamma")
+    return {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
 
 
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
@@ -56,7 +56,7 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
     matern12, matern32, matern52: gamma from 1/4 of 1, sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
-    linear, precomputed: have no width; the 1.0 stands for it.
+    linear: has no width; the 1.0 stands for it.
     """
     if width_name(kernel) is None:
         return (1.0,)
@@ -399,7 +399,7 @@ def select(
     model: Model,
     x: np.ndarray,
     targets: Targets,
-    kernel: Function | Literal["precomputed"] | Mapping[str, Any] | MercerKernel = "gaussian",
+    kernel: Function | Mapping[str, Any] | MercerKernel = "gaussian",
     widths: Sequence[float] | None = None,
     ridges: Sequence[float] | None = None,
     *,
@@ -414,7 +414,7 @@ def select(
 ) -> Selection:
     """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
 
-    x: (l, d), or with kernel "precomputed" the Gram matrix (l, l).  targets: of the l samples, classes or values.
+    x: (l, d).  targets: of the l samples, classes or values.
     kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
     gamma is replaced with each width.
     widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; "custom"
@@ -428,7 +428,7 @@ def select(
     column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
     by: "error" (for classes; the default for them) or "press".
 
-    jobs: None or 1: this process; N: processes; or the address of a Dask scheduler.  Each worker holds the Gram matrix
+    jobs: None or 1: this process; N: processes.  Each worker holds the Gram matrix
     of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
     the number of workers.  results: a file of finished widths, which are not computed again
     (pykernel.parallel.Results).  progress: show a bar.
@@ -436,9 +436,7 @@ def select(
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
     x = np.ascontiguousarray(x, np.float64)
-    mercer = PrecomputedKernel(matrix=x) if kernel == "precomputed" else _kernel(kernel)
-    if isinstance(mercer, PrecomputedKernel) and kernel is not mercer:
-        x = mercer.positions
+    mercer = _kernel(kernel)
     checked_table(x, "x")
     need_settings(model, len(x), targets, cv, by)
     if basis is not None and model != "kfd":

@@ -54,7 +54,7 @@ def run(given: Import) -> Found:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if state is None:
-            machine, source = read_file(model, given.trust)
+            machine, source = read_file(model)
         else:
             machine, answers = read_device(
                 model, state, vectors, given.trust_code, lambda path: given.watch.tell(f"executing {path}")

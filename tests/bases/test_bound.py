@@ -7,7 +7,7 @@ import pytest
 
 from pykernel import MercerKernel, select_basis
 from pykernel.bases import bound as bounding
-from pykernel.bases.bound import SLACK, Watch, relative_entropy, residual_bound, rows_needed
+from pykernel.bases.bound import SLACK, Watch, part_bound, relative_entropy, rows_needed
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
 
@@ -41,24 +41,21 @@ def left_out(basis, x):
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_the_bound_is_where_the_relative_entropy_reaches_its_limit(m, confidence):
     for mean in (0.0, 0.003, 0.2, 0.9):
-        bound = residual_bound(mean, m, 10**6, confidence=confidence, form="entropy")
+        bound = part_bound(mean, m, confidence)
         assert mean < bound <= 1
         limit = -math.log1p(-confidence) / m
         # near 1 neighbouring numbers are far from each other in entropy
         assert relative_entropy(mean, np.nextafter(bound, 0)) * (1 - 1e-9) <= limit
         assert limit <= relative_entropy(mean, np.nextafter(bound, 1)) * (1 + 1e-9)
-        assert bound <= residual_bound(mean, m, 10**9, confidence=confidence) + 1e-9  # Pinsker
-    assert residual_bound(0.0, m, 10**6, confidence=confidence, form="entropy") == pytest.approx(
-        1 - (1 - confidence) ** (1 / m)
-    )
-    assert residual_bound(1.0, m, 10**6, confidence=confidence, form="entropy") == 1
+    assert part_bound(0.0, m, confidence) == pytest.approx(1 - (1 - confidence) ** (1 / m))
+    assert part_bound(1.0, m, confidence) == 1
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.1, 0.01])
 def test_so_many_rows_are_needed_that_a_mean_a_little_below_tau_proves_it(tau):
     m = rows_needed(tau, 0.95)
-    assert residual_bound(SLACK * tau, m, 10**9, form="entropy") <= tau
-    assert residual_bound(SLACK * tau, m - 1, 10**9, form="entropy") > tau
+    assert part_bound(SLACK * tau, m, 0.95) <= tau
+    assert part_bound(SLACK * tau, m - 1, 0.95) > tau
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
@@ -74,9 +71,7 @@ def test_looking_after_each_vector_costs_no_confidence(confidence):
     assert (np.diff(truth) < 0).all()
     tau, m = float(truth[20]) * (1 - 1e-9), 80  # the hardest: true from the vector after on
     wrong, naive, runs = 0, 0, 20_000
-    limit = np.array(
-        [residual_bound(s, m, 10**9, confidence=confidence, form="entropy") for s in np.linspace(0, 1, 2001)]
-    )
+    limit = np.array([part_bound(s, m, confidence) for s in np.linspace(0, 1, 2001)])
     proof = float(np.linspace(0, 1, 2001)[limit <= tau].max())  # a mean at most this proves tau
     for some in np.array_split(rng.integers(len(falls), size=(runs, m)), 200):
         means = falls[some].mean(axis=1)
@@ -121,7 +116,7 @@ def test_the_trace_is_that_of_rows_drawn_by_their_kernel_value(kernel, points):
     for n in (1, 5, 9):
         assert basis.trace[n] == pytest.approx(basis.head(n).residual(watch.x).mean(), abs=1e-9)
         assert abs(basis.trace[n] - left_out(basis.head(n), X)) < 0.05
-    assert basis.bound == residual_bound(basis.trace[-1], len(watch.x), len(X), confidence=0.9, form="entropy")
+    assert basis.bound == part_bound(basis.trace[-1], len(watch.x), 0.9)
     # rows are drawn as often as k(x, x) says
     drawn = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in watch.x])
     weights = k.diagonal(X) / k.diagonal(X).sum()

@@ -134,12 +134,12 @@ def compare(s: Box, q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:  # typ
 
 def test_without_scipy_a_sentence_says_what_to_install(tmp_path):
     (tmp_path / "d.csv").write_text("a,y\n1,2\n3,4\n")
-    (tmp_path / "m.skops").write_text("")
+    (tmp_path / "m.onnx").write_text("")
     code = (
         "import sys\n"
-        "sys.modules.update(dict.fromkeys(['scipy', 'sklearn', 'skops', 'onnx', 'threadpoolctl']))\n"
+        "sys.modules.update(dict.fromkeys(['scipy', 'sklearn', 'onnx', 'threadpoolctl']))\n"
         "from pykernel.cli.app import main\n"
-        "for command in (['fit', 'd.csv', '-o', 'q.toml'], ['import', 'm.skops', '-o', 'q.toml']):\n"
+        "for command in (['fit', 'd.csv', '-o', 'q.toml'], ['import', 'm.onnx', '-o', 'q.toml']):\n"
         "    try:\n        main(command)\n    except SystemExit as stopped:\n        print(stopped.code)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

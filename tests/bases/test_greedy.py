@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from benchmarks.papers.drawn import radius, subset_size
 from pykernel.bases import sgma
-from pykernel.bases.basis import Basis
-from pykernel.bases.bound import residual_bound, subset_size
 from pykernel.bases.candidates import Live, Selector, first_of_largest
-from pykernel.bases.gram import MercerKernel, PrecomputedKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.bases.greedy import Efvs, Fvs
 from pykernel.bases.select import SELECTORS, make_selector, select_basis
 from pykernel.bases.sgma import Exhaustive, Sgma
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
-from pykernel.training.reduced import nystrom_content
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
 KERNELS = (
@@ -328,13 +325,6 @@ def test_subset_sizes_of_the_paper_and_of_the_note() -> None:
     assert [subset_size(confidence, quantile) for confidence, quantile, _ in pairs] == [size for *_, size in pairs]
 
 
-@given(st.floats(0.01, 0.999), st.floats(0.001, 0.9))
-def test_a_subset_is_just_large_enough(confidence: float, quantile: float) -> None:
-    size = subset_size(confidence, quantile)
-    assert 1 - (1 - quantile) ** size >= confidence - 1e-9
-    assert size == 1 or 1 - (1 - quantile) ** (size - 1) < confidence + 1e-9
-
-
 def test_59_draws_hit_the_best_twentieth_as_often_as_promised() -> None:
     live, generator = Live(2000), np.random.default_rng(5)
     hits = np.mean([live.draw(generator, 59).min() < 100 for _ in range(4000)])
@@ -346,38 +336,11 @@ def test_59_draws_hit_the_best_twentieth_as_often_as_promised() -> None:
 
 
 def test_the_bound_s_radius_is_the_corollary_s() -> None:
-    assert residual_bound(0.2, 59, 506, form="hoeffding") - 0.2 == pytest.approx(0.150, abs=5e-4)
+    assert radius(59, 506, 1.0, 0.95, "hoeffding") == pytest.approx(0.150, abs=5e-4)
     # Pr <= exp(-2 m m' e^2 / ((m - m') b^2)) at the radius is what is left of the confidence
-    radius = residual_bound(0.0, 30, 100, width=2.0, confidence=0.9, form="hoeffding")
-    assert math.exp(-2 * 100 * 30 * radius**2 / (70 * 4)) == pytest.approx(0.1)
-    assert residual_bound(0.3, 30, 100, confidence=0.9) > residual_bound(0.3, 30, 100, confidence=0.9, form="hoeffding")
-    assert residual_bound(0.3, 100, 100) == 0.3
-
-
-@pytest.mark.parametrize("shape", ["few large", "even", "halves"])
-def test_bounds_hold_as_often_as_promised(shape: str) -> None:
-    generator = np.random.default_rng(2)
-    values = {
-        "few large": (np.arange(300) < 20) * 1.0,
-        "even": np.linspace(0, 1, 300),
-        "halves": (np.arange(300) < 150) * 1.0,
-    }[shape]
-    means = np.array([generator.choice(values, 60, replace=False).mean() for _ in range(3000)])
-    for form in ("serfling", "hoeffding"):
-        held = np.mean([values.mean() <= residual_bound(mean, 60, 300, confidence=0.8, form=form) for mean in means])
-        assert held >= 0.8
-    # no bound at all: half of the time
-    assert np.mean(values.mean() <= means) < 0.7
-
-
-def test_the_error_bound_on_a_basis_holds_for_its_rows() -> None:
-    x = cloud(400)
-    basis = run(made("efvs", x, GAUSSIAN, 10, lazy=True))
-    delta, generator = basis.residual(x), np.random.default_rng(0)
-    held = [
-        delta.mean() <= residual_bound(generator.choice(delta, 59, replace=False).mean(), 59, 400) for _ in range(200)
-    ]
-    assert np.mean(held) >= 0.95
+    most = radius(30, 100, 2.0, 0.9, "hoeffding")
+    assert math.exp(-2 * 100 * 30 * most**2 / (70 * 4)) == pytest.approx(0.1)
+    assert radius(30, 100, 2.0, 0.9, "serfling") > most
 
 
 # --------------------------------------------------------------------------------------------------- counter-examples
@@ -636,56 +599,8 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Fvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
         (lambda: Efvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
         (lambda: Efvs(rows, GAUSSIAN, 3, lazy=False, memory=100), "leave lazy=False out"),
-        (lambda: subset_size(1.0), "confidence is 1.0"),
-        (lambda: subset_size(0.9, 0.0), "quantile is 0.0"),
-        (lambda: residual_bound(0.1, 5, 3), "5 of 3 rows"),
-        (lambda: residual_bound(0.1, 2, 3, confidence=0), "confidence is 0"),
-        (lambda: residual_bound(0.1, 2, 3, form="bernstein"), "one of serfling, hoeffding"),
     ]
     for call, sentence in wrong:
         with pytest.raises(UserError) as told:
             call()
         assert sentence in str(told.value)
-
-
-# ------------------------------------------------------------------------------------------------- committed results
-
-
-@pytest.mark.parametrize("method", sorted({*SELECTORS} - {"k-means"}))
-def test_a_gram_matrix_is_chosen_from_as_the_papers_do(method: str, tmp_path: Path) -> None:
-    """The same rows, features and traces as from inputs; a file that is loaded with the same matrix."""
-    rng = np.random.default_rng(2)
-    x, new, kernel = rng.normal(size=(70, 3)), rng.normal(size=(9, 3)), KERNELS[3]
-    gram, among = kernel.gram(x, x), kernel.gram(new, x)
-    expected, found = select_basis(x, kernel, 12, method), select_basis(gram, "precomputed", 12, method)
-    assert (found.indices == expected.indices).all() and (found.vectors[:, 0] == found.indices).all()
-    np.testing.assert_allclose(found.trace, expected.trace, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.features(among), expected.features(new), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.residual(found.kernel.positions), expected.residual(x), atol=1e-9)  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match="not in the Gram matrix is not known"):
-        found.residual(among)
-    found.save(tmp_path / "basis.npz")
-    loaded = Basis.load(tmp_path / "basis.npz", PrecomputedKernel(matrix=gram))
-    assert (loaded.factor == found.factor).all()
-    for other, sentence in (
-        (None, "was made with a Gram matrix"),
-        (PrecomputedKernel(matrix=2 * gram), "another kernel"),
-    ):
-        with pytest.raises(UserError, match=sentence):
-            Basis.load(tmp_path / "basis.npz", other)
-
-
-def test_a_basis_of_a_gram_matrix_has_no_c() -> None:
-    basis = select_basis(np.eye(4), "precomputed", 2)
-    with pytest.raises(UserError, match=r"^the kernel is precomputed, and a device would have to compute its values"):
-        nystrom_content(basis, "m", "float32", np.ones(1))
-
-
-def test_gram_matrices_that_no_basis_is_chosen_from() -> None:
-    for matrix, options, sentence in (
-        (-np.eye(3), {}, "the Gram matrix has a number below 0 on its diagonal"),
-        (np.ones((3, 2)), {}, "the shape of the Gram matrix is (3, 2)"),
-    ):
-        with pytest.raises(UserError) as caught:
-            select_basis(matrix, "precomputed", 2, **options)  # type: ignore[arg-type]
-        assert str(caught.value).startswith(sentence)

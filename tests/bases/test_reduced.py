@@ -1,9 +1,6 @@
 """Least squares, systems and neighbours on a basis, against what is written out: dense solves, and training anew."""
 
-import contextlib
-import io
 import math
-import re
 import subprocess
 import sys
 import textwrap
@@ -12,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.linalg import cg
 
+from benchmarks.papers.neighbours import KernelNeighbours, distance_bounds
+from benchmarks.papers.preconditioning import preconditioner
 from pykernel.bases import arguments
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
@@ -21,8 +19,7 @@ from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
 from pykernel.training.closed_form import Targets, error_rate, problem
-from pykernel.training.low_rank import LowRankSystem, gram_operator, preconditioner
-from pykernel.training.neighbours import KernelNeighbours, distance_bounds
+from pykernel.training.low_rank import LowRankSystem, gram_operator
 from pykernel.training.reduced import ReducedProblem, basis_of, select_reduced
 from tests.support import ROOT
 from tests.support.retraining import Task, left_out
@@ -124,7 +121,7 @@ def test_reduced_ridge_is_equation_7_and_the_full_model_with_the_nystroem_kernel
 def test_the_primal_on_features_is_the_dual_lssvm_with_the_nystroem_kernel(kernel):
     kernel, x = KERNELS[kernel], rows()
     basis = small_basis(kernel, x)
-    targets, told = labels("values", x)
+    targets, _ = labels("values", x)
     machine = ReducedProblem("ls-svm", basis, x, targets)
     z = basis.features(x)
     dual = problem("ls-svm", z @ z.T, targets)
@@ -132,10 +129,6 @@ def test_the_primal_on_features_is_the_dual_lssvm_with_the_nystroem_kernel(kerne
         model, solution = machine.solve(ridge), dual.solve(ridge)
         assert np.abs(model.predict(x) - (z @ z.T @ solution.alpha + solution.bias)).max() < 1e-10
         assert np.abs(model.bias - solution.bias).max() < 1e-10
-        # the KKT system by Woodbury's identity
-        alpha, bias = LowRankSystem(z, ridge).solve_constrained(told["values"])
-        assert np.abs(alpha - solution.alpha).max() < 1e-11 * np.abs(solution.alpha).max() / ridge
-        assert np.abs(bias - solution.bias).max() < 1e-10
         assert np.abs(machine.leave_one_out(ridge) - dual.leave_one_out(ridge)).max() < 1e-10
 
 
@@ -301,39 +294,6 @@ def test_woodbury_has_the_backward_error_of_elimination(seed, n, decades, severa
 
     assert np.abs(system.product(b) - dense @ b).max() < 1e-13 * norm * np.abs(b).max() * count
     assert backward(system.solve(b)) < 1e-14
-    constraints = rng.normal(size=(count, 2))
-    right = rng.normal(size=(2, 3) if several else 2)
-    if count > n + 2:
-        x, m = system.solve_constrained(b, constraints, right)
-        kkt = np.block([[dense, constraints], [constraints.T, np.zeros((2, 2))]])
-        wrong = kkt @ np.concatenate([x, m]) - np.concatenate([b, right])
-        size = np.linalg.norm(kkt, 2) * np.linalg.norm(np.concatenate([x, m])) + np.linalg.norm(b)
-        assert np.linalg.norm(wrong) < 1e-10 * size
-
-
-def test_the_preconditioner_is_the_inverse_of_the_nystroem_matrix_and_cg_takes_it(monkeypatch):
-    monkeypatch.setattr(reduced, "BLOCK", 900)
-    x = rows(300, 4)
-    kernel, ridge = MercerKernel("gaussian", gamma=0.2), 0.1
-    basis = select_basis(x, kernel, 100, "rpcholesky", seed=1)
-    y = np.sin(x[:, 0])
-    dense = kernel.gram(x, x) + ridge * np.eye(300)
-    exact = np.linalg.solve(dense, y)
-    z = basis.features(x)
-    for keep in (0, reduced.KEPT):
-        operator, inverse = gram_operator(kernel, x, ridge, keep=keep), preconditioner(basis, x, ridge, keep=keep)
-        several = np.random.default_rng(0).normal(size=(300, 3))
-        assert np.abs(operator @ several - dense @ several).max() < 1e-12 * np.abs(dense @ several).max()
-        assert np.abs(operator.T @ y - dense @ y).max() < 1e-12 * np.abs(dense @ y).max()
-        expected = np.linalg.inv(z @ z.T + ridge * np.eye(300))
-        assert np.abs(inverse @ np.eye(300) - expected).max() < 1e-9 * np.abs(expected).max()
-        counts = []
-        for m in (None, inverse):
-            seen = []
-            solution, status = cg(operator, y, rtol=1e-10, M=m, callback=seen.append, maxiter=3000)
-            assert status == 0 and np.abs(solution - exact).max() < 1e-4 * np.abs(exact).max()
-            counts.append(len(seen))
-        assert counts[1] < counts[0] / 4
 
 
 # -------------------------------------------------------------------------------------------------------- neighbours
@@ -362,21 +322,6 @@ def test_distances_are_bounded_and_neighbours_exact(kernel, n):
     least, most, indices = neighbours.bounded(queries, 5)
     assert np.abs(np.take_along_axis(low, indices, 1) - least).max() < slack
     assert np.abs(np.take_along_axis(high, indices, 1) - most).max() < slack
-
-
-def test_a_poor_basis_costs_candidates_and_a_good_one_does_not(monkeypatch):
-    kernel, x = MercerKernel("polynomial", gamma=1.0, coef0=1.0, degree=2), rows(500, 2)
-    looked = []
-    exact = KernelNeighbours._exact
-    monkeypatch.setattr(
-        KernelNeighbours, "_exact", lambda self, query, places: looked.append(len(places)) or exact(self, query, places)
-    )
-    totals = []
-    for n in (1, 6):  # 6 span all
-        looked.clear()
-        KernelNeighbours(basis_of(x[:n], kernel), x).kneighbors(x[:20], 3)
-        totals.append(sum(looked))
-    assert totals[1] == 20 * 14 < totals[0] / 2
 
 
 # ------------------------------------------------------------------------------------------------------------ memory
@@ -459,8 +404,6 @@ def test_refusals_say_what_is_wrong(monkeypatch):
         "sigma holds 0": lambda: LowRankSystem(x, np.zeros(60)),
         "sigma must be a number": lambda: LowRankSystem(x, np.ones(7)),
         "right-hand side has the shape": lambda: LowRankSystem(x, 1.0).solve(np.ones(7)),
-        "constraints have 7 rows": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.ones((7, 1))),
-        "constraints depend": lambda: LowRankSystem(x, 1.0).solve_constrained(x[:, 0], np.zeros((60, 1))),
         "ridge is -1": lambda: gram_operator(basis.kernel, x, -1.0),
         "count of neighbours is 61; it must be a whole number from 1 to 60": lambda: KernelNeighbours(basis, x).kneighbors(x, 61),
         "no vector of the basis": lambda: basis_of(np.zeros((3, 2)), KERNELS["linear"]),
@@ -475,19 +418,6 @@ def test_refusals_say_what_is_wrong(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- the page, the benchmark
-
-
-@pytest.mark.exhaustive
-def test_the_page_is_true():
-    """Its blocks run one after the other and print what it says."""
-    blocks = re.findall(r"^```(python|text)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert [kind for kind, _ in blocks] == ["python", "text"] * 6
-    names: dict = {}
-    for (_, code), (_, expected) in zip(blocks[::2], blocks[1::2], strict=True):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "reduced.md", "exec"), names)
-        assert printed.getvalue() == expected
 
 
 def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatch):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from pykernel import MercerKernel, select_basis
 from pykernel.bases import swaps as swapping
-from pykernel.bases.gram import PrecomputedKernel
 from pykernel.bases.select import SELECTORS
 from pykernel.errors import UserError
 from pykernel.rows import SomeRows, as_rows
@@ -114,15 +113,6 @@ def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(mo
     some = SomeRows(as_rows(x), indices=np.arange(0, 900, 3))
     basis = select_basis(some, k, 8, "rpcholesky", swaps=2)
     assert np.array_equal(some.take(basis.indices), basis.vectors)
-
-
-def test_a_gram_matrix_is_refined_too():
-    x = samples(60, 2)
-    gram = KERNELS["gaussian"].gram(x, x)
-    direct, positions = (
-        select_basis(a, k, 6, "rpcholesky", swaps=2) for a, k in ((x, KERNELS["gaussian"]), (gram, "precomputed"))
-    )
-    assert direct.indices.tolist() == positions.indices.tolist() and isinstance(positions.kernel, PrecomputedKernel)
 
 
 def test_bad_input_gets_a_sentence():

@@ -258,7 +258,7 @@ def test_tables_of_a_configuration_cannot_be_written(precision: Precision, made:
     config = Rack.of(precision, given, {"N_MAX": 3, "DIM": 2})
     assert config.rows.dtype == precision.dtype and config.rows[0, 0] == precision.real(0.1)
     expected = precision.real(1100) + (config.rows[0, 0] + config.rows[0, 1]) * precision.real(10) + precision.real(7)
-    # joblib and Dask send configurations to other processes, and scikit-learn copies them
+    # joblib sends configurations to other processes, and scikit-learn copies them
     for same in (config, pickle.loads(pickle.dumps(config)), copy.deepcopy(config)):
         assert made(sum_rack, precision)(same) == expected
         with pytest.raises(ValueError, match="read-only"):

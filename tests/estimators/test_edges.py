@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 import pykernel.estimators.online as online
-from pykernel.estimators import monitor, subspace, subspace_head
+from pykernel.estimators import monitor
 from tests.spec.test_edges import REALS, WHOLE
 
 ESTIMATORS = (
     online.BudgetedKernelRegressor,
     online.BudgetedKernelClassifier,
-    subspace.OnlineKernelSubspace,
     monitor.OnlineMonitor,
-    subspace_head.OnlineSubspaceRegressor,
-    subspace_head.OnlineSubspaceClassifier,
 )
 RULES = ("klms", "qklms", "krls-t", "fb-krls", "sw-krls", "ald-krls", "knlms", "nlms", "rls", "rff-rls")
 SIZES = {"n_epochs", "n_max", "features", "n_components"}

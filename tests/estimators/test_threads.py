@@ -77,7 +77,7 @@ def questions_of(model, *taught):
 def test_every_question_of_an_estimator_also_in_threads_of_joblib(kind):
     model, x = fitted(kind), np.random.default_rng(1).normal(size=(ROWS, 3))
     parts, found = np.split(x, THREADS), {}
-    for name, ask in questions_of(model, "approximation"):  # takes the square of the rows, and is of the host alone
+    for name, ask in questions_of(model):
         found[name] = wrong(ask, parts)
         for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
             found[name] += as_bytes(getattr(other, name)(x)) != as_bytes(ask(x))

@@ -158,14 +158,6 @@ def by_river(case, x, y, folder):
     return model.to_spec("m"), model.model_.memory
 
 
-def by_river_frames(case, x, y, folder):
-    pandas, model = pytest.importorskip("pandas"), river_of(*case)
-    if not hasattr(model, "learn_many"):
-        pytest.skip("learns row by row")
-    model.learn_many(pandas.DataFrame(x, columns=COLUMNS), pandas.Series(y))
-    return model.to_spec("m"), model.model_.memory
-
-
 WAYS = {
     "C": by_c,
     "arrays": by_arrays,
@@ -176,7 +168,6 @@ WAYS = {
     "estimator, in parts": by_estimator(9),
     "estimator, row by row": by_estimator(ROWS),
     "River": by_river,
-    "River, a frame": by_river_frames,
 }
 
 

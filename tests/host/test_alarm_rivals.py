@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.host.alarms import measure, rivals, theirs
+from benchmarks.host.alarms import measure, rivals
 from benchmarks.host.alarms.stream import Fault, Stream
-from pykernel.errors import UserError
 
 RNG = np.random.default_rng(7)
 
@@ -72,48 +69,6 @@ def test_levels_and_alarms_depend_on_no_later_row(name: str, monkeypatch: pytest
         assert name == "chance" or levels[cut] != later[cut]  # the row itself counts
 
 
-def test_a_mixture_has_the_density_of_scikit_learn() -> None:
-    from sklearn.mixture import GaussianMixture
-
-    x = np.concatenate([RNG.normal(size=(200, 3)), 4 + RNG.normal(size=(200, 3))])[RNG.permutation(400)]
-    found = rivals.FewGaussians(reg=1e-2, nearest=False).after(x, x)
-    model = GaussianMixture(4, reg_covar=1e-2, random_state=0).fit(x)
-    wanted = -2 * model.score_samples(x) - 3 * math.log(2 * math.pi)
-    np.testing.assert_allclose(found * np.abs(found), wanted, rtol=1e-3, atol=1e-3)
-
-
-def test_a_mixture_that_learns_follows_what_changes() -> None:
-    before, after = RNG.normal(size=(500, 3)), 3 + RNG.normal(size=(3000, 3))
-    setting = {"reg": 1e-2, "nearest": True}
-    frozen = rivals.FewGaussians(**setting).after(before, after)
-    learning = rivals.FewLearningGaussians(**setting, window=500, hold=100).after(before, after)
-    assert learning[-500:].mean() < 2 < frozen[-500:].mean()
-
-
-def test_autoregression_sees_a_step_that_is_small_beside_what_is_normal() -> None:
-    x = np.zeros((1500, 2), np.float32)
-    for t in range(1, 1500):
-        x[t] = 0.995 * x[t - 1] + 0.1 * RNG.normal(size=2)
-    x[1200] += 1.5 * np.sign(x[1199]) * -1
-    var = rivals.Autoregression(forgetting=1.0, window=0, ridge=1e-3, hold=0).levels(x)
-    plain = rivals.Mahalanobis(window=0, ridge=1e-3, hold=0).levels(x)
-    assert var[1000:].argmax() == 200 and (plain[1000:] > plain[1200]).sum() > 5
-
-
-def test_charts_add_up_what_a_row_does_not_show() -> None:
-    x = RNG.normal(size=(2000, 3)).astype(np.float32)
-    x[1500:, 1] += 1.5
-    charts = {
-        rivals.MovingAverage: {"rate": 0.1, "window": 0},
-        rivals.CumulativeSum: {"slack": 0.5, "clip": 4.0, "most": 100.0, "window": 0},
-    }
-    for chart, setting in charts.items():
-        levels = chart(**setting).levels(x)
-        assert levels[1525:1600].mean() > levels[500:1500].max()
-        mirrored = chart(**setting).levels(-x)
-        np.testing.assert_allclose(mirrored, levels, rtol=1e-9)
-
-
 def test_the_common_threshold_is_the_quantile_of_the_levels_that_count() -> None:
     levels = RNG.gamma(2.0, size=1200).round(2)
     levels[:50] = np.nan
@@ -168,29 +123,3 @@ def test_faults_are_counted_at_equal_false_rows() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- theirs
-
-
-def test_data_of_others_are_read(tmp_path: Path) -> None:
-    folder = tmp_path / "skab" / "valve1"
-    folder.mkdir(parents=True)
-    heads = ["datetime", *(f"s{i}" for i in range(8)), "anomaly", "changepoint"]
-    rows = [[f"t{t}", *map(str, range(t, t + 8)), str(float(t in (5, 6, 9))), "0.0"] for t in range(12)]
-    (folder / "0.csv").write_text("\n".join(";".join(row) for row in [heads, *rows]) + "\n")
-    (stream,) = theirs.streams("SKAB", str(tmp_path / "skab"))
-    assert stream.rows.shape == (12, 8) and stream.rows[3].tolist() == list(range(3, 11))
-    assert [(f.first, f.last, f.kind) for f in stream.faults] == [(5, 7, "valve1"), (9, 10, "valve1")]
-
-    (tmp_path / "data" / "real").mkdir(parents=True)
-    (tmp_path / "labels").mkdir()
-    times = [f"2014-07-01 00:{t:02}:00" for t in range(20)]
-    text = "\n".join(["timestamp,value", *(f"{time},{t}" for t, time in enumerate(times))]) + "\n"
-    (tmp_path / "data" / "real" / "one.csv").write_text(text)
-    windows = {"real/one.csv": [[f"{times[8]}.000000", f"{times[11]}.000000"]]}
-    (tmp_path / "labels" / "combined_windows.json").write_text(json.dumps(windows))
-    (stream,) = theirs.streams("NAB", str(tmp_path))
-    assert stream.rows[:, 0].tolist() == list(range(20))
-    assert [(f.first, f.last, f.kind) for f in stream.faults] == [(8, 12, "real")]
-    with pytest.raises(UserError, match="NAB cannot be read there"):
-        theirs.streams("NAB", str(tmp_path / "nothing"))
-    with pytest.raises(UserError, match="no CSV files of SKAB"):
-        theirs.streams("SKAB", str(tmp_path / "nothing"))

@@ -1,9 +1,6 @@
 """Imported models compute what the source does: decision values, classes, probabilities; everything else is refused."""
 
 import contextlib
-import copy
-import functools
-import io
 import json
 import math
 import pickle
@@ -14,8 +11,6 @@ import signal
 import sys
 import tomllib
 import warnings
-import zipfile
-import zlib
 from itertools import combinations, pairwise, product
 from pathlib import Path
 
@@ -29,7 +24,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_selection import SelectKBest, SelectPercentile
+from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -37,16 +32,13 @@ from sklearn.gaussian_process.kernels import (
     DotProduct,
     ExpSineSquared,
     Matern,
-    Product,
     RationalQuadratic,
-    Sum,
     WhiteKernel,
 )
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler, SkewedChi2Sampler
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
-    GammaRegressor,
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
@@ -57,10 +49,9 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     PolynomialFeatures,
@@ -73,16 +64,6 @@ import pykernel
 from benchmarks.host.import_errors import ALL, ERROR, FOLDED, PRECISIONS, SVMS, bound, data, fitted, scaled
 from pykernel import (
     BudgetedKernelRegressor,
-    KernelFisherClassifier,
-    KernelRidgeClassifier,
-    KernelRidgeRegressor,
-    LSSVMClassifier,
-    LSSVMRegressor,
-    SignalFeatures,
-    SupportVectorClassifier,
-    SupportVectorRegressor,
-    TrainedKernelClassifier,
-    TrainedKernelRegressor,
 )
 from pykernel.errors import MissingExtra, UserError
 from pykernel.host.model import HostModel
@@ -99,9 +80,7 @@ from pykernel.training.rounding import device_bound, error_bound
 from tests.support import ROOT
 
 onnx = pytest.importorskip("onnx")
-skops_io = pytest.importorskip("skops.io")
 from pykernel.importers import onnx as import_onnx  # noqa: E402
-from pykernel.importers import skops as import_skops  # noqa: E402
 
 RATIO = 40
 """What is said of float32, in parts of what is found, in the median of models."""
@@ -343,8 +322,8 @@ def test_what_is_stored_is_what_is_needed():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_names_are_an_order(tmp_path, run):
-    """Of every classifier: its own classes in another order are refused with both orders; of inputs the same, from Python and a file."""
+def test_names_are_an_order():
+    """Of every classifier: its own classes in another order are refused with both orders; of inputs the same."""
     seen = 0
     for name in ALL:
         estimator = fitted(name)[0]
@@ -365,13 +344,6 @@ def test_names_are_an_order(tmp_path, run):
         model.fit(pd.DataFrame(x, columns=list("abcd")), y["two"])
         with pytest.raises(UserError, match="its inputs from 2 on are b, c, d, but the list given has c, b, d;"):
             from_sklearn(model, "m", inputs=list("acbd"))
-        skops_io.dump(model, tmp_path / "m.skops")
-        code, _, err = run("import", f"{tmp_path}/m.skops", "--inputs", "a,c,b,d", "-o", f"{tmp_path}/m.toml")
-        assert (
-            code == 2
-            and "2 on are b, c, d, but the list given has c, b, d;" in err
-            and not (tmp_path / "m.toml").exists()
-        )
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
@@ -399,7 +371,7 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
                 from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
-@pytest.mark.parametrize("model", [SVR(), SVR(kernel="linear"), Ridge()], ids=["gaussian", "linear", "ridge"])
+@pytest.mark.parametrize("model", [SVR(kernel="linear"), Ridge()], ids=["linear", "ridge"])
 @pytest.mark.parametrize("steps", [(StandardScaler(),), (PCA(),), (StandardScaler(), PCA())], ids=str)
 def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
     """Far from zero, behind whatever moves them there: a million times the largest, not the largest after the steps."""
@@ -411,16 +383,12 @@ def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
 
 
 BEHIND = {
+    "two scalers": lambda: (MinMaxScaler((-1, 2)), RobustScaler(), SVR()),
+    "columns with a weight": lambda: (ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [2])], transformer_weights={"a": 0.25}), SVR()),
     "a scaler behind a projection": lambda: (PCA(2), StandardScaler(), Ridge()),
     "a scaler with a middle behind a projection that has moved": lambda: (StandardScaler(), PCA(2), MinMaxScaler((2, 5)), SVR(kernel="linear")),
     "a selection behind all that": lambda: (PCA(3), MinMaxScaler((1, 4)), SelectKBest(lambda x, y: (np.arange(3.0), np.arange(3.0)), k=2), Ridge()),
     "whitened": lambda: (PCA(3, whiten=True), Ridge()),
-    "branches that scale one column in two ways": lambda: (
-        FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler((3, 4)))]), Ridge(1e-3)
-    ),
-    "branches with weights below and above one": lambda: (
-        FeatureUnion([("a", PCA(2)), ("b", StandardScaler())], transformer_weights={"a": 0.25, "b": 3.0}), Ridge(1e-3)
-    ),
     "a polynomial of degree one": lambda: (PCA(2), MinMaxScaler((2, 5)), SVR(kernel="poly", degree=1, gamma=0.3, coef0=0.5)),
     "phases": lambda: (PCA(2), MinMaxScaler((2, 5)), RBFSampler(gamma=0.05, n_components=20, random_state=0), Ridge(1e-3)),
 }  # fmt: skip
@@ -437,16 +405,13 @@ def test_what_stands_behind_what(name):
     np.testing.assert_allclose(found, estimator.predict(x), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("package", ["skops", "onnx"])
-def test_without_an_extra_a_sentence_says_what_to_install(package, tmp_path, monkeypatch):
-    for name in [
-        name for name in sys.modules if name.split(".")[0] == package or name == f"pykernel.importers.{package}"
-    ]:
+def test_without_the_extra_a_sentence_says_what_to_install(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "onnx" or name == "pykernel.importers.onnx"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    (tmp_path / f"m.{package}").write_bytes(b"")
-    with pytest.raises(MissingExtra, match=rf"reading .{package} files needs .* install .*\[import\]' .about 220 MB"):
-        load_model(tmp_path / f"m.{package}")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    (tmp_path / "m.onnx").write_bytes(b"")
+    with pytest.raises(MissingExtra, match=r"reading .onnx files needs .* install .*\[import\]' .about 220 MB"):
+        load_model(tmp_path / "m.onnx")
 
 
 # ------------------------------------------------------------------------------------------------------- variances
@@ -588,10 +553,9 @@ REFUSED = {
     "GridSearchCV is not a model that can be imported; support vector": lambda: GridSearchCV(SVC(), {"C": [1.0]}),
     "str is not a model": lambda: "gate.toml",
     "Pipeline: its StandardScaler is not a model": lambda: make_pipeline(StandardScaler()).fit(data()[0]),
-    "Pipeline, step 'pca': before a gaussian kernel it must keep all directions": lambda: fit(make_pipeline(PCA(2), SVC())),
-    "step 'pca': before a laplacian kernel": lambda: fit(make_pipeline(PCA(), KernelRidge(kernel="laplacian")), "numbers"),
-    "step 'featureunion', step 'a': adds constants that are no inputs, which a polynomial kernel": lambda: fit(
-        make_pipeline(FeatureUnion([("a", PCA(2)), ("b", FunctionTransformer())]), MinMaxScaler(), SVC(kernel="poly"))
+    "Pipeline, step 'pca': mixes inputs before a kernel that is no function of a product": lambda: fit(make_pipeline(PCA(2), SVC())),
+    "columntransformer.*: mixes inputs, or takes one twice": lambda: fit(
+        make_pipeline(ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", RobustScaler(), [1, 3])]), SVC())
     ),
     "step 'normalizer': a Normalizer is no affine map of the inputs; a kernel with": lambda: fit(make_pipeline(Normalizer(), SVC())),
     "step 'skewedchi2sampler': a SkewedChi2Sampler is no affine map of the inputs; an RBFSampler or a Nystroem": lambda: make_pipeline(
@@ -604,11 +568,11 @@ REFUSED = {
     "step 'nystroem': has a gaussian kernel behind a Nystroem": lambda: fit(make_pipeline(Nystroem(n_components=9), SVC())),
     "step 'polynomialfeatures': a PolynomialFeatures is no affine map of the inputs; a KernelRidge": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
     "step 'simpleimputer': missing_values is -1": lambda: fit(make_pipeline(SimpleImputer(missing_values=-1), SVC())),
-    "step 'functiontransformer': 'log1p' is a function": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
+    "step 'functiontransformer': a FunctionTransformer is no affine map": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
     "CalibratedClassifierCV: averages 5 classifiers": lambda: fit(CalibratedClassifierCV(LinearSVC())),
     "CalibratedClassifierCV: method is 'isotonic'": lambda: fit(CalibratedClassifierCV(LinearSVC(), method="isotonic", ensemble=False)),
     "CalibratedClassifierCV: calibrates votes of pairs": lambda: fit(CalibratedClassifierCV(SVC(), ensemble=False), "three"),
-    "TransformedTargetRegressor, transformer 'FunctionTransformer': 'log' is a function": lambda: TransformedTargetRegressor(
+    "TransformedTargetRegressor, transformer 'FunctionTransformer': a FunctionTransformer is no affine": lambda: TransformedTargetRegressor(
         Ridge(), func=np.log, inverse_func=np.exp
     ).fit(np.eye(3), [1, 2, 3]),
     "MultiOutputRegressor: its estimators have different kernels": lambda: unlike(),
@@ -622,7 +586,7 @@ REFUSED = {
     "kernel_ holds a ExpSineSquared, which has no C; those": lambda: fit(
         GaussianProcessRegressor(ExpSineSquared(), alpha=10.0, optimizer=None), "numbers"
     ),
-    "is a product of gaussian and rational-quadratic kernels": lambda: fit(
+    "kernel_ holds a product of kernels, which has no C": lambda: fit(
         GaussianProcessRegressor(RBF() * RationalQuadratic(), alpha=0.1, optimizer=None), "numbers"
     ),
     "kernel_ is a sum of gaussian and polynomial kernels": lambda: fit(
@@ -706,135 +670,7 @@ def test_what_is_for_other_models_is_refused():
         from_sklearn(fit(SVR(), "numbers"), "m", classes=["a", "b"])
 
 
-# ------------------------------------------------------------------------------------------------------------ skops
-
-
-@functools.cache
-def own_machines():
-    """pykernel's own, as they are and on a basis, with a width that was chosen and with one that was given."""
-    (x, _, y), machines = data(), []
-    for kind, target in ((KernelRidgeRegressor, "numbers"), (LSSVMRegressor, "numbers"), (KernelRidgeClassifier, "two"),
-                         (LSSVMClassifier, "three"), (KernelFisherClassifier, "three")):  # fmt: skip
-        for how in ({}, {"sigma": 1.0, "ridge": 0.1}, {"basis": 20}):
-            machines.append(scaled(kind(**how)).fit(x, y[target]))
-    for kind, target in ((SupportVectorRegressor, "numbers"), (SupportVectorClassifier, "three")):
-        machines.append(scaled(kind(sigma=1.0, basis=20)).fit(x, y[target]))
-    quick = {"ridge": 1e-3, "max_iter": 20, "n_init": 1}
-    for kind, target in ((TrainedKernelRegressor, "numbers"), (TrainedKernelClassifier, "three")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a linear model is as good
-            machines.append(scaled(kind(6, **quick)).fit(x, y[target]))
-    return machines
-
-
-@functools.cache
-def of_raw_samples():
-    """A pipeline of raw samples, whose features are of few of them."""
-    x, _, y = data()
-    features = {"window": 4, "hop": 2, "features": ["mean", "std"], "lags": (0, 1), "precision": "float64"}
-    return make_pipeline(SignalFeatures(**features), StandardScaler(), SVC()).fit(x, y["two"])
-
-
-UNSAVED = {"GridSearchCV", "SelectFromModel"}
-SAVED = {name: lambda name=name: fitted(name)[0] for name in ALL | FOLDED if name not in UNSAVED} | {
-    "nested, with every scaler": lambda: fit(
-        make_pipeline(
-            StandardScaler(), make_pipeline(MinMaxScaler((-1, 2)), "passthrough", RobustScaler()), MaxAbsScaler(), SVC()
-        )
-    ),
-    "of one class's own weights": lambda: fit(SVC(class_weight={0: 1, 1: 2.5, 2: 1}), "three"),
-}
-
-
-def asked_of(estimator):
-    """The types that a .skops file of it asks for."""
-    objects = import_skops._objects(schema_of(skops_io.dumps(estimator)))
-    return {f"{node['__module__']}.{node['__class__']}" for node in objects}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SAVED)
-@pytest.mark.in_turn(2)
-def test_a_skops_file_is_the_estimator(name, tmp_path):
-    estimator = SAVED[name]()
-    path = tmp_path / "gate.skops"
-    skops_io.dump(estimator, path)
-    assert load_model(path) == from_sklearn(estimator, "gate")
-    assert load_model(path, "x", precision="float64", max_abs=1e5) == from_sklearn(
-        estimator, "x", precision="float64", max_abs=1e5
-    )
-
-
-@pytest.mark.filterwarnings(COARSE)
-def test_pykernels_own_machines_are_read_from_skops(tmp_path):
-    for estimator in own_machines():
-        skops_io.dump(estimator, tmp_path / "m.skops")
-        assert load_model(tmp_path / "m.skops") == from_sklearn(estimator, "m")
-    skops_io.dump(of_raw_samples(), tmp_path / "m.skops")
-    raw = load_model(tmp_path / "m.skops", precision="float64")
-    assert raw == from_sklearn(of_raw_samples(), "m", precision="float64") and raw.signal.window == 4
-
-
-@functools.cache
-def all_saved():
-    return [make() for make in SAVED.values()]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_every_type_that_is_read_is_saved_above():
-    """The table of types has no entry that no file was read with; what is read at all is refused if not in the table."""
-    saved = set().union(*map(asked_of, [*all_saved(), *own_machines(), of_raw_samples()]))
-    assert import_sklearn.types() <= saved
-
-
-def test_files_may_ask_for_just_those_of_our_estimators_that_say_what_they_compute():
-    """Importers lie below estimators, and know them by name alone."""
-    every = [getattr(pykernel, name) for name in pykernel.__all__]
-    ways = (import_sklearn.MACHINE, import_steps.SIGNAL)
-    saying = {kind for kind in every if any(hasattr(kind, way) for way in ways)}
-    named = {f"{kind.__module__}.{kind.__qualname__}" for kind in saying}
-    assert named == {name for name in import_sklearn.types() if name.startswith("pykernel.estimators.")}
-
-
-@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # with old versions
-def test_an_estimator_has_nothing_that_hides_what_its_class_has():
-    """So that a file's estimator that has is refused."""
-    for estimator in (*all_saved(), *own_machines(), of_raw_samples()):
-        for _, part in import_sklearn.steps_of(estimator):
-            assert not (vars(part).keys() & set(dir(type(part)))) - {"positive"}
-
-
-def test_sparse_and_seeded_estimators_are_read_from_skops(tmp_path):
-    x, _, y = data()
-    x = (x - x.mean(axis=0)) / x.std(axis=0)
-    for model in (
-        SVC(class_weight={0: 1, 1: 2.5, 2: 1}).fit(sp.csr_matrix(x), y["three"]),
-        SVC(random_state=np.random.RandomState(0)).fit(sp.csr_array(x), y["three"].astype(str).astype(object)),
-        KernelRidge(kernel="rbf", alpha=np.array([1.0])).fit(sp.csr_matrix(x), y["numbers"]),
-        KernelRidgeRegressor(sigma=2.0, ridge=0.1, basis=20).fit(x, y["numbers"]),
-    ):
-        skops_io.dump(model, tmp_path / "m.skops")
-        assert load_model(tmp_path / "m.skops") == from_sklearn(model, "m")
-
-
-@pytest.mark.filterwarnings("ignore:.*uses 2 of 4 inputs:UserWarning")
-def test_what_only_training_uses_is_not_loaded(tmp_path):
-    """Score functions are left out of a file, whatever they are; a function that computes is refused."""
-    path, held = tmp_path / "m.skops", data()[1]
-
-    def other(schema):
-        step = schema["content"]["content"]["steps"]["content"][0]["content"][1]
-        step["content"]["content"]["score_func"].update({"__module__": "os", "__class__": "abort"})
-
-    for model in (SelectKBest(k=2), SelectPercentile(percentile=50)):
-        estimator = fit(make_pipeline(model, LinearSVC()))
-        path.write_bytes(with_schema(skops_io.dumps(estimator), other))
-        assert b"abort" in zipfile.ZipFile(path).read("schema.json")
-        assert load_model(path) == from_sklearn(estimator, "m")
-        read, source = importing.read_file(path)
-        assert importing.compare(load_model(path), read, source, held)["ok"]
-    skops_io.dump(make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]), path)
-    refused(path, "log1p")
+# ------------------------------------------------------------------------------------------------------------ files
 
 
 class Bomb:
@@ -842,34 +678,6 @@ class Bomb:
 
     def __reduce__(self):
         return print, ("boom",)
-
-
-def schema_of(data):
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return json.loads(archive.read("schema.json"))
-
-
-def with_schema(data, change):
-    """A .skops file with another schema."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(out, "w") as archive:
-        for name in source.namelist():
-            content = source.read(name)
-            if name == "schema.json":
-                schema = json.loads(content)
-                made = change(schema)
-                content = json.dumps(schema if made is None else made).encode()
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-def asks_for(module, kind, loader="ObjectNode"):
-    def change(schema):
-        schema["content"]["content"]["extra"] = {
-            "__class__": kind, "__module__": module, "__loader__": loader, "__id__": 7, "content": None,
-        }  # fmt: skip
-
-    return change
 
 
 def refused(path, *says):
@@ -884,76 +692,12 @@ def refused(path, *says):
     assert sorted(path.parent.iterdir()) == before
 
 
-def test_types_that_models_do_not_need_are_not_loaded(tmp_path, capsys):
-    path, content = tmp_path / "m.skops", skops_io.dumps(fit(SVC()))
-    for module, kind, loader in (
-        ("os", "system", "FunctionNode"),
-        ("builtins", "eval", "TypeNode"),
-        ("subprocess", "Popen", "ObjectNode"),
-        ("sklearn.svm._classes", "SVC", "MethodNode"),
-        ("builtins", "dict", "ConstructorFromReduceNode"),
-        ("sklearn.ensemble._forest", "RandomForestClassifier", "ObjectNode"),
-    ):
-        path.write_bytes(with_schema(content, asks_for(module, kind, loader)))
-        refused(path, f"asks for '{module}.{kind}", "name it in trusted")
-    path.write_bytes(skops_io.dumps(fit(RandomForestClassifier(2))))
-    refused(path, "asks for", "not among the types")
-    # what is trusted is loaded, and judged like any other
-    with pytest.raises(UserError, match="GammaRegressor is not a model"):
-        skops_io.dump(GammaRegressor(), path)
-        load_model(path, trusted=["sklearn.linear_model._glm.glm.GammaRegressor"])
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize("suffix", [".pkl", ".joblib", ".pickle", ".skops", ".onnx"])
 def test_pickles_are_not_loaded(suffix, tmp_path, capsys):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(pickle.dumps(Bomb(), protocol=5))
-    refused(path, "is a pickle", "runs whatever it contains", "from_sklearn")
+    refused(path, "is no ONNX file", "runs whatever it contains", "from_sklearn")
     assert capsys.readouterr().out == ""
-
-
-def test_damaged_skops_files_are_told_in_a_sentence(tmp_path):
-    path, content = tmp_path / "m.skops", skops_io.dumps(fit(scaled(SVC()), "three"))
-    for cut in (0, 1, 100, len(content) // 2, len(content) - 30, len(content) - 1):
-        path.write_bytes(content[:cut])
-        refused(path)
-    rng = np.random.default_rng(0)
-    for _ in range(25):
-        broken = bytearray(content)
-        for at in rng.integers(0, len(broken), 8):
-            broken[at] = rng.integers(256)
-        path.write_bytes(broken)
-        try:
-            load_model(path)
-        except UserError as error:
-            assert str(error).startswith(str(path)) and "\n" not in str(error)
-    for change in (
-        lambda schema: [],
-        lambda schema: {},
-        lambda schema: schema | {"protocol": 10**9},
-        lambda schema: schema | {"content": None},
-        lambda schema: schema["content"]["content"]["steps"].update(content=[]),
-        lambda schema: schema["content"]["content"]["steps"].update(content=[{"__class__": "dict"}]),
-        lambda schema: schema["content"]["content"].pop("steps") and None,
-    ):
-        path.write_bytes(with_schema(content, change))
-        refused(path)
-    for attribute, value in (
-        ("support_vectors_", {"a": 1}),
-        ("dual_coef_", np.zeros((2, 102), complex)),
-        ("support_vectors_", np.array([["x"]])),
-        ("dual_coef_", np.zeros((10**4, 2))),
-        ("_n_support", np.array([-5, 5, 0])),
-        ("_n_support", "many"),
-        ("classes_", np.array(3)),
-        ("classes_", 3),
-        ("_gamma", "wide"),
-        ("_gamma", np.inf),
-        ("kernel", ["rbf"]),
-    ):
-        path.write_bytes(skops_io.dumps(damaged(**{attribute: value})))
-        refused(path)
 
 
 class Hangs(BaseException):
@@ -983,290 +727,6 @@ def bounded(seconds=20, room=3 * 2**29):
 def refused_at_once(path, *says):
     with bounded(room=2**27):
         refused(path, *says)
-
-
-def packed(objects, files, method=zipfile.ZIP_DEFLATED):
-    """A .skops file: a list of objects, and files that some of them read."""
-    out, schema = io.BytesIO(), schema_of(skops_io.dumps([1.0]))
-    with zipfile.ZipFile(out, "w", method) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-        archive.writestr("schema.json", json.dumps(schema | {"content": objects}))
-    return out.getvalue()
-
-
-def reads(name, number, loader="NdArrayNode", kind="numpy.ndarray"):
-    module, _, kind = kind.rpartition(".")
-    how = "numpy" if loader == "NdArrayNode" else "scipy"
-    return {
-        "__class__": kind, "__module__": module, "__loader__": loader, "__id__": number, "type": how, "file": name
-    }  # fmt: skip
-
-
-def npy(array, **changes):
-    """An .npy file whose header says something else."""
-    out = io.BytesIO()
-    header = np.lib.format.header_data_from_array_1_0(array) | changes
-    np.lib.format.write_array_header_1_0(out, header)
-    return out.getvalue() + array.tobytes()
-
-
-def npz(**files):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(f"{name}.npy", content)
-    return out.getvalue()
-
-
-CSR = {"loader": "SparseMatrixNode", "kind": "scipy.sparse._csr.csr_matrix"}
-ZEROS, LARGE = npy(np.zeros(2**17)), npy(np.zeros(2**22, np.int8))
-BOMBS = {
-    "unpacks to more than 16,777,216 bytes": {
-        "a large array": lambda: packed([reads("a.npy", 9)], {"a.npy": npy(np.zeros(2**25, np.int8))}),
-        "a small one, read often": lambda: packed([reads("a.npy", i) for i in range(9, 9000)], {"a.npy": ZEROS}),
-        "within an archive": lambda: packed([reads("a.bin", 9, **CSR)], {"a.bin": npz(data=npy(np.zeros(2**25, np.int8)))}),
-        "within many": lambda: packed([reads("a.bin", i, **CSR) for i in range(9, 99)], {"a.bin": npz(data=LARGE)}),
-    },
-    "is packed by another method": {
-        "bzip2": lambda: packed([reads("a.npy", 9)], {"a.npy": ZEROS}, zipfile.ZIP_BZIP2),
-        "lzma": lambda: packed([reads("a.npy", 9)], {"a.npy": ZEROS}, zipfile.ZIP_LZMA),
-    },
-    "holds an array that is damaged": {
-        "of no bytes": lambda: packed([reads("a.npy", 9)], {"a.npy": npy(np.zeros(0, "S1"), descr="|S0", shape=(2**60,))}),
-        "of more than there are": lambda: packed([reads("a.npy", 9)], {"a.npy": npy(np.zeros(4), shape=(2**33,))}),
-        "of nothing, many times": lambda: packed([reads("a.npy", 9)], {"a.npy": npy(np.zeros(0), shape=(2**60, 0))}),
-        "sparse": lambda: packed([reads("a", 9, **CSR)], {"a": npz(data=npy(np.zeros(4), shape=(2**33,)))}),
-        "one that says it is small": lambda: lying(packed([reads("a.npy", 9)], {"a.npy": npy(np.zeros(2**28, np.int8))})),
-    },
-    "asks for 'builtins.list (NdArrayNode)'": {
-        "a list of an array": lambda: packed([reads("a.npy", 9, kind="builtins.list")], {"a.npy": ZEROS}),
-    },
-    "holds more than 20,000 objects": {
-        "objects": lambda: packed([schema_of(skops_io.dumps([1.0]))["content"][0]] * 20_001, {}),
-    },
-    "is damaged": {
-        "no such file": lambda: packed([reads("b.npy", 9)], {"a.npy": ZEROS}),
-        "no array": lambda: packed([reads("a.npy", 9)], {"a.npy": b"\x93NUMPY\x01\x00"}),
-    },
-}  # fmt: skip
-
-
-def lying(content):
-    """Its largest file says that it unpacks to the first 200 bytes of what it does, in both places where an archive says so."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        largest = max(archive.infolist(), key=lambda info: info.file_size)
-        with archive.open(largest) as file:
-            start = file.read(200)
-    for said, instead in ((largest.file_size, 200), (largest.CRC, zlib.crc32(start))):
-        content = content.replace(said.to_bytes(4, "little"), instead.to_bytes(4, "little"))
-    return content
-
-
-@pytest.mark.in_turn(4)
-@pytest.mark.parametrize(("sentence", "name"), [(said, name) for said in BOMBS for name in BOMBS[said]])
-def test_files_that_unpack_without_end_are_refused(sentence, name, tmp_path, monkeypatch):
-    monkeypatch.setattr("pykernel.importers.skops.FILE_LIMIT", 2**24)
-    path = tmp_path / "m.skops"
-    path.write_bytes(BOMBS[sentence][name]())
-    assert path.stat().st_size < 2**22
-    refused_at_once(path, sentence)
-
-
-def test_files_that_are_too_large_are_refused(tmp_path, monkeypatch):
-    path = tmp_path / "m.skops"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("schema.json", b" " * (import_skops.SCHEMA_LIMIT + 1))
-    refused_at_once(path, "unpacks to more than")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("schema.json", "[" * import_skops.SCHEMA_LIMIT)
-    refused_at_once(path, "has parts that are nested too deeply")
-    monkeypatch.setattr("pykernel.importers.importing.FILE_LIMIT", 2**20)
-    path.write_bytes(bytes(2**20 + 1))
-    refused(path, "has more than 1,048,576 bytes")
-
-
-def doubled(make, part, times=60):
-    """A part of two parts of two parts: few objects, 2^60 paths."""
-    for _ in range(times):
-        part = make(part)
-    return part
-
-
-def doubled_in_a_file(content, where, ends, times=60):
-    """A .skops file in which an object is doubled: skops writes each part twice, but would read one that has but another's id.
-
-    where: from an object's schema to the one that is doubled; ends: from that to its two parts.
-    """
-    numbers = iter(range(10**6, 10**8))
-
-    def at(node, way):
-        for key in way:
-            node = node[key]
-        return node
-
-    def anew(node):
-        if isinstance(node, dict):
-            return {key: next(numbers) if key == "__id__" else anew(value) for key, value in node.items()}
-        return [anew(value) for value in node] if isinstance(node, list) else node
-
-    def change(schema):
-        inner = template = at(schema["content"], where)
-        for _ in range(times):
-            outer = anew(template)
-            for end, part in zip(ends, (inner, {"__id__": inner["__id__"]}), strict=True):
-                at(outer, end[:-1])[end[-1]] = part
-            inner = outer
-        at(schema["content"], where[:-1])[where[-1]] = inner
-
-    return with_schema(content, change)
-
-
-def in_a_circle(schema):
-    schema["content"]["content"]["steps"]["content"][0]["content"][1] = {"__id__": schema["__id__"]}
-
-
-PARTS = [("content", "content", "k1"), ("content", "content", "k2")]
-STEPS = [("content", "content", "steps", "content", i, "content", 1) for i in (0, 1)]
-DOUBLED = {
-    "kernel_ has more than 64 parts": {
-        "sum": (lambda times: gaussian_process(doubled(lambda k: Sum(k, k), RBF(), times)), ("content", "kernel_"), PARTS),
-        "product": (
-            lambda times: gaussian_process(doubled(lambda k: Product(k, k), ConstantKernel(), times)),
-            ("content", "kernel_"),
-            PARTS,
-        ),
-        "noise": (
-            lambda times: gaussian_process(doubled(lambda k: Sum(k, k), WhiteKernel(), times)), ("content", "kernel_"), PARTS
-        ),
-    },
-    "Pipeline: has more than 64 steps": {
-        "scalers": (
-            lambda times: make_pipeline(doubled(lambda p: make_pipeline(p, p), fit(StandardScaler()), times), fit(SVC())),
-            ("content", "steps", "content", 0, "content", 1),
-            STEPS,
-        ),
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("sentence", "name"), [(said, name) for said in DOUBLED for name in DOUBLED[said]])
-def test_parts_that_are_there_twice_are_refused(sentence, name, tmp_path):
-    """Each of the two within each of the two, and so on."""
-    make, where, ends = DOUBLED[sentence][name]
-    with bounded(), pytest.raises(UserError, match=sentence):
-        from_sklearn(make(60), "m")
-    path = tmp_path / "m.skops"
-    path.write_bytes(doubled_in_a_file(skops_io.dumps(make(1)), where, ends))
-    refused_at_once(path, "is damaged")
-
-
-def test_a_part_of_itself_is_refused(tmp_path):
-    pipeline = fit(scaled(SVC()))
-    content = with_schema(skops_io.dumps(pipeline), in_a_circle)
-    pipeline.steps.insert(0, ("again", pipeline))
-    with bounded(), pytest.raises(UserError, match="Pipeline: has more than 64 steps"):
-        from_sklearn(pipeline, "m")
-    (tmp_path / "m.skops").write_bytes(content)
-    refused_at_once(tmp_path / "m.skops", "is damaged")
-
-
-def with_vectors(vectors):
-    """Of a KernelRidge, which has no count of its own."""
-    model = fit(KernelRidge(kernel="rbf"), "numbers")
-    model.X_fit_ = vectors
-    return model
-
-
-def crooked(change):
-    """A sparse matrix of 120 x 4 that is not what it says."""
-    made = sp.csr_matrix(np.ones((120, 4)))
-    change(made)
-    return made
-
-
-def gaussian_process(kernel):
-    model = fit(GaussianProcessRegressor(RBF(), optimizer=None, alpha=0.1), "numbers")
-    model.kernel_ = kernel
-    return model
-
-
-TANGLED = {
-    "kernel_ is a sum of more than 64 products": {
-        "powers of sums": lambda: gaussian_process(math.prod([RBF(1.0) + RBF(1.0)] * 9, start=ConstantKernel()))
-    },
-    "holds more than 16,777,216 numbers": {
-        "sparse": lambda: with_vectors(sp.csc_matrix((2**33, 4))),
-    },
-    "is not numbers": {
-        "columns beyond": lambda: with_vectors(crooked(lambda m: m.indices.__setitem__(7, 2**30))),
-        "columns before": lambda: with_vectors(crooked(lambda m: m.indices.__setitem__(7, -(2**30)))),
-        "rows backwards": lambda: with_vectors(crooked(lambda m: m.indptr.__setitem__(7, 2))),
-    },
-    "of its own; it is not as scikit-learn fits it": {
-        "a method": lambda: damaged(decision_function="x"),
-        "what libsvm is to do": lambda: damaged(_impl="epsilon_svr"),
-    },
-    "its attributes differ from libsvm's own numbers": {
-        "other weights": lambda: damaged(_dual_coef_=np.zeros_like(fit(SVC(), "three").dual_coef_)),
-        "other functions": lambda: damaged(_intercept_=np.zeros(3)),
-        "classes": lambda: damaged(fit(SVR(), "numbers"), _n_support=np.zeros(500, np.int32)),
-        "positions": lambda: damaged(support_=np.zeros(1, np.int32)),
-        "probabilities": lambda: damaged(_probA=np.zeros(1)),
-        "sparse": lambda: damaged(_sparse=True),
-    },
-    "_dual_coef_ has shape": {
-        "fewer weights": lambda: damaged(_dual_coef_=fit(SVC(), "three").dual_coef_[:, :3].copy()),
-    },
-}
-
-
-@pytest.mark.parametrize(("sentence", "name"), [(said, name) for said in TANGLED for name in TANGLED[said]])
-def test_estimators_that_no_fit_makes_are_refused(sentence, name, tmp_path):
-    path = tmp_path / "m.skops"
-    path.write_bytes(skops_io.dumps(TANGLED[sentence][name]()))
-    refused_at_once(path, sentence)
-
-
-ODD = (
-    None, "x", "linear", "precomputed", [], {}, True, -1, 0, 3, 2.5, 1e300, np.nan, [0, 1], [[0, 1], [2]], {"a": 1},
-    np.zeros(0), np.zeros(3), np.zeros((3, 3)), np.ones((120, 4)), np.array(1.0), np.array(["a", "b"]),
-    np.array([[0, 1], [1, 2]]), np.array([np.nan, 1.0]), np.zeros(2, complex), np.array([True, False]), np.zeros((2, 0)),
-    np.array([None, 1], object), np.arange(3, dtype=np.int32), sp.csr_matrix(np.eye(4)), RBF(), SVC(), StandardScaler(),
-)  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_any_attribute_may_be_anything(tmp_path, exhaustive):
-    """As a file may have it: it is refused in a sentence, or is what the spec computes; also when the estimator is asked."""
-    rng, whole = np.random.default_rng(0), [*all_saved(), *own_machines()]
-    whole.append(of_raw_samples())
-    x, path, read = data()[1][:10], tmp_path / "m.skops", 0
-    for _ in range(20_000 if exhaustive else 40):
-        estimator = copy.deepcopy(whole[rng.integers(len(whole))])
-        parts = [estimator, *(part for _, part in import_sklearn.steps_of(estimator))]
-        part = parts[rng.integers(len(parts))]
-        part = getattr(part, "kernel_", part) if rng.random() < 0.3 else part
-        if not hasattr(part, "__dict__") or not vars(part):
-            continue
-        attribute, value = rng.choice(sorted(vars(part))), ODD[rng.integers(len(ODD))]
-        vars(part)[attribute] = value
-        try:
-            content = skops_io.dumps(estimator)
-        except Exception:  # no file holds it
-            continue
-        path.write_bytes(content)
-        try:
-            with bounded():
-                spec = load_model(path, precision="float64")
-                found = importing.compare(spec, *importing.read_file(path), x)
-            # a number that is another, where it counts, is none of the estimator's
-            assert found["ok"] or found["refused"] == len(x), (estimator, attribute, value)
-            read += 1
-        except UserError as error:
-            assert str(error) and "\n" not in str(error) and len(str(error)) < 500, error
-            assert "more memory than this machine has" not in str(error), (attribute, value)
-    assert read > (50 if exhaustive else 7)
 
 
 # ------------------------------------------------------------------------------------------------------------- onnx
@@ -1816,19 +1276,21 @@ def test_any_graph_is_what_the_reference_computes_or_is_refused(tmp_path, exhaus
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x, held, y = data()
-    frame = pd.DataFrame(x, columns=list("abcd"))
-    skops_io.dump(scaled(SVC()).fit(frame, np.array(["low", "mid", "high"])[y["three"]]), "gate.skops")
+    write(tmp_path / "gate.onnx", to_onnx(scaled(SVC()).fit(x, np.array(["low", "mid", "high"])[y["three"]])))
     pd.DataFrame(held, columns=list("abcd")).assign(other=1).to_csv("held.csv", index=False)
     write(tmp_path / "level.onnx", to_onnx(scaled(SVR()).fit(x, y["numbers"])))
     return tmp_path
 
 
+NAMES = ("--inputs", "a,b,c,d")
+
+
 def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
-    code, out, err = run("import", "gate.skops", "-o", "gate.toml", "--data", "held.csv")
+    code, out, err = run("import", "gate.onnx", *NAMES, "-o", "gate.toml", "--data", "held.csv")
     assert (code, err) == (0, "")
     spec = load_spec("gate.toml")
     vectors = len(spec.expansion.vectors)
-    for text in ("gate: Pipeline of SVC, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "votes",
+    for text in ("gate: SVMClassifier, float32", "gaussian, gamma 0.25", f"{vectors}", "high, low, mid", "votes",
                  " B ", "comparison with the original model", "undecided"):  # fmt: skip
         assert text in out
     assert spec.label.classes == ("high", "low", "mid") and spec.input.columns == tuple("abcd")
@@ -1842,34 +1304,37 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
 
 def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, folder, monkeypatch):
     (folder / "spec.toml").write_text("mine")
-    code, out, err = run("import", "gate.skops", "-o", "spec.toml", "--set", "name=gate")
+    code, out, err = run("import", "gate.onnx", *NAMES, "-o", "spec.toml", "--set", "name=gate")
     assert code == 2 and out == "" and "is there already" in err and (folder / "spec.toml").read_text() == "mine"
     before = sorted(folder.iterdir())
     for words, says in (
-        (["nothing.skops"], "there is no such file"),
-        (["gate.skops", "--set", "name=a/b"], "gate.skops: "),
-        (["held.csv"], "is not a model's file; give a .skops or .onnx file"),
+        (["nothing.onnx"], "there is no such file"),
+        (["gate.onnx", *NAMES, "--set", "name=a/b"], "gate.onnx: "),
+        (["held.csv"], "is not a model's file; give an .onnx file"),
         (["level.onnx", "--data", "held.csv"], "add --inputs"),
-        (["gate.skops", "--data", "nothing.csv"], "there is no such file"),
-        (["gate.skops", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),
-        (["gate.skops", "--set", "precision=float8"], "precision is 'float8'"),
+        (["gate.onnx", *NAMES, "--data", "nothing.csv"], "there is no such file"),
+        (["gate.onnx", "--inputs", "a,b"], "takes 4 inputs, but 2 names"),
+        (["gate.onnx", *NAMES, "--set", "precision=float8"], "precision is 'float8'"),
     ):
         code, out, err = run("import", *words, "-o", "other.toml")
         assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1 and says in err, err
     # a spec that is not the model
     honest = HostModel.predict
     monkeypatch.setattr(HostModel, "predict", lambda self, x: honest(self, x) + 1e-3)
-    code, out, err = run("import", "gate.skops", "-o", "other.toml", "--data", "held.csv")
+    code, out, err = run("import", "gate.onnx", *NAMES, "-o", "other.toml", "--data", "held.csv")
     assert code == 1 and "the spec is not the model" in err
     assert sorted(folder.iterdir()) == before
     monkeypatch.undo()
     monkeypatch.chdir(folder)
-    assert run("import", "gate.skops", "-o", "spec.toml", "--force")[0] == 0 and load_spec("spec.toml").name == "spec"
+    assert (
+        run("import", "gate.onnx", *NAMES, "-o", "spec.toml", "--force")[0] == 0
+        and load_spec("spec.toml").name == "spec"
+    )
 
 
 def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
-    before = load_spec_of(run, "gate.skops", "whole.toml")
-    words = ["import", "gate.skops", "-o", "gate.toml", "--vectors", "6"]
+    before = load_spec_of(run, "gate.onnx", "whole.toml", *NAMES)
+    words = ["import", "gate.onnx", *NAMES, "-o", "gate.toml", "--vectors", "6"]
     code, out, err = run(*words, "--data", "held.csv")
     assert code == 0 and "became one for each class" in err
     spec = load_spec("gate.toml")
@@ -1892,8 +1357,8 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
         p, q = (HostModel(each).predict(x) for each in (smaller, whole))
         assert np.sqrt(np.mean((p - q) ** 2)) < 0.6 * q.std()
     for words, says in (
-        (["gate.skops", "--vectors", "5000"], "gate.skops: Pipeline of SVC: has "),
-        (["gate.skops", "--vectors", "0"], "vectors is 0"),
+        (["gate.onnx", *NAMES, "--vectors", "5000"], "gate.onnx: SVMClassifier: has "),
+        (["gate.onnx", *NAMES, "--vectors", "0"], "vectors is 0"),
         (["level.onnx", "--vectors", "5", "--data", "held.csv"], "add --inputs"),
     ):
         code, out, err = run("import", *words, "-o", "other.toml")
@@ -1921,13 +1386,7 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     assert f"γ \\|v\\|² ≤ {machine.PRODUCTS:g} for all vectors (less above {machine.PRODUCTS_DIM} inputs)" in text
     assert f"{ERROR['float32'] * 2**23:g} · 2⁻²³" in text and f"more than {100 * rounding.COARSE:g} %" in text
     assert f"(at most {rounding.SEEN:,} of them)" in text and f"no more than {RATIO} times the difference" in text
-    for limit in (
-        f"unpack to {machine.FILE_LIMIT // 2**20} MiB",
-        f"hold {import_skops.OBJECTS:,} objects",
-        f"{import_onnx.ONNX_LIMIT // 2**20} MiB, and {import_onnx.NODES:,} nodes",
-        f"more than {import_sklearn.PARTS} steps",
-        f"more than {import_sklearn.PARTS} parts",
-    ):
+    for limit in (f"{import_onnx.ONNX_LIMIT // 2**20} MiB, and {import_onnx.NODES:,} nodes",):
         assert limit in text
     assert machine.REACH == 1e6
     for estimator in import_sklearn._readers():
@@ -1940,6 +1399,7 @@ WITH = {
     MultiOutputRegressor: {"estimator": Ridge()},
     OneVsRestClassifier: {"estimator": LogisticRegression()},
     CalibratedClassifierCV: {"estimator": SVC(), "ensemble": False},
+    TransformedTargetRegressor: {"transformer": StandardScaler()},
 }
 """What some cannot be made or imported without."""
 
@@ -1967,20 +1427,21 @@ def test_whatever_is_registered_predicts_what_scikit_learn_predicts(kind):
 def test_the_page_says_which_formats_cover_which_models(tmp_path):
     page = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
     head, _, *rows = re.search(r"^\| model \|.*?\n\n", page, re.DOTALL | re.MULTILINE)[0].strip().splitlines()
-    assert head == "| model | `from_sklearn` | `.skops` | `.onnx` |"
+    assert head == "| model | `from_sklearn` | `.onnx` |"
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     names = [set(re.findall(r"`(\w+)`", row[0])) for row in cells]
-    saved, scalers, steps = {name.rpartition(".")[2] for name in import_sklearn.types()}, names.pop(), names.pop()
+    scalers, steps = names.pop(), names.pop()
     *_, last = cells
-    # what is read in Python is what the page lists, each once; and what files may hold
-    own = {name for name in saved if hasattr(pykernel, name) and name not in ("Basis", "MercerKernel", "ReducedModel")}
+    # what is read in Python is what the page lists, each once
+    public = [getattr(pykernel, name) for name in pykernel.__all__]
+    ways = (import_sklearn.MACHINE, import_steps.SIGNAL)
+    own = {kind.__name__ for kind in public if any(hasattr(kind, way) for way in ways)}
     assert set().union(*names) == {kind.__name__ for kind in import_sklearn._readers()} | own
     assert sum(map(len, names)) == len(set().union(*names))
     every = {kind.__name__ for kind in (*affine_types(), *kernel_types())} - scalers
     assert steps == every
     assert scalers == {kind.__name__ for kind in import_steps.scaler_types()}
-    for kinds, row in zip([*names, steps, scalers], cells, strict=True):
-        assert row[1] == row[2] == "yes" and kinds <= saved
+    assert {row[1] for row in cells} == {"yes"}
 
     def converts(model):
         try:
@@ -1989,7 +1450,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
             return False
         return True
 
-    everywhere = {name for kinds, row in zip(names, cells, strict=False) if row[3] != "no" for name in kinds}
+    everywhere = {name for kinds, row in zip(names, cells, strict=False) if row[2] != "no" for name in kinds}
     svms = (SVC, NuSVC, SVR, NuSVR, OneClassSVM)
     linear = (Ridge, LinearRegression, LogisticRegression, RidgeClassifier)
     for kind in (*svms, *linear, KernelRidge, GaussianProcessRegressor):
@@ -1999,7 +1460,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
     # all others are those that scikit-learn has as linear models
     read = import_sklearn._readers()
     assert everywhere == {kind.__name__ for kind in (*svms, *(k for k in read if read[k] is import_sklearn._linear))}
-    assert last[3] == "with the models above"
+    assert last[2] == "with the models above"
     for scaler in import_steps.scaler_types():
         assert converts(fit(scaled(SVC(), scaler)))
 

@@ -231,7 +231,7 @@ def test_no_file_does_more_than_a_sentence(state: tuple[Spec, Path, bytes], data
 
 def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
     spec, state = saved(tmp_path, taught(spec_of("raw"), 100))
-    model = tmp_path / "gate.skops"
+    model = tmp_path / "gate.onnx"
     model.write_bytes(b"PK")
     (tmp_path / "new.bin").write_bytes(snapshot.save(HostModel(spec_of("raw"))))
     constant = HostModel(spec_of("krls-t"))
@@ -249,7 +249,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, state, 0, "vectors is 0; it must be a whole number from 1"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; fewer must be"),
         (spec, None, 4, "flow.toml: is a spec, which says nothing of what was learned; add state"),
-        (model, state, 4, "gate.skops: is no spec, and a state is of one"),
+        (model, state, 4, "gate.onnx: is no spec, and a state is of one"),
         (tmp_path / "no.toml", state, 4, "no.toml: there is no such file"),
     ):
         with pytest.raises(UserError) as error:

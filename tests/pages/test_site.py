@@ -81,7 +81,7 @@ def test_each_estimator_shows_what_users_call(site):
     shown = set(re.findall(r'id="?(pykernel[\w.]+)', (site / "api.html").read_text(encoding="utf-8")))
     for name, home in pykernel._HOMES.items():
         found = getattr(pykernel, name)
-        for method in ("fit", "partial_fit", "predict", "predict_proba", "transform", "to_spec", "device_spec"):
+        for method in ("fit", "partial_fit", "predict", "predict_proba", "transform", "to_spec"):
             ours = next((k.__module__ for k in getattr(found, "__mro__", ()) if method in vars(k)), "")
             if ours.startswith("pykernel"):
                 assert f"{home}.{name}.{method}" in shown, (name, method)

@@ -7,8 +7,6 @@ import json
 import math
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +32,11 @@ from pykernel.spec.families.subspace import (
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.novelty import threshold_parameters
 from tests.support import DATA, DOCS
+from tests.support.pages import blocks, commands_print, table, text_of
 
 SubspaceStatus = OKFEB["real"].status
 
-PAGE = (DOCS / "subspaces-on-device.md").read_text(encoding="utf-8")
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of the first table after a heading, its head left out."""
-    lines = PAGE[PAGE.index(heading) :].splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    rows = []
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))])
-    return rows
-
-
-def blocks() -> list[tuple[str, str, str]]:
-    """(file or "", language, text)."""
-    pattern = r"(?:^`([^`\n]+)`:\n\n)?^```(\w+)\n(.*?)^```"
-    return re.findall(pattern, PAGE, re.DOTALL | re.MULTILINE)
+PAGE = text_of("subspaces-on-device.md")
 
 
 def spec_of(**sections: Any) -> Any:
@@ -69,7 +50,7 @@ def spec_of(**sections: Any) -> Any:
 
 
 def test_every_function_and_no_other_is_in_the_table() -> None:
-    named = {name for row in table("## The functions") for name in re.findall(r"NAME_(\w+)\(", row[0])}
+    named = {name for row in table(PAGE, "## The functions") for name in re.findall(r"NAME_(\w+)\(", row[0])}
     assert named == {entry.name for program in OKFEB.values() for entry in program.entries}
     project = build(spec_of(novelty={}))
     for name in re.findall(r"^monitor_(\w+)\(", PAGE, re.MULTILINE):
@@ -77,7 +58,7 @@ def test_every_function_and_no_other_is_in_the_table() -> None:
 
 
 def test_every_status_is_in_the_table() -> None:
-    rows = [(row[0].strip("`"), int(row[1].replace("−", "-"))) for row in table("## Statuses")]
+    rows = [(row[0].strip("`"), int(row[1].replace("−", "-"))) for row in table(PAGE, "## Statuses")]
     assert rows == [(status.name, int(status)) for status in sorted(SubspaceStatus, key=lambda s: (s < 0, abs(s)))]
 
 
@@ -103,7 +84,7 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
     ):
         assert number in text, number
     for name, eta in DEFAULT_ETA.items():
-        (row,) = (row for row in table("**`step`**") if row[0] == f"`{name}`")
+        (row,) = (row for row in table(PAGE, "**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
     for part in (
         f"{NEW_REGIME} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
@@ -147,7 +128,7 @@ def words(cell: str, **letters: int) -> int:
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("update", UPDATES)
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
-    formulas = [(state, work) for _, state, work in table("## Memory")]
+    formulas = [(state, work) for _, state, work in table(PAGE, "## Memory")]
     assert len(formulas) == 14
     tried = [(head, {}) for head in HEADS.values()] + [({}, option) for option in OPTIONS[1:]]
     for head, option in tried:
@@ -198,7 +179,7 @@ def test_drift_is_within_what_the_page_says() -> None:
         pytest.skip("needs the results of benchmarks/host/subspace_drift.py")
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["refresh"] == "0"]
-    said = table("## float32")
+    said = table(PAGE, "## float32")
     chosen = (
         [row for row in rows if row["budget"] == "drop"],
         [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
@@ -212,17 +193,6 @@ def test_drift_is_within_what_the_page_says() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use
-
-
-def test_a_threshold_finds_its_rate_and_censoring_its_part() -> None:
-    """0.5 censored and 0.02 of the rows in alarm, of a stream that the thresholds know nothing of beforehand."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(20_000, 3)).astype(np.float32)
-    model = HostModel(spec_of(subspace={"censoring": 0.5}, novelty={"false_alarm_rate": 0.02}))
-    statuses = model.update(x)[2000:]
-    assert 0.015 < (statuses == SubspaceStatus.NOVEL).mean() < 0.025
-    censored = HostModel(spec_of(subspace={"censoring": 0.5})).update(x)[2000:]
-    assert 0.48 < (censored == SubspaceStatus.CENSORED).mean() < 0.52
 
 
 @pytest.mark.in_turn
@@ -245,22 +215,11 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
         np.testing.assert_allclose(z @ z.T, other @ other.T, rtol=0, atol=5e-4)
 
 
-def test_a_held_state_is_the_new_normal_after_so_many_samples() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2000, 3)).astype(np.float32)
-    model = HostModel(spec_of(novelty={"relearn_after": 50, "warmup": 500}, input={"dim": 3, "max_abs": 100.0}))
-    model.update(x)
-    elsewhere = 0.1 * rng.normal(size=(400, 3)).astype(np.float32) + 8
-    statuses = model.update(elsewhere)
-    assert (statuses[:50] == SubspaceStatus.HELD).all() and statuses[50] == SubspaceStatus.NOVEL
-    assert (statuses[200:] >= SubspaceStatus.NOVEL).mean() < 0.1
-
-
 # ------------------------------------------------------------------------------------------------------ its example
 
 
 def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
-    found = [(file, text) for file, language, text in blocks() if language == "toml"]
+    found = [(file, text) for file, language, text in blocks(PAGE) if language == "toml"]
     assert [file for file, _ in found] == ["monitor.toml", "rentals.toml"]
     for file, text in found:
         (tmp_path / file).write_text(text)
@@ -271,19 +230,7 @@ def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
-    said, compared = "", 0
-    for file, language, text in blocks():
-        if file:
-            (tmp_path / file).write_text(text)
-        elif language == "sh" and "benchmarks" not in text and "pykernel check" not in text:
-            command = text.replace("python ", f"{sys.executable} ", 1)
-            done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            said = done.stdout
-        elif language == "text" and "cortex-m4f" not in text:
-            assert said == text
-            compared += 1
-    assert compared == 3
+    assert commands_print(PAGE, tmp_path, "cortex-m4f") == 3
 
 
 @pytest.mark.exhaustive
@@ -292,14 +239,14 @@ def test_a_check_counts_the_instructions_of_the_page(
 ) -> None:
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
-    (command,) = (text.split() for _, language, text in blocks() if language == "sh" and "subspace.toml" in text)
+    (command,) = (text.split() for _, language, text in blocks(PAGE) if language == "sh" and "subspace.toml" in text)
     monkeypatch.chdir(DOCS.parent)
     with pytest.raises(SystemExit) as stopped:
         main([*command[1:], "--json"])
     assert stopped.value.code == 0
     (found,) = json.loads(capsys.readouterr().out)["check"]
     assert found["equal"]
-    (said,) = (text for _, language, text in blocks() if language == "text" and "cortex-m4f" in text)
+    (said,) = (text for _, language, text in blocks(PAGE) if language == "text" and "cortex-m4f" in text)
     assert re.findall(r"cortex-m4f +(\w+)", said) == found["calls"]
     for name in found["calls"]:
         counts = [found[name][key] for key in ("min", "median", "max", "worst", "bound")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import Any
 
@@ -12,37 +11,20 @@ import pytest
 from pykernel.gen.project import build
 from pykernel.spec.families.batch import LEAST, LEAST_OF_TRACE
 from pykernel.spec.model import make_spec
-from tests.support import DATA, DOCS
+from tests.support.pages import measured, table, text_of
 
-PAGE = (DOCS / "training-on-device.md").read_text(encoding="utf-8")
-
-
-def measured(name: str) -> list[dict[str, str]]:
-    with (DATA / name).open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of the first table after a line that begins with ``heading``, its head left out."""
-    lines = PAGE[PAGE.index(heading) :].splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    rows = []
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return rows
+PAGE = text_of("training-on-device.md")
 
 
 def test_the_least_ridges_are_those_of_the_page():
-    first, second = table("largest row sum of |K|, and the trace")
+    first, second = table(PAGE, "largest row sum of |K|, and the trace")
     assert [float(cell) for cell in first[1:]] == [LEAST["float32"], LEAST["float64"]]
     assert [float(cell) for cell in second[1:]] == [LEAST_OF_TRACE["float32"], LEAST_OF_TRACE["float64"]]
 
 
 def test_errors_are_as_measured():
     rows = measured("training-limits.csv")
-    found = table("five problems each")
+    found = table(PAGE, "five problems each")
     assert [float(row[0]) for row in found] == sorted({float(row["part"]) for row in rows})
     for part, *cells in found:
         for cell, (dense, error) in zip(
@@ -68,7 +50,7 @@ def test_costs_are_as_measured():
         [row[key] if key in ("target", "rule") or not row[key] else f"{int(row[key]):,}" for key in keys]
         for row in rows
     ]
-    assert table("memory and all answers equal") == expected
+    assert table(PAGE, "memory and all answers equal") == expected
     assert all(row["compiler"] in PAGE for row in rows)
 
 
@@ -91,7 +73,7 @@ def test_memory_is_as_the_formulas_say(rule: str, classes: int | None) -> None:
         content["expansion"] = {"vectors": np.eye(size, dim).tolist()}
     else:
         content["learning"]["samples"] = size
-    formulas = table("## What it costs")
+    formulas = table(PAGE, "## What it costs")
 
     def words(row: int) -> int:
         cell = formulas[row][2 if rule == "kfd" else 1]

@@ -143,13 +143,9 @@ def test_the_bits_are_those_of_the_host_model(case):
     other.partial_fit(frame[:100], *([labels[:100]] if labels else []))
     learn(other, samples[100:200])
     other = pickle.loads(pickle.dumps(copy.deepcopy(other.clone(include_attributes=True))))
+    other.partial_fit(frame[200:], *([labels[200:]] if labels else []))
     if labels:
-        other.learn_many(frame[200:].iloc[:, ::-1], pd.Series(labels[200:]))
-        asked = other.predict_many(frame)
-        assert asked.tolist() == [other.predict_one(x) for x, _ in samples] and list(asked.index) == list(frame.index)
-        assert asked.tolist() == other.predict(frame).tolist()
-    else:
-        learn(other, samples[200:])
+        assert other.predict(frame).tolist() == [other.predict_one(x) for x, _ in samples]
     assert state(other) == state(model)
     for each in (model, other):  # another memory, such as a device's: calls follow it
         each.model_.memory = snapshot.read(each.spec_, snapshot.save(twin)).memory
@@ -164,7 +160,6 @@ def test_probabilities_are_the_devices():
     told = model.model_.probability(rows(stream(5))).astype(float)
     expected = [dict(zip(THREE, (p / p.sum()).tolist(), strict=True)) for p in told]
     assert [model.predict_proba_one(x) for x in samples] == expected
-    assert model.predict_proba_many(pd.DataFrame(samples)).to_dict("records") == expected
     kernels = Classifier(n_max=8)
     learn(kernels, stream(10))
     with pytest.raises(NotImplementedError, match=r"^Classifier: model gives no prob.* rule spectrum-softmax"):
@@ -232,9 +227,6 @@ def test_samples_that_do_not_fit_are_refused_in_a_sentence(kind):
         for use, more in ((model.learn_one, label), (ask, [])):
             with pytest.raises(UserError, match=f"^{kind.__name__}: {re.escape(sentence)}"):
                 use(strange, *more)
-        if kind is not AnomalyDetector:
-            with pytest.raises(UserError, match=f"^{kind.__name__}: "):  # the whole frame
-                model.learn_many(pd.DataFrame([x, strange]) if strange else pd.DataFrame(), [*label, *label])
     assert state(model) == before
     fresh = kind()
     with pytest.raises(UserError, match="the first sample has no features"):
@@ -253,8 +245,6 @@ def test_labels_and_parameters_that_do_not_fit_are_refused_in_a_sentence():
         before, refused = state(model), f"^{type(model).__name__}: {sentence}"
         with pytest.raises(UserError, match=refused):
             model.learn_one(x, label)
-        with pytest.raises(UserError, match=refused):  # the whole frame
-            model.learn_many(pd.DataFrame([x, x]), pd.Series([True, label], dtype=object))
         assert state(model) == before
     counts = {"rule": "klms", "precision": "int16", "sigma": 1.0, "input_max_abs": 9.0, "label_max_abs": 9.0}
     for model, sentence in (

@@ -179,24 +179,22 @@ class Twin:
         return status
 
     def acknowledge(self) -> int:
-        if self.candidate is None:
-            return NOTHING_NEW
-        if not self._has_room():
-            return NO_ROOM
-        self._lend_shape()
-        self._compare(10**6)
-        self._admit(False, least=sum(g.weight for g in self.bank) / len(self.bank))
-        self._quicken()
-        return DONE
+        found = self._admitted(False)
+        if found == DONE:
+            self._quicken()
+        return found
 
     def reject(self) -> int:
+        return self._admitted(True)
+
+    def _admitted(self, rejected: bool) -> int:
         if self.candidate is None:
             return NOTHING_NEW
         if not self._has_room():
             return NO_ROOM
         self._lend_shape()
         self._compare(10**6)
-        self._admit(True)
+        self._admit(rejected, 0 if rejected else sum(g.weight for g in self.bank) / len(self.bank))
         return DONE
 
     def _start(self, x: np.ndarray) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.spec.model import Spec
+from tests.support.retraining import Inputs
 
 CLOSE = 1e-7
 """Relative difference below which a choice between two numbers is a matter of rounding."""
@@ -203,7 +204,7 @@ def targets_of(label: Any, classes: int) -> np.ndarray:
     return np.array([1.0 if label == o else -1.0 for o in range(classes)])
 
 
-class Twin:
+class Twin(Inputs):
     """A model of the rule "nystrom-rls"."""
 
     def __init__(self, spec: Spec) -> None:
@@ -232,9 +233,6 @@ class Twin:
     def fresh(self, vectors: np.ndarray) -> Learned:
         """Nothing learned on these vectors."""
         return Learned(vectors, self.ridge * np.eye(len(vectors)), np.zeros((len(vectors), self.outputs)))
-
-    def scaled(self, x: np.ndarray) -> np.ndarray:
-        return (np.asarray(x, float) - self.center) * self.scale
 
     def factor_of(self, vectors: np.ndarray) -> np.ndarray:
         """L, K_SS = L L'."""
@@ -265,16 +263,6 @@ class Twin:
         return np.asarray(self.features_of(self.scaled(x), self.model.vectors) @ self.weights)
 
     # ---- calls: what rounding allows the product to answer
-
-    def accepted(self, x: np.ndarray) -> bool:
-        limit = self.spec.real.dtype.type(self.spec.input.max_abs)
-        return all(np.isfinite(value) and abs(value) <= limit for value in x)
-
-    def known(self, label: Any) -> bool:
-        if self.classes:
-            return 0 <= label < self.classes
-        limit = self.spec.real.dtype.type(self.spec.label.max_abs)
-        return all(np.isfinite(value) and abs(value) <= limit for value in np.atleast_1d(label))
 
     def restart(self, status: int) -> list[int]:
         """Everything but the random numbers."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.spec.model import Spec
-from tests.support.nystrom_twin import Kernel
+from tests.support.nystrom_twin import Kernel, targets_of
 
 DONE, ADDED, REPLACED, CENSORED, NOVEL, HELD = range(6)
 REFUSED_INPUT, REFUSED_LABEL = -1, -2
@@ -545,12 +545,3 @@ class Twin:
     def read(self, name: str) -> np.ndarray:
         assert name == "alarm"
         return np.array([self.level or 0.0, self.alarm_threshold, float(len(self.rows))])
-
-
-def targets_of(label: Any, classes: int) -> np.ndarray:
-    """What the ridge head's functions should be."""
-    if not classes:
-        return np.atleast_1d(np.asarray(label, float))
-    if classes == 2:
-        return np.array([1.0 if label == 1 else -1.0])
-    return np.array([1.0 if label == o else -1.0 for o in range(classes)])

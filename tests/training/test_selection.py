@@ -466,18 +466,3 @@ def test_what_the_page_shows_is_what_the_command_prints(scripts):
     printed = model_selection.run_command().splitlines()
     estimates = printed[printed.index("What to expect") :]
     assert "\n".join(estimates) in text
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("model", ["krr", "ls-svm", "kfd"])
-@pytest.mark.parametrize("cv", ["deleted", "kept", 4])
-def test_a_gram_matrix_is_left_out_of_as_its_kernel_is(model, cv):
-    x, positions = two_clouds()
-    targets = Targets.of_classes(positions, 2, "signs")
-    by_inputs = select(model, x, targets, "gaussian", [1.3], RIDGES, cv=cv)
-    by_values = select(model, gram_of("gaussian", 1.3, x, x), targets, "precomputed", None, RIDGES, cv=cv)
-    assert by_values.best == by_inputs.best and by_values.width == 1.0
-    np.testing.assert_allclose(by_values.press, by_inputs.press, rtol=1e-9)
-    np.testing.assert_array_equal(by_values.error, by_inputs.error)
-    with pytest.raises(UserError, match="the precomputed kernel has no width; there are 2"):
-        select(model, np.eye(len(x)), targets, "precomputed", [1.0, 2.0], RIDGES)

@@ -20,9 +20,11 @@ import numpy as np
 from scipy.linalg import eigh  # type: ignore[import-untyped]
 
 from pykernel.bases.arguments import checked_count, checked_numbers
+from pykernel.bases.basis import share
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.rows import as_rows
+from pykernel.training.bkfe import above_rounding, inverse_of
 from pykernel.training.subspace import HostSubspace
 
 JUDGES = 4
@@ -105,10 +107,10 @@ def choose_rank(
             f"shrinkage is {shrinkage:g}, and no singular value of {len(learned)} rows in feature space exceeds it; it must be lower"
         )
     ranks = _ranks(found.kept)
-    left = found.residuals(x_judges)[ranks - 1]
+    left = _left(found, x_judges)[ranks - 1]
     if wanted is None:
         return RankChoice(_falling(ranks, left), ranks, left, None)
-    z, z_judges = found.sorted_features(x_learned), found.sorted_features(x_judges)
+    z, z_judges = _sorted(found, x_learned), _sorted(found, x_judges)
     errors = np.array([_error(z[:, :r], wanted[learned], z_judges[:, :r], wanted[judges], classes) for r in ranks])
     return RankChoice(int(ranks[np.argmin(errors)]), ranks, left, errors)
 
@@ -157,3 +159,20 @@ def _error(z: np.ndarray, y: np.ndarray, z_judges: np.ndarray, truth: np.ndarray
             error = float(np.mean(np.mean((answers - truth) ** 2, axis=0) / np.where(spread > 0, spread, 1.0)))
         least = min(least, error)
     return least
+
+
+def _sorted(found: HostSubspace, x: np.ndarray) -> np.ndarray:
+    """z(x) in coordinates in which G is diagonal, the largest direction first: of rank s < r, they are the first s."""
+    values, turn = np.linalg.eigh(found.gram)
+    kept = above_rounding(values)
+    scale = np.sqrt(np.where(kept, values, 0.0)) * inverse_of(np.maximum(values, 0.0), found.shrinkage)
+    return np.asarray((found.kernel.gram(x, found.vectors) @ (found.a @ turn) * scale)[:, ::-1])
+
+
+def _left(found: HostSubspace, x: np.ndarray) -> np.ndarray:
+    """(r,): the mean of ``score`` over the rows, with the first 1, 2, …, r directions, the largest first."""
+    values, turn = np.linalg.eigh(found.gram)
+    inverse, diagonal = inverse_of(np.maximum(values, 0.0), found.shrinkage), found.kernel.self_values(x)
+    known = np.square(found.kernel.gram(x, found.vectors) @ (found.a @ turn)) * (inverse + found.shrinkage * inverse**2)
+    left = diagonal[:, None] - np.cumsum(known[:, ::-1], axis=1)
+    return np.asarray(share(np.clip(left, 0.0, diagonal[:, None]), diagonal[:, None]).mean(axis=0))

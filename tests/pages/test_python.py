@@ -1,0 +1,16 @@
+"""The Python of pages runs, block after block, and prints what they say."""
+
+import pytest
+
+from tests.support.pages import python_prints, text_of
+
+PAGES = {"bases.md": 5, "subspaces.md": 8, "reduced.md": 4, "kernel-machines.md": 7, "support-vectors.md": 1}
+"""Page -> how many texts it shows, or more."""
+EXACT = ("reduced.md", "kernel-machines.md", "support-vectors.md")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_page_prints_is_what_it_says(name, tmp_path, monkeypatch, one_build):
+    monkeypatch.chdir(tmp_path)
+    assert python_prints(text_of(name), name in EXACT) >= PAGES[name]
