@@ -480,7 +480,6 @@ RESULTS: dict[str, Result] = {
         ("pykernel.river", "pykernel.host.single"),
         cost=True,
     ),
-    "sharding": Result("-m benchmarks.host.sharding", ("sharding.csv",), "minutes", (), (BASES,)),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
     "learned-vectors": Result(

@@ -82,7 +82,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
 
 def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the vectors were chosen, and what that cost."""
-    n, shards, bound = report["vectors"], report["shards"] or (), report["bound"]
+    n, bound = report["vectors"], report["bound"]
     left = (
         f"of every other row less than {option('precision')} resolves is left over"
         if report["spec"]
@@ -91,15 +91,11 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     ends = {"tau": f"no more than {option('tau')} is left out", "spanned": left, "exhausted": "there are no more rows"}
     end = ends.get(report["stopped"])
     sure = "of all rows" if report["exact"] else f"with {100 * (report['confidence'] or 0):g} % confidence"
-    taken = ", ".join(f"{shard['taken']} of {shard['proposed']}" for shard in shards[:8]) + ", …" * (len(shards) > 8)
-    estimated = shards and not report["exact"]
     return [
         ("method", report["method"] + (f" ({report['reason']})" if report["reason"] else "")),
         ("stopped", f"at {n:,} vectors: {end}" if end else ""),
         ("bound", "" if bound is None else f"at most {_part(bound)} is left out, {sure}"),
         ("cost", f"{report['kernel_values']:,} kernel values, {report['seconds']:.1f} s"),
-        ("shards", f"{len(shards)}; vectors taken from each: {taken}" if shards else ""),
-        ("estimate", f"on {report['measured_rows']:,} random rows" if estimated else ""),
     ]
 
 

@@ -97,9 +97,6 @@ class Training:
             without="when the estimate is",
         ),
     ] = None
-    shards: Annotated[
-        int, Opt("Choose a basis in S parts, then from their choices.", "S", key="training.shards", least=1)
-    ] = 1
     standardise: Annotated[
         bool | None,
         Opt(

@@ -23,7 +23,7 @@ from pykernel.workflows.given import TRAINED, called, need_report, need_unset, t
 
 USUAL = 100
 """Vectors, if nobody says how many."""
-OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "spec")
+OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "spec", "jobs")
 """Arguments of machines that are trained on a table in memory."""
 
 
@@ -70,7 +70,7 @@ def need_possible(given: Fit) -> None:
     need_report(given.plot)
     if given.method == TRAINED:
         _need_trained(given)
-    label, output, tau, shards, confidence = map(option, ("label", "output", "tau", "shards", "confidence"))
+    label, output, tau, confidence = map(option, ("label", "output", "tau", "confidence"))
     features, count = option("features"), given.features
     refuse(
         (
@@ -99,16 +99,8 @@ def need_possible(given: Fit) -> None:
             f"{option('classes')} needs a label; give {label}, its column",
         ),
         (
-            given.tau and given.shards > 1,
-            f"{tau} does not go with {shards}: the part left out is known only at the end; leave {tau} out",
-        ),
-        (
             given.confidence is not None and not given.tau,
             f"{confidence} is for {tau}; give the part that may be left out, such as {option('tau', 0.01)}",
-        ),
-        (
-            given.jobs is not None and given.shards == 1,
-            f"{option('jobs')} is only for shards; give {option('shards', 2)} or more",
         ),
     )
     make_spec(
@@ -125,7 +117,7 @@ def _need_trained(given: Fit) -> None:
             f"{option('method', TRAINED)} is for weights that the device continues to learn; give {rule} and {option('label')}"
         )
     widths = ("sigma", "gamma", "kernel", "with_", "standardise")
-    need_unset(given, (*widths, "shards", "tau", "candidates", "points"), "method")
+    need_unset(given, (*widths, "tau", "candidates", "points"), "method")
 
 
 def _write(

@@ -14,7 +14,6 @@ import numpy as np
 from pykernel.bases.basis import Basis, block_rows
 from pykernel.bases.gram import KERNELS, MercerKernel
 from pykernel.bases.select import select_basis
-from pykernel.bases.sharding import Sharded, select_sharded
 from pykernel.errors import UserError, option
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -130,14 +129,13 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
 class Chosen:
     """The chosen basis.
 
-    Also: the seconds that it took; its shards, if any; with a label, the selection of width and ridge, and the weights
+    Also: the seconds that it took; with a label, the selection of width and ridge, and the weights
     if they go to the device.  With --features, ``machine`` computes the features, and ``sigma`` are their singular
     values.
     """
 
     basis: Basis
     seconds: float
-    shards: Sharded | None
     selection: Selection | None
     machine: ReducedModel | None
     sigma: np.ndarray | None = None
@@ -210,8 +208,7 @@ class Job(Request):
         with one_thread:  # so that the spec's bits do not depend on how many there are
             kernel = self._mercer(self._width())
             start = time.perf_counter()
-            shards = self._in_shards(kernel) if options.shards > 1 else None
-            basis = self._at_once(kernel) if shards is None else shards.basis
+            basis = self._at_once(kernel)
             seconds = time.perf_counter() - start
             if self.samples.y is not None:  # the ridge is chosen by cross-validation on all rows
                 how: dict[str, Any] = {"basis": basis, "seed": options.seed, "progress": options.watch.bars}
@@ -221,7 +218,7 @@ class Job(Request):
             if options.features is not None:
                 w, sigma = bkfe_on_basis(basis, rows, options.features, options.shrinkage)
                 machine = ReducedModel("krr", basis, w, np.zeros(len(sigma)))
-        return Chosen(basis, seconds, shards, selection, machine, sigma)
+        return Chosen(basis, seconds, selection, machine, sigma)
 
     def _mercer(self, width: float) -> MercerKernel:
         options = self.options
@@ -248,12 +245,12 @@ class Job(Request):
             widths,
             self.ridges,
             basis=min(self.n_max, len(x)),
-            method="auto" if options.shards > 1 else (options.method or "auto"),
+            method=options.method or "auto",
             epsilon=self.epsilon,
             seed=options.seed,
             progress=options.watch.bars,
             **self.draws,
-            **({} if options.shards > 1 else self.of_method),
+            **self.of_method,
         )
         return tuned.width
 
@@ -285,21 +282,6 @@ class Job(Request):
         trace = 1 - np.concatenate([[0.0], np.cumsum(np.square(z).mean(axis=0))])
         nowhere = np.full(len(basis), -1, np.int64)
         return replace(basis, indices=nowhere, trace=trace.clip(0), exact=False, method=TRAINED, stopped="n_max")
-
-    def _in_shards(self, kernel: MercerKernel) -> Sharded:
-        options = self.options
-        return select_sharded(
-            self.scaled.rows,
-            kernel,
-            self.n_max,
-            options.shards,
-            method=(options.method or "auto"),
-            seed=options.seed,
-            epsilon=self.epsilon,
-            jobs=options.jobs,
-            title="shards" if options.watch.bars else None,
-            options=self.draws | self.of_method,
-        )
 
     def _sample(self) -> tuple[np.ndarray, np.ndarray]:
         """Positions of at most TUNED_ROWS rows, drawn, ascending; and these rows."""
@@ -382,7 +364,7 @@ def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
 
 
 def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
-    samples, basis, shards, selection = job.samples, chosen.basis, chosen.shards, chosen.selection
+    samples, basis, selection = job.samples, chosen.basis, chosen.selection
     report: dict[str, Any] = {
         "rows": len(samples.rows),
         "inputs": samples.data["inputs"],
@@ -407,8 +389,6 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "typical_error": None if selection is None else root(float(selection.press[selection.taken])),
         "features": _features(job, chosen),
         "warnings": [],
-        "shards": None if shards is None else [vars(shard) for shard in shards.shards],
-        "measured_rows": len(samples.rows) if basis.exact else None if shards is None else shards.measured,
     }
     if spec is not None:
         report |= {"name": spec.name, "rule": spec.learning.rule, "flash_bytes": build(spec).figures["const_bytes"]}

@@ -142,5 +142,5 @@ class Fit(Training):
         return self.output is None or Path(self.output).suffix.lower() != ".npz"
 
 
-OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence", "shards")
+OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence")
 """Arguments of a basis whose rows need not be in memory."""

@@ -108,7 +108,7 @@ def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(mo
     # what is better for the judges only is not returned
     monkeypatch.setattr(swapping, "_refined", lambda basis, *_: plain.head(3))
     assert swapping.refine(plain, as_rows(x), 3, memory=10**6).indices.tolist() == plain.indices.tolist()
-    # of some rows, as in a shard, indices are those of these rows
+    # of some rows, indices are those of these rows
     monkeypatch.undo()
     some = SomeRows(as_rows(x), indices=np.arange(0, 900, 3))
     basis = select_basis(some, k, 8, "rpcholesky", swaps=2)

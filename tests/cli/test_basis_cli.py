@@ -501,30 +501,6 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
     assert np.allclose(np.array(load_spec("flow.toml").expansion.weights), machine.w, rtol=1e-9)
 
 
-def test_shards(folder, basis):
-    arguments = [
-        "flow.npy",
-        "--inputs",
-        "0,1",
-        "-n",
-        "12",
-        "--set",
-        "kernel.sigma=0.9",
-        "--set",
-        "training.shards=3",
-        "--set",
-        "training.method=sgma",
-    ]
-    one = basis(*arguments, "--jobs", "1", "--save", "one.npz")
-    two = basis(*arguments, "--jobs", "2", "--save", "two.npz")
-    # name and times of archive members differ by none
-    assert Path("one.npz").read_bytes() == Path("two.npz").read_bytes()
-    assert one["method"] == "sharded-sgma" and sum(shard["taken"] for shard in two["shards"]) == 12
-    assert (
-        one["left_out"][-1] < 1.05 * select_basis(X, MercerKernel("gaussian", gamma=0.5 / 0.81), 12, "sgma").trace[-1]
-    )
-
-
 # ------------------------------------------------------------------------------------------------ printed, interrupted
 
 
@@ -647,7 +623,6 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output a.toml --label 2 --set learning.rule=nystrom-rls --set training.method=trained --set kernel.sigma=1", "--set kernel.sigma is not of --set training.method=trained"),
         ("flow.npy --output a.toml --label 2 --set learning.rule=nystrom-rls --set training.method=trained --set training.tau=.1", "--set training.tau is not of --set training.method=trained"),
         ("flow.npy --output a.toml --label 2 --set learning.rule=nystrom-rls --set training.method=trained -n 500", "at most 400, the number of rows"),
-        ("flow.npy --output b.npz --set training.tau=0.1 --set training.shards=2", "--set training.tau does not go with --set training.shards"),
         ("flow.npy --output b.npz --set training.tau=2", "tau is 2"),
         ("flow.npy --output b.npz --set training.confidence=0.9", "give the part that may be left out, such as --set training.tau=0.01"),
         ("flow.npy --output b.npz --set training.confidence=2 --set training.tau=0.1", "confidence is 2"),
@@ -662,10 +637,6 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output a.toml --set training.features=30 -n 20", "--set training.features is 30; it must be from 1 to --n-max, which is 20"),
         ("flow.npy --output a.toml --set training.features=3 --set training.shrinkage=0", "--set training.shrinkage is 0; it must be above 0"),
         ("flow.npy --output a.toml --set training.features=3 --set training.shrinkage=1e6 --set kernel.sigma=1", "shrinkage is 1e+06, and the largest singular value"),
-        ("flow.npy --output b.npz --jobs 2", "give --set training.shards=2"),
-        ("flow.npy --output b.npz --jobs some --set training.shards=2", "--jobs is 'some'"),
-        ("flow.npy --output b.npz --set training.shards=0", "--set training.shards is '0'"),
-        ("flow.npy --output b.npz --set training.shards=500", "shards is 500"),
         ("flow.npy --output b.npz --set training.candidates=-1", "--set training.candidates is '-1'"),
         ("flow.npy --output b.npz --set training.points=-1", "--set training.points is '-1'"),
         ("flow.npy --output b.npz -n 0", "n_max is 0"),
@@ -830,11 +801,11 @@ def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
 
 def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
     from benchmarks import tables
-    from benchmarks.host import million_rows, sharding, swaps
+    from benchmarks.host import million_rows, swaps
 
     page = tables.read(DOCS / "bases.md")
     measured = tables.load(tables.DATA / "million-rows.csv")
-    assert million_rows.tables(measured) in page and sharding.table(tables.load(tables.DATA / "sharding.csv")) in page
+    assert million_rows.tables(measured) in page
     exchanges = tables.load(tables.DATA / "swaps.csv")
     assert swaps.table(exchanges) in page
     of_60 = [row for row in exchanges if (row["set"], row["vectors"], row["rounds"]) == ("digits", "60", "2")]

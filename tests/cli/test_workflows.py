@@ -154,8 +154,8 @@ REFUSED = {
         lambda: pykernel.fit("data.csv", label="y", model="krr", hold_out=2, output="m.toml"),
     ),
     "fit ": (
-        "data.csv --set training.tau=0.1 --set training.shards=2 --output m.toml",
-        lambda: pykernel.fit("data.csv", tau=0.1, shards=2, output="m.toml"),
+        "data.csv --set training.confidence=0.9 --output m.toml",
+        lambda: pykernel.fit("data.csv", confidence=0.9, output="m.toml"),
     ),
     "check": ("spec.toml --rate 10", lambda: pykernel.check(spec(), rate=10)),
 }
