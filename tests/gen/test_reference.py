@@ -18,8 +18,8 @@ from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, Spec, make_spec, rules
-from tests.algorithms.test_fixed import ONLINE as WHOLE_ONLINE
-from tests.algorithms.test_fixed import frozen, online
+from tests.algorithms.test_int16 import ONLINE as INT16_ONLINE
+from tests.algorithms.test_int16 import frozen, online
 from tests.support.compilers import QUICK
 from tests.support.machines import MACHINES, SIGNALS, machine
 from tests.support.random_calls import first_difference, random_calls, trace
@@ -126,7 +126,7 @@ EVERY: dict[str, Callable[[], Spec]] = {
         for precision in ("float32", "float64")
     },
     **{f"int16, frozen {seed}": lambda seed=seed: frozen(seed) for seed in range(24)},  # type: ignore[misc]
-    **{f"int16, online {i}": lambda case=case: online(**case) for i, case in enumerate(WHOLE_ONLINE)},  # type: ignore[misc]
+    **{f"int16, online {i}": lambda case=case: online(**case) for i, case in enumerate(INT16_ONLINE)},  # type: ignore[misc]
     **{
         f"{rule}, random {seed}": lambda rule=rule, seed=seed: random_spec(np.random.default_rng([seed, 5]), rule)  # type: ignore[misc]
         for rule in rules()

@@ -16,8 +16,8 @@ from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel
-from tests.algorithms.test_fixed import ONLINE, frozen, online
-from tests.algorithms.test_spectrum_whole import spec_of as waves
+from tests.algorithms.test_int16 import ONLINE, frozen, online
+from tests.algorithms.test_spectrum_int16 import spec_of as waves
 from tests.support.random_specs import INT16_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
 
