@@ -14,7 +14,7 @@ Who takes part:
 
 - OKFEB, rule okfeb through the host's model, as the device computes it: 8 of 64 vectors and so on, defaults but for the
   update, the budget and the precision; a row at a time.
-- BKFE: the batch method in closed form (KernelSubspace), and KernelPCA of scikit-learn, which needs all rows: bounds.
+- BKFE: the batch method in closed form (HostSubspace), and KernelPCA of scikit-learn, which needs all rows: bounds.
 - Nystroem of scikit-learn: rows drawn uniformly.  Counted as if a reservoir drew them, which scikit-learn does not have.
 - RBFSampler, random Fourier features.
 - IncrementalPCA on random features, or on those of rows drawn by Nystroem before: r features, 64 rows at a time.
