@@ -15,7 +15,7 @@ from pykernel.spec.model import Spec
 
 def samples_of(spec: Spec, samples: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.generic]]:
     """A stream of exact fractions, on every platform the same: new places, repeats, one input that is no number."""
-    whole, functions = spec.program.whole, spec.program.label_array(spec.capacities)
+    whole, functions = spec.program.is_int16, spec.program.label_array(spec.capacities)
     seeds = itertools.accumulate(itertools.repeat(0), lambda seed, _: (seed * 75 + 74) % 65537, initial=1)
     drawn = np.array(list(itertools.islice(seeds, 1, samples * spec.width + 1)), np.int64).reshape(samples, spec.width)
     x = (drawn - 32768) / 2.0**14  # within +-2

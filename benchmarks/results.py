@@ -565,9 +565,9 @@ RESULTS: dict[str, Result] = {
         (
             "pykernel.training.vectors",
             "pykernel.estimators.trained",
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
         ),
     ),
     "trained-vectors-trials": Result(
@@ -578,9 +578,9 @@ RESULTS: dict[str, Result] = {
         (
             "pykernel.training.vectors",
             "pykernel.estimators.trained",
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
         ),
     ),
     "trained-vectors-page": Result(
@@ -592,10 +592,10 @@ RESULTS: dict[str, Result] = {
         "minutes",
         ("whole", "whole_waves"),
         (
-            "pykernel.spec.families.fixed",
-            "pykernel.spec.families.fixed_scales",
-            "pykernel.spec.families.fixed_errors",
-            "pykernel.spec.families.fixed_online",
+            "pykernel.spec.families.int16",
+            "pykernel.spec.families.int16_scales",
+            "pykernel.spec.families.int16_errors",
+            "pykernel.spec.families.int16_online",
         ),
         cost=True,
     ),

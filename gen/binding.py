@@ -137,7 +137,7 @@ def _declarations(project: Project) -> str:
     name = project.spec.name
     program = project.spec.program
     real = C_TYPES[project.spec.real.dtype.str[1:]]
-    label = "int32_t" if program.whole or program.label_kind == "class" else real
+    label = "int32_t" if program.is_int16 or program.label_kind == "class" else real
     main = real if program.answer.scalar is Real else "int32_t"
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [

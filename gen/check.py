@@ -68,8 +68,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     if spec.signal is not None:
         return raw_stream(spec, samples, seed)
     rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    whole, dim, labels = spec.program.whole, spec.dim, spec.program.label_array(spec.capacities)
-    dtype = np.dtype(np.float64) if whole else spec.real.dtype
+    int16, dim, labels = spec.program.is_int16, spec.dim, spec.program.label_array(spec.capacities)
+    dtype = np.dtype(np.float64) if int16 else spec.real.dtype
     x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
     if spec.expansion is not None:
         # samples near the model's vectors: far from them the kernel values, and so the answers, are 0
@@ -109,7 +109,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     if spec.completes:
         leave_out(x, np.random.default_rng([seed, 3]))
     x, y = as_taken(spec, x, positions if labels.is_class else y)
-    if whole:
+    if int16:
         for count in (-32768, -32767, 32767, 0):
             x[rng.integers(0, samples, few), rng.integers(0, dim)] = count
     return x, y
@@ -132,10 +132,10 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     """
     assert spec.signal is not None
     rng, channels = np.random.default_rng([seed, 2]), spec.width
-    most, whole = np.array(spec.signal.max_abs, float), spec.program.whole
+    most, int16 = np.array(spec.signal.max_abs, float), spec.program.is_int16
     labels, t = spec.program.label_array(spec.capacities), np.arange(samples)
-    dtype = np.dtype(np.float32) if whole else spec.real.dtype
-    unit = most / 16 if whole else np.minimum(1.0, most / 16)
+    dtype = np.dtype(np.float32) if int16 else spec.real.dtype
+    unit = most / 16 if int16 else np.minimum(1.0, most / 16)
     x = np.sin(t[:, None] / rng.uniform(2, 30, channels) + rng.uniform(0, 6, channels))
     x += rng.normal(size=(samples, channels)) * (0.1 + 0.4 * (t[:, None] // 150 % 3))
     level = np.repeat(rng.normal(size=(samples // 64 + 1, channels)), 64, axis=0)[:samples]

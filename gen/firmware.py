@@ -134,7 +134,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     if program.learns:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     visits = f"order[0] >= {orders.first_visit}u"
-    kind = "int32_t" if labels.is_class or program.whole else real
+    kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {
         "name": name,
         "macro": name.upper(),

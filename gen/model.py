@@ -51,7 +51,7 @@ class ModelCode:
 
 def made_up_number(spec: Spec) -> Kernel:
     """The kernel that generates the self-test's pseudo-random numbers."""
-    return made_up_count if spec.program.whole else made_up
+    return made_up_count if spec.program.is_int16 else made_up
 
 
 def specialised(spec: Spec) -> Specialised:
@@ -92,7 +92,7 @@ def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
     program, config = spec.program, spec.config
     code, entries = specialised(spec), program.entries_for(config)
     public = {entry.kernel.name: entry.name for entry in entries}
-    if spec.real.is_integer:
+    if spec.real.is_int16:
         prove(code.functions, [*public, made_up_number(spec).name], program.structs, config, spec.capacities, spec.real)
     layout = spec.memory(tuple(sorted(code.unread))).layout
     printer = printer_of(spec, Printer, public, marks=True, annotated=annotated)

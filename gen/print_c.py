@@ -126,7 +126,7 @@ def _narrow(node: Expr) -> Scalar | None:
 
 def number(value: Any, precision: Precision) -> str:
     """A number of the precision as a C literal: the shortest decimal that reads back to the same bits."""
-    if precision.is_integer:
+    if precision.is_int16:
         return str(int(value))
     value = precision.real(value)
     if not np.isfinite(value):

@@ -39,10 +39,10 @@ from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.progress import told_late
 from pykernel.report import sections
 from pykernel.report.document import Document
-from pykernel.spec.families.fixed_scales import ROUNDED
+from pykernel.spec.families.int16_scales import ROUNDED
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import SignalSection, raw_samples_needed
-from pykernel.spec.signal_whole import channels_of
+from pykernel.spec.signal_int16 import channels_of
 from pykernel.spec.summary import summary
 
 HASHES = ("config_hash", "state_kind")
@@ -94,11 +94,12 @@ class Project:
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more."""
+    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: what the spec gets, if it names no rule."""
 
     folder: Path
     files: list[Path]
     figures: dict[str, Any]
+    default: dict[str, Any] | None
 
     def __repr__(self) -> str:
         parts = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
@@ -108,7 +109,7 @@ class Generated:
     @property
     def page(self) -> Document:
         """The result for people."""
-        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures)
+        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures, self.default)
 
     def _repr_html_(self) -> str:
         return self.page._repr_html_()
@@ -136,7 +137,7 @@ def generate(
         if before[0] > with_check or before[1] > micropython:
             project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
         files = write_files(folder, {**project.files, **project.start}, force)
-    return Generated(folder, files, project.figures)
+    return Generated(folder, files, project.figures, spec.default)
 
 
 def build(
@@ -246,7 +247,7 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
     return {
         "src/{name}.h": "model.h",
         "src/{name}.c": "model.c",
-        **({"src/{name}_counts.h": "counts.h"} if context["whole"] else {}),
+        **({"src/{name}_counts.h": "counts.h"} if context["int16"] else {}),
         **({"src/{name}_snapshot.c": "snapshot.c"} if "snapshot" in context else {}),
         **({"src/{name}_model.c": "model_values.c"} if context["learned"] else {}),
         "src/{name}.hpp": "model.hpp",
@@ -261,7 +262,7 @@ def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
         "work_bytes": context["ram_bytes"] - context["state_bytes"],
         **{key: f"{context[key]:08x}" for key in HASHES if key != "state_kind" or context["persists"]},
         "precision": str(spec.real),
-        **{f"error_{key}": context["whole"][key] for key in ("bound", "measured") if key in context["whole"]},
+        **{f"error_{key}": context["int16"][key] for key in ("bound", "measured") if key in context["int16"]},
         "learned": bool(context["learned"]),
         "extents": {key.lower(): value for key, value in spec.capacities.items()}
         | ({"classes": len(spec.label.classes)} if spec.label.classes else {}),
@@ -359,13 +360,13 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "classes": len(spec.label.classes or ()),
         "label_kind": program.label_kind,
         "label_type": _label_type(program, printer),
-        "whole": _whole(spec) if program.whole else {},
+        "int16": _int16(spec) if program.is_int16 else {},
         "learns": program.learns,
         "learner": program.learner,
         "reads": program.reads,
         "gap": spec.signal is not None,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
-        "clamps": _clamps(spec.signal) if spec.signal is not None and program.whole else [],
+        "clamps": _clamps(spec.signal) if spec.signal is not None and program.is_int16 else [],
         "sample": program.sample_size,  # how many numbers it has
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
@@ -374,19 +375,19 @@ def _of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "questions": [_question(q, spec, printer) for q in program.questions if q in names],
         "status_doc": comment(program.status.__doc__ or "").strip(),
         "twenty": number(20, precision),
-        "half": "10" if program.whole else number(0.5, precision),
-        "input_scale": 1000 if program.whole else number(min(1.0, spec.input_max_abs), precision),
+        "half": "10" if program.is_int16 else number(0.5, precision),
+        "input_scale": 1000 if program.is_int16 else number(min(1.0, spec.input_max_abs), precision),
         "example_rows": 200
         if spec.signal is None
         else -(-max(200, raw_samples_needed(spec.signal) + 20 * spec.stride) // 10) * 10,
         "input_ranges": _ranges(spec, precision),
-        "label_scale": number(1000 if program.whole else min(1.0, spec.label.max_abs), precision),
+        "label_scale": number(1000 if program.is_int16 else min(1.0, spec.label.max_abs), precision),
     }
 
 
 def _ranged(spec: Spec) -> bool:
     """Whether each input has a range of its own, in reals."""
-    return isinstance(spec.input.max_abs, tuple) and not spec.program.whole and spec.signal is None
+    return isinstance(spec.input.max_abs, tuple) and not spec.program.is_int16 and spec.signal is None
 
 
 def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
@@ -428,7 +429,7 @@ def _of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "parameters": code.parameters,
         "constants": code.constants,
         "tables": code.tables,
-        "primitives": [*printer.runtime(), *([] if spec.program.whole else [_arithmetic(printer)])],
+        "primitives": [*printer.runtime(), *([] if spec.program.is_int16 else [_arithmetic(printer)])],
         "functions": ["\n".join(lines) for lines in code.printed.values()],
         "returned": returned,
         "statuses": [*returned, *_shared_statuses(spec.program)],
@@ -504,7 +505,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     if signal is not None:
         what, most = f"Raw samples: {quoted.pop('Channels')}", signal.most
     lines = [f"{what}; each a `{real}` from {-most:g} to {most:g}."]
-    if spec.program.whole:
+    if spec.program.is_int16:
         lines = [f"{what}; each an `int16_t`, in counts:"]
         for line in spec.counts_told():
             name, means, rest = line.rpartition(": 1 count is ")
@@ -517,7 +518,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
         names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
         for name, low, high in zip(names, *spec.input_ranges, strict=True):
             lines.append(f"  - {quoted_name(name)}: from {low:.6g} to {high:.6g}")
-    if signal is None and not spec.program.whole and spec.standardises:
+    if signal is None and not spec.program.is_int16 and spec.standardises:
         lines[0] += " The model standardises them."
     if spec.completes:
         lines[0] += " NaN is a missing input, for which the model takes a stand-in."
@@ -533,7 +534,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
         # the cast: an int may have 16 bits
-        form = "double" if not whole else "long" if program.whole and program.label_kind != "class" else "int"
+        form = "double" if not whole else "long" if program.is_int16 and program.label_kind != "class" else "int"
         return {"what": what, "value": value, "printed": f"({form}){value}"} | FORMS[form]
 
     # an answer that is not a forecast has the question's name
@@ -555,7 +556,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         label_argument = f"void read_label({labels})"
     lines = [shown(answer, answer, whole, several)]
     if kind != "none":
-        lines.append(shown("label", "y", kind == "class" or program.whole, kind == "reals"))
+        lines.append(shown("label", "y", kind == "class" or program.is_int16, kind == "reals"))
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
     verb = "Predicts" if main == "predict" else f"Asks for the {main}"
@@ -579,7 +580,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     }
 
 
-def _whole(spec: Any) -> dict[str, Any]:
+def _int16(spec: Any) -> dict[str, Any]:
     """What users of a model of integers need to know: the scales, and the error bounds."""
     rates = [number(rate, FLOAT32) for rate in spec.counts_per_unit]
     shift = spec.label_shift
@@ -617,7 +618,7 @@ def _clamps(signal: SignalSection) -> list[str]:
 
 def _label_type(program: Program, printer: Printer) -> str:
     """The C type of a label, or of its elements if a label is an array."""
-    label = program.label if program.label is not None else Int if program.whole else Real
+    label = program.label if program.label is not None else Int if program.is_int16 else Real
     return printer.type(label.scalar if isinstance(label, Array) else label)
 
 
@@ -683,7 +684,7 @@ def _arithmetic(printer: Printer) -> str:
 def _guard(printer: Printer) -> str:
     """C that stops the compilation for targets and flags that would give other bits."""
     order = primitive("byte_order.h", printer.prefix)
-    if printer.precision.is_integer:
+    if printer.precision.is_int16:
         return order
     narrow = printer.real == "float"
     # FLT_EVAL_METHOD 16: _Float16 is computed in its own precision, and so are the wider types

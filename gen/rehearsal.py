@@ -133,7 +133,7 @@ def sequence(spec: Spec) -> Sequence:
     label = min(16.0, 2 * spec.label_max_abs) if spec.program.label_kind in ("real", "reals") else 1.0
     label_halvings = max(0, round(math.log2(label)))
     steps, tail = _steps(spec)
-    if spec.program.whole:
+    if spec.program.is_int16:
         centers = np.clip(spec.raw_inputs(centers).astype(np.int32), -32000, 32000)
         rates = np.asarray(spec.counts_per_unit, float)
         sizes = np.minimum(np.rint(largest * rates), 2 * (32767 - np.abs(centers).max(0))).astype(np.int32)
@@ -156,7 +156,7 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         usual = np.minimum(1.0, most / 4)
         return np.stack([np.zeros(spec.width), 2 * usual]), 1.5 * most, usual
     most, middle = np.array(spec.input.max_abs, float) * np.ones(spec.dim), np.zeros(spec.dim)
-    if isinstance(spec.input.max_abs, tuple) and not spec.program.whole:
+    if isinstance(spec.input.max_abs, tuple) and not spec.program.is_int16:
         middle = spec.input_ranges.mean(axis=0)
     rows = np.zeros((1, spec.dim))
     if spec.expansion is not None and len(spec.expansion.vectors):
@@ -174,7 +174,7 @@ def _steps(spec: Spec) -> tuple[int, int]:
     config = spec.config
     held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
-    most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.family.size_bound(spec)))
+    most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
     tail = min(held, most)
     rehearsed = getattr(config, "rehearsed", 0)
     if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first
@@ -463,7 +463,7 @@ def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     """The context of the template ``selftest.c``."""
-    plan, precision, whole, label = sequence(spec), spec.real, spec.program.whole, _label_kind(spec)
+    plan, precision, int16, label = sequence(spec), spec.real, spec.program.is_int16, _label_kind(spec)
     entries, numbers = spec.program.entries_for(spec.config), overwritten(spec, layout)
     arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
@@ -493,7 +493,7 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "turned": plan.turned,
         "rows": len(plan.centers),
         "width": plan.centers.shape[1],
-        "number": printer.type(Index) if whole else printer.real,
+        "number": printer.type(Index) if int16 else printer.real,
         "centers": listed(plan.centers),
         "sizes": listed(plan.sizes),
         "halvings": plan.halvings,
@@ -513,8 +513,8 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
             }
             for scalar, count in buffers(spec).items()
         ],
-        "refused": refused(np.dtype(np.int16)) if whole else largest,
-        "refused_label": "(-2147483647 - 1)" if whole else largest,
+        "refused": refused(np.dtype(np.int16)) if int16 else largest,
+        "refused_label": "(-2147483647 - 1)" if int16 else largest,
         "between": [(calls(kind), list(map(int, samples))) for kind, samples in between(spec).items()],
         "completes": spec.completes,
         "readings": calls("reading"),

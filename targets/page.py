@@ -80,7 +80,7 @@ def make_page(
         "number": _type(x.dtype),
         "labelType": _type(y.dtype),
         "labelCount": int(np.prod(y.shape[1:], dtype=int)),
-        "labelUnit": 2.0**-spec.label_shift if program.whole and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
+        "labelUnit": 2.0**-spec.label_shift if program.is_int16 and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
         "answer": "values"
         if program.written(program.forecasts(spec.config)).scalar.value.name == "Real"
         else "position",

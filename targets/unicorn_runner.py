@@ -295,7 +295,7 @@ class UnicornModel:
         if y.ndim:
             self.machine.uc.mem_write(self.label, y.tobytes())
             return _signed(self._call(name, self.x, self.label))
-        if self.program.label_kind == "class" or self.program.whole:
+        if self.program.label_kind == "class" or self.program.is_int16:
             return _signed(self._call(name, self.x, int(y) & 0xFFFF_FFFF))
         return _signed(self._call(name, self.x, real=y))
 

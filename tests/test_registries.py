@@ -15,7 +15,7 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import SELECTORS
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.families import nystrom, online, subspace
-from pykernel.spec.model import rules, whole_rules
+from pykernel.spec.model import int16_rules, rules
 from pykernel.spec.sections import CPUS, fields_of, section_of
 from pykernel.targets.target import all_targets, find_target
 from tests.host.test_identity import CORPUS, corpus
@@ -27,7 +27,7 @@ REGISTRIES = {
     "projections": PROJECTIONS,
     "kernels": KERNEL_RULES,
     "rules": rules(),
-    "rules in whole numbers": whole_rules(),
+    "rules in whole numbers": int16_rules(),
     "rules under a budget": online.RULES,
     "basis methods on the device": nystrom.METHODS,
     "updates of a subspace": subspace.UPDATES,

@@ -163,7 +163,7 @@ def run(code: Code, rows: np.ndarray, ours: Mapping[str, str] | None = None, beg
 def alone(spec: Spec, question: str, inputs: np.ndarray) -> tuple[Code, dict[str, str]]:
     """A program that only predicts, and the model's files."""
     files, _ = model_files(build(spec))
-    whole = spec.real.is_integer
+    whole = spec.real.is_int16
     kinds = ("int16_t", "int32_t") if whole else ("float", "int32_t" if question == "classify" else "float")
     source = (
         '#include "model.h"\nstatic model_t model;\nvoid begin(void);\n'

@@ -227,7 +227,7 @@ def stage_bytes(spec: Spec, project: Project) -> int:
 def memory_of(spec: Spec, what: str) -> dict[str, Any]:
     stage, signal = Stage(spec), spec.signal
     ram, figures = stage_bytes(spec, stage.project), stage.project.figures
-    assert signal is not None and (spec.program.whole or ram == kept(spec)), (what, ram, kept(spec))
+    assert signal is not None and (spec.program.is_int16 or ram == kept(spec)), (what, ram, kept(spec))
     return {
         "what": what,
         "precision": spec.precision,

@@ -114,8 +114,8 @@ def predicting_flash(spec: Spec) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for path in (f"src/{name}.c", f"src/{name}.h"):
             (Path(folder) / Path(path).name).write_text(project.files[path])
-        numbers = "int16_t" if spec.real.is_integer else "float"
-        answer = "int32_t" if spec.real.is_integer else "float"
+        numbers = "int16_t" if spec.real.is_int16 else "float"
+        answer = "int32_t" if spec.real.is_int16 else "float"
         (Path(folder) / "main.c").write_text(
             f'#include "{name}.h"\n{name}_t model; {numbers} x[{name.upper()}_DIM]; {answer} y[1];\n'
             f"void _start(void) {{ {name}_init(&model); (void){name}_predict(&model, x, y); }}\n"
@@ -158,7 +158,7 @@ def avr_cycles(spec: Spec, x: np.ndarray) -> float | None:
     """Cycles of a prediction on an ATmega328P, the median; None without the tools."""
     if not (shutil.which("simavr") and shutil.which("avr-gcc")):
         return None
-    project, whole = build(spec), spec.real.is_integer
+    project, whole = build(spec), spec.real.is_int16
     raw = spec.raw_inputs(x)
     numbers = ", ".join(str(v) if whole else f"{float(v)!r}f" for v in raw.reshape(-1).tolist())
     text = AVR.replace("ROWS", numbers).replace("COUNT", str(len(x)))

@@ -39,7 +39,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "spectrum-ekf, 8": {"learning": {"rule": "spectrum-ekf", "features": 8}},
 }
 """The first two are specs without a rule, but with a budget: what defaults make of them.  What they make of a spec without a budget
-is spectrum-softmax with the linear expert (``defaults.CLASS_WAVES``)."""
+is spectrum-softmax with the linear expert (``pykernel/spec/recipes.toml``)."""
 RIVER = "river's softmax regression"
 SHOWN = (8, 3)
 """Inputs and classes of the model whose bytes the table has."""

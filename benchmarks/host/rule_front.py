@@ -27,7 +27,7 @@ from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import DATA, Rows, load, markdown, progress_bar, publish, save
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import NUMBERS, STAGED_CLIP, width
+from pykernel.spec.defaults import STAGED, width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 from pykernel.tuning.costs import memory_bytes
@@ -78,10 +78,10 @@ RULES: dict[str, Tried] = {
 
 def spec_of(tried: Tried, dim: int, factor: float, keys: Mapping[str, Any], mixed: bool) -> Spec:
     """The rule with as many of the stages as it takes."""
-    label: dict[str, Any] = {"column": "y", **NUMBERS["label"]}
+    label: dict[str, Any] = {"column": "y", **STAGED["label"]}
     content: dict[str, Any] = {
         "name": "front",
-        "input": {"columns": [f"x{i}" for i in range(dim)], "standardise": True, "clip": STAGED_CLIP, "max_abs": 1e12},
+        "input": {"columns": [f"x{i}" for i in range(dim)]} | STAGED["input"],
         "label": label,
         "linear": {},
         "kernel": {"sigma": float(f"{factor * width(dim):.4g}")},

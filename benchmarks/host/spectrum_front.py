@@ -22,7 +22,7 @@ from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import markdown, publish
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import CLASS_WAVES, WAVES, completed, width
+from pykernel.spec.defaults import BLOCK, FEATURES, Size, completed, groups, width
 from pykernel.spec.model import Spec, make_spec
 
 RESULTS = DATA / "spectrum-front.csv"
@@ -112,11 +112,13 @@ def found() -> list[dict[str, Any]]:
 def sizes() -> str:
     """The default's models, and the bytes that they take for some numbers of inputs: for one label, or three classes."""
     dims, lines = (1, 3, 8, 16), []
-    for waves, outputs in [(each, 1) for each in WAVES] + [(each, 3) for each in CLASS_WAVES]:
-        blocks = f", in blocks of {waves.block}" if waves.block else ""
-        beside = ", with `[mixture]`" if waves.mixed else ""
-        each = [f"{waves.ram_bytes(dim, outputs):,}" for dim in dims]
-        lines.append([f"`{waves.rule}`, {waves.features} waves{blocks}{beside}", *each])
+    every = [(waves, o) for task, o in (("number", 1), ("class", 3)) for waves in groups(task, False)[0]]
+    for waves, outputs in every:
+        learning = {"features": FEATURES[waves.rule], "block": BLOCK} | waves.sections["learning"]
+        blocks = f", in blocks of {learning['block']}" if waves.rule == "spectrum-ekf" else ""
+        beside = ", with `[mixture]`" if "mixture" in waves.sections else ""
+        each = [f"{waves.costs(Size(dim, outputs))[0]:,}" for dim in dims]
+        lines.append([f"`{waves.rule}`, {learning['features']} waves{blocks}{beside}", *each])
     return markdown(["model", *(f"bytes, D = {dim}" for dim in dims)], lines)
 
 

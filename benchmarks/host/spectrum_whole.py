@@ -28,7 +28,7 @@ from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, s
 from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import WHOLE_WIDTH, length, width
+from pykernel.spec.defaults import groups, width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 
@@ -76,7 +76,9 @@ def spec_of(
     if staged:
         content |= {"label": content["label"] | STAGES["label"], "linear": STAGES["linear"]}
     if rule == "qklms":
-        return make_spec(content | {"kernel": {"sigma": WHOLE_WIDTH * length(dim)}, "reduction": {}})
+        return make_spec(
+            content | {"kernel": {"sigma": 0.5 * groups("monitor", int16=False)[-1][0].sigma(dim)}, "reduction": {}}
+        )
     return make_spec(content | {"learning": {"rule": rule}})
 
 

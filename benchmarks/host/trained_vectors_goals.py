@@ -85,7 +85,7 @@ def predicted(task: Task, way: str, size: int, seed: int, train: np.ndarray, tes
         numbers = replace(model._machine(), label=None, calibration=None)
         spec: Any = vectors_spec(numbers)
         inside = np.clip(x[test], *limits(spec))  # what lies beyond is refused there
-        found = spec.family.whole_functions(spec, inside)
+        found = spec.family.int16_functions(spec, inside)
         if not task.classes:
             return np.asarray(found[:, 0])
         at = found.argmax(axis=1) if found.shape[1] > 1 else (found[:, 0] > 0).astype(int)

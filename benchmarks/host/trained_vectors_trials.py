@@ -68,7 +68,7 @@ def of_rounding() -> Iterator[dict[str, Any]]:
         x = np.clip(task.x[test], *limits(whole))
         exact = model._values(x)
         single = np.asarray(HostModel(to_spec(machine, "model", "float32")).predict(x), float).reshape(exact.shape)
-        counted = whole.family.whole_functions(whole, x)
+        counted = whole.family.int16_functions(whole, x)
         center = x.mean(axis=0)
         held = replace(
             model._found(), vectors=in_bytes(machine.inputs() - center) + center, weights=in_bytes(machine.weights)

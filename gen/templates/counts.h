@@ -31,13 +31,13 @@ static inline int16_t {{ name }}_count(float value, float per_unit)
 /* All inputs. */
 static inline void {{ name }}_counts(const float values[{{ macro }}_{{ sample }}], int16_t x[{{ macro }}_{{ sample }}])
 {
-{%- if whole.per_unit | length == 1 %}
+{%- if int16.per_unit | length == 1 %}
     for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
-        x[j] = {{ name }}_count(values[j], {{ whole.per_unit[0] }});
+        x[j] = {{ name }}_count(values[j], {{ int16.per_unit[0] }});
     }
 {%- else %}
     static const float per_unit[{{ macro }}_{{ sample }}] = {
-        {{ whole.per_unit | join(", ") }}
+        {{ int16.per_unit | join(", ") }}
     };
     for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
         x[j] = {{ name }}_count(values[j], per_unit[j]);

@@ -6,7 +6,7 @@
  */
 #include "{{ name }}.h"
 {% include "stamp.h" %}
-{% if not whole -%}
+{% if not int16 -%}
 #include <float.h>
 {% endif -%}
 #include <stdbool.h>

@@ -10,16 +10,16 @@
  * The caller owns the memory: one {{ name }}_t for each model.  This code allocates no memory and has no global variables.
  * A program can therefore use several models, and several threads.  Only one thread at a time may use one {{ name }}_t.
  * Every function runs in bounded time.  None calls itself, so the stack is bounded, too.
-{%- if whole %}
+{%- if int16 %}
  *
  * All numbers are whole.  Inputs are counts:
-{%- for line in whole.inputs %}
+{%- for line in int16.inputs %}
  *   {{ line }}
 {%- endfor %}
-{%- if "bound" in whole %}
- * No prediction for counts is farther than {{ "%.2g" | format(whole.bound) }} from that of real numbers; of 2,000 made-up inputs, none was farther than {{ "%.2g" | format(whole.measured) }}.
-{%- if "rounded_bound" in whole %}
- * Where an input was rounded to its count, no prediction is farther than {{ "%.2g" | format(whole.rounded_bound) }} from that for the input itself.
+{%- if "bound" in int16 %}
+ * No prediction for counts is farther than {{ "%.2g" | format(int16.bound) }} from that of real numbers; of 2,000 made-up inputs, none was farther than {{ "%.2g" | format(int16.measured) }}.
+{%- if "rounded_bound" in int16 %}
+ * Where an input was rounded to its count, no prediction is farther than {{ "%.2g" | format(int16.rounded_bound) }} from that for the input itself.
 {%- endif %}
 {%- endif %}
 {%- endif %}
@@ -50,11 +50,11 @@ extern "C" {
 {% if persists -%}
 #define {{ macro }}_SNAPSHOT_BYTES {{ snapshot_bytes }}u /* size of a snapshot, which is a saved model */
 {% endif -%}
-{% if whole -%}
+{% if int16 -%}
 {% if label_kind != "none" -%}
-#define {{ macro }}_LABEL_SCALE {{ whole.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number */
+#define {{ macro }}_LABEL_SCALE {{ int16.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number */
 {% endif -%}
-{% for question, scale in whole.scales -%}
+{% for question, scale in int16.scales -%}
 #define {{ macro }}_{{ question | upper }}_SCALE {{ scale }} /* what {{ name }}_{{ question }} writes for 1 */
 {% endfor -%}
 {% endif -%}

@@ -13,7 +13,7 @@ static int32_t sample(int32_t t, {{ real }} x[{{ macro }}_{{ sample }}])
 static {{ label_type }} sample(int32_t t, {{ real }} x[{{ macro }}_{{ sample }}])
 {%- endif %}
 {
-{%- if whole %}
+{%- if int16 %}
     const int32_t phase = t % 20;
     for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
         x[j] = (int16_t)({{ "(phase - 10) * %d" % input_scale }});

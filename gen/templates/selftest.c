@@ -46,7 +46,7 @@ static int32_t {{ name }}_make_up({{ real }} *x{% if r.label != "none" %}, {{ la
     for (int32_t j = 0; j < {{ r.width }}; j++) {
         {{ macro }}_TURN(9103)
         seed = ((seed * 75) + 74) % 65537;
-        x[j] = {{ "(int16_t)" if whole }}{{ r.made_up }}(center[j], {{ name }}_sizes[j], far, seed);
+        x[j] = {{ "(int16_t)" if int16 }}{{ r.made_up }}(center[j], {{ name }}_sizes[j], far, seed);
     }
 {%- if r.label in ("real", "reals") %}
     {{ macro }}_LOOP(9104)
@@ -256,6 +256,6 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     found = {{ name }}_told(found, &hashed, 4u);
 {%- endif %}
     {{ name }}_{{ clear }}(s);
-    const bool sound = {% if not whole %}{{ name }}_arithmetic() && {% endif %}(found == 0x{{ "%08X" % selftest_hash }}u);
+    const bool sound = {% if not int16 %}{{ name }}_arithmetic() && {% endif %}(found == 0x{{ "%08X" % selftest_hash }}u);
     return sound ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;
 }

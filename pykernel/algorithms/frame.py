@@ -15,7 +15,7 @@ these (``pykernel.algorithms.int16.frame``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -77,7 +77,6 @@ from pykernel.dialect import (
     kernel,
     placeholder,
     real,
-    substitute,
 )
 from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
@@ -585,33 +584,23 @@ FRAME = (
 LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
-@dataclass(frozen=True)
-class Answering:
-    """The frame's questions and updates, for a model that is no rule.
+def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
+    """What stands in the frame's kernels: the model, the kernels that it brings, and costs for the documentation of the C.
 
-    hooks: what it brings: ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
-    ``chances``; where it gathers samples ``take``.  cost: of an answer or an update.  calibrated: of which configurations
-    probabilities are known.
+    A model that is no rule brings ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
+    ``chances``; where it gathers samples ``take``.
     """
+    return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
-    model: type[Model]
-    cost: str
-    hooks: Mapping[Any, Any]
-    calibrated: Callable[[Any], bool] | None = None
 
-    def own(self, kernel: Kernel) -> Kernel:
-        return substitute(kernel, {Framed: self.model, "O(answer)": self.cost, "O(learn)": self.cost, **self.hooks})
-
-    def questions(self, kind: LabelKind) -> tuple[Entry, ...]:
-        found = [Entry("predict", self.own(predict), "question")]
-        if kind == "class":
-            found.append(Entry("classify", self.own(classify), "question"))
-            if self.calibrated is not None:
-                found.append(Entry("probability", self.own(probability), "question", self.calibrated))
-        return tuple(found)
-
-    def update(self, kind: LabelKind) -> Entry:
-        return Entry("update", self.own(UPDATES[kind]), "update")
+def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
+    """The frame's questions, for a model that is no rule.  calibrated: of which configurations probabilities are known."""
+    found = [Entry("predict", predict, "question")]
+    if kind == "class":
+        found.append(Entry("classify", classify, "question"))
+        if calibrated is not None:
+            found.append(Entry("probability", probability, "question", calibrated))
+    return tuple(found)
 
 
 def programs(rule: Rule) -> Programs:
@@ -620,32 +609,13 @@ def programs(rule: Rule) -> Programs:
 
 
 def _program(rule: Rule, kind: LabelKind) -> Program:
-    answered, learned = rule.costs
-    stand_ins = {
-        Framed: rule.model,
-        **{key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()},
-        **rule.hooks,
-        "O(answer)": answered,
-        "O(learn)": learned,
-    }
-
-    def own(kernel: Kernel) -> Kernel:
-        return substitute(kernel, stand_ins)
-
-    def all_own(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        return tuple(replace(entry, kernel=own(entry.kernel)) for entry in entries)
-
+    own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    asked: tuple[Entry, ...] = () if kind == "none" else (Entry("predict", own(predict), "question"),)
-    if kind in ("real", "reals") and not rule.stand_ins:  # integers have no intervals
-        asked += (Entry("interval", own(interval), "question", lambda c: c.covers),)
-    classes: tuple[Entry, ...] = ()
-    if kind == "class":
-        known = Entry("probability", own(probability), "question", lambda c: c.votes or rule.calibrated(c))
-        classes = (Entry("classify", own(classify), "question"), *([] if rule.stand_ins else [known]))
-    budget = rule.budget
-    if budget is not None and budget.remove is not None:
-        budget = replace(budget, remove=replace(budget.remove, kernel=own(budget.remove.kernel)))
+    # integers have no intervals, and no probabilities
+    first, *classes = questions(kind, None if rule.stand_ins else lambda c: c.votes or rule.calibrated(c))
+    asked = [] if kind == "none" else [first]
+    if kind in ("real", "reals") and not rule.stand_ins:
+        asked.append(Entry("interval", interval, "question", lambda c: c.covers))
     return Program(
         name=rule.name,
         structs=(*rule.memory, *memory, *work, *rule.work),
@@ -654,15 +624,16 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
         statuses=(Status, TakenStatus, rule.statuses),
         entries=(
             *asked,
-            Entry("update", own(UPDATES[kind]), "update"),
+            Entry("update", UPDATES[kind], "update"),
             *classes,
-            *all_own(rule.questions),
-            Entry("freeze", own(freeze), "switch"),
-            *all_own(rule.actions),
-            *((Entry("restart", own(restart), "action"),) if rule.restarts else ()),
+            *rule.questions,
+            Entry("freeze", freeze, "switch"),
+            *rule.actions,
+            *((Entry("restart", restart, "action"),) if rule.restarts else ()),
         ),
-        valid=own(valid),
+        valid=valid,
         alarms=rule.alarms,
         between=rule.between,
-        budget=budget,
+        budget=rule.budget,
+        stand_ins=standing(rule.model, own | dict(rule.hooks), *rule.costs),
     )

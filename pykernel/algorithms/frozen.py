@@ -15,7 +15,7 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status, predict, refusal
+from pykernel.algorithms.frame import LABELLED, Status, predict, questions, refusal, standing
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, squared_norm
@@ -293,15 +293,14 @@ def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
     return Status.DONE
 
 
-ANSWERING = Answering(
+STAND_INS = standing(
     FrozenModel,
-    "O(N D)",
     {
         frame.respond: respond,
         frame.most_likely: most_likely,
         frame.probability: ask_probability,
     },
-    lambda config: bool(config.calibrated),
+    "O(N D)",
 )
 FROZEN: dict[LabelKind, Program] = {
     kind: Program(
@@ -310,9 +309,10 @@ FROZEN: dict[LabelKind, Program] = {
         persistent=(),
         configs=(FunctionsConfig, FrozenConfig, InputConfig, KernelConfig),
         statuses=(Status,),
-        entries=ANSWERING.questions(kind),
+        entries=questions(kind, lambda config: bool(config.calibrated)),
         valid=None,
         labels=kind,
+        stand_ins=STAND_INS,
     )
     for kind in LABELLED
 }

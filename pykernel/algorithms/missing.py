@@ -7,6 +7,7 @@ statistics of that input (``pykernel.algorithms.stages``).
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,6 @@ from pykernel.dialect import (
     DIM,
     Bool,
     Index,
-    Kernel,
     Model,
     Real,
     Struct,
@@ -148,19 +148,11 @@ def learn_alone(m: Completing, x: Real[DIM]) -> Index:
 ASKED = "An input that is NaN is missing: {} stands in for it."
 LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
-_MADE: dict[tuple[int, str], tuple[Program, Program]] = {}
 
-
+@functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
     """The program around another; once for each.  what: words for what stands in for an input."""
-    key = (id(inner), what)
-    if key not in _MADE:
-        # both are kept, so that no other object gets one of their ids
-        _MADE[key] = (inner, _with_stand_ins(inner, ASKED.format(what)))
-    return _MADE[key][1]
-
-
-def _with_stand_ins(inner: Program, told: str) -> Program:
+    told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
     # what other functions call is the model behind, under another name
@@ -173,20 +165,17 @@ def _with_stand_ins(inner: Program, told: str) -> Program:
     if Stages not in inner.structs:
         own[complete] = complete_by_center
 
-    def own_around(kernel: Kernel, placeholder: Kernel, entry: Entry, more: dict[Any, Any]) -> Entry:
-        # in two steps, so that all entries share one kernel of each name
-        whole = {substitute(placeholder, own): substitute(entry.kernel, behind)}
-        return replace(entry, kernel=substitute(substitute(kernel, own), {**whole, **more}, alias=entry.kernel.name))
-
     def completed(entry: Entry) -> Entry:
-        last = [*entry.kernel.params][-1]
+        last, learned = [*entry.kernel.params][-1], {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
+        kernel, own_call, stand_ins = learn, learn_whole, {Truth: inner.label, **learned}
         if entry.kind == "question":
             doc = re.sub(rf"\b{last}\b", "y", entry.kernel.doc)
-            return own_around(ask, ask_whole, entry, {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"})
-        doc = {"LEARNED": f"{entry.kernel.doc}\n\n{LEARNED.format(told)}"}
-        if inner.label is None:
-            return own_around(learn_alone, learn_whole_alone, entry, doc)
-        return own_around(learn, learn_whole, entry, {Truth: inner.label, **doc})
+            stand_ins = {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"}
+            kernel, own_call = ask, ask_whole
+        elif inner.label is None:
+            kernel, own_call, stand_ins = learn_alone, learn_whole_alone, learned
+        stand_ins = {own_call: substitute(entry.kernel, behind), **stand_ins}
+        return replace(entry, kernel=substitute(kernel, stand_ins, alias=entry.kernel.name))
 
     entries = tuple(completed(entry) if entry.kernel in behind else entry for entry in inner.entries)
-    return replace(inner, structs=structs, entries=entries)
+    return replace(inner, structs=structs, entries=entries, stand_ins=own)

@@ -56,7 +56,12 @@ def generate(given: Generate, as_json: bool) -> None:
     from pykernel.workflows.generate import run
 
     made = run(given)
-    report = {"output": str(made.folder), "files": [str(file) for file in made.files], "sizes": made.figures}
+    report = {
+        "output": str(made.folder),
+        "files": [str(file) for file in made.files],
+        "sizes": made.figures,
+        "default": made.default,
+    }
     read = {} if given.start is None else {"data": given.watch.read}
     present(Found(report, made.page), as_json, verdict=False, **read)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from enum import IntEnum, unique
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from pykernel.errors import UserError
 LabelKind = Literal["real", "reals", "class", "none"]
 """What the update takes as its label: a number, OUTPUTS numbers, the index of a class, or no label."""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
-WHOLE_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
+INT16_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
 """The label types of a program whose inputs are integers (Int16[DIM])."""
 NOTHING = -(2**31)
 """Value of an int32 answer that was not written."""
@@ -131,7 +131,7 @@ def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
     return unique(made)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A family of models.
 
@@ -167,6 +167,7 @@ class Program:
         alarm.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
+    stand_ins: what stands in all kernels for other kernels, types and words, see ``substitute``.
     """
 
     name: str
@@ -180,10 +181,11 @@ class Program:
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
     budget: Budget | None = None
+    stand_ins: InitVar[Mapping[Any, Any] | None] = None
     status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
-    whole: bool = field(init=False)  # whether inputs are integers and the program has no reals
+    is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
     learns: bool = field(init=False)  # whether there is an update
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)  # trainings among them
@@ -193,7 +195,14 @@ class Program:
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     answering: Mapping[str, str] = field(init=False)  # entry that writes an answer -> the question that it answers
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, stand_ins: Mapping[Any, Any] | None) -> None:
+        if stand_ins:
+            own, budget = functools.partial(substitute, stand_ins=stand_ins), self.budget
+            object.__setattr__(self, "entries", tuple(replace(each, kernel=own(each.kernel)) for each in self.entries))
+            object.__setattr__(self, "valid", self.valid and own(self.valid))
+            if budget is not None and budget.remove is not None:
+                remove = replace(budget.remove, kernel=own(budget.remove.kernel))
+                object.__setattr__(self, "budget", replace(budget, remove=remove))
         kernels = {entry.name: entry.kernel for entry in self.entries}
         learner = next((entry.name for entry in self.entries if entry.kind == "update"), "")
         object.__setattr__(self, "learner", learner)
@@ -202,15 +211,15 @@ class Program:
         def of(*kinds: EntryKind) -> dict[str, Kernel]:
             return {entry.name: entry.kernel for entry in self.entries if entry.kind in kinds}
 
-        whole = any(kinds and getattr(kinds[0], "scalar", None) is Int16 for kinds in taken.values())
-        sample = taken[learner][0] if update is not None and taken[learner] else Int16[DIM] if whole else Real[DIM]
+        is_int16 = any(kinds and getattr(kinds[0], "scalar", None) is Int16 for kinds in taken.values())
+        sample = taken[learner][0] if update is not None and taken[learner] else Int16[DIM] if is_int16 else Real[DIM]
         self._fit(taken, sample)
         asked, read = of("question"), of("reading")
         labelled = self.labels != "none" and (update is None or taken[learner] != [sample])
         found: dict[str, Any] = {
             "status": _merged(self.statuses),
             "sample": sample,
-            "whole": whole,
+            "is_int16": is_int16,
             "learns": update is not None,
             "asks": "predict" if "predict" in asked else next(iter(asked), next(iter(read), "")),
             "actions": tuple(of("action", "training")),
@@ -232,7 +241,7 @@ class Program:
                 f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
             )
         if update is not None and taken[learner] not in [
-            [sample, *([] if label is None else [label])] for label in (WHOLE_LABELS if whole else LABELS).values()
+            [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
         ]:
             raise TypeError(
                 f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
@@ -263,6 +272,10 @@ class Program:
             }
             if not fits[entry.kind] or (entry.name == "update" and entry.kind != "update"):
                 raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
+
+    @property
+    def roots(self) -> list[Kernel]:
+        return [*(entry.kernel for entry in self.entries), *([self.valid] if self.valid else [])]
 
     def with_kernel(self, custom: Kernel) -> Program:
         """A copy of the program in which the user's kernel computes all kernel values.  Each kernel gives one copy.
@@ -298,12 +311,12 @@ class Program:
     def label(self) -> Any:
         """The type of a label: from ``labels`` if given, else from the update's parameters; None without labels."""
         if self.labels is not None:
-            return (WHOLE_LABELS if self.whole else LABELS)[self.labels]
+            return (INT16_LABELS if self.is_int16 else LABELS)[self.labels]
         return next(iter(taken_by(self.entry(self.learner))[1:]), None)
 
     @property
     def label_kind(self) -> LabelKind:
-        return next(kind for kind, label in (WHOLE_LABELS if self.whole else LABELS).items() if label == self.label)
+        return next(kind for kind, label in (INT16_LABELS if self.is_int16 else LABELS).items() if label == self.label)
 
     def label_array(self, capacities: Mapping[str, int]) -> LabelArray:
         if self.label is None:
@@ -313,7 +326,7 @@ class Program:
 
     def label_dtype(self, precision: Precision) -> np.dtype:
         """NumPy's type of the labels that the C code takes."""
-        return np.dtype("<i4") if self.whole or self.label is Index else precision.dtype
+        return np.dtype("<i4") if self.is_int16 or self.label is Index else precision.dtype
 
     def written(self, name: str) -> Array:
         """What a question or a reading writes."""
@@ -373,12 +386,10 @@ class Programs(Mapping[LabelKind, Program]):
     """A rule's program for each kind of label.  A program is made when it is asked for: most commands need only one."""
 
     def __init__(self, make: Mapping[LabelKind, Callable[[], Program]]) -> None:
-        self._make, self._made = dict(make), dict[LabelKind, Program]()
+        self._make = {kind: functools.cache(one) for kind, one in make.items()}
 
     def __getitem__(self, kind: LabelKind) -> Program:
-        if kind not in self._made:
-            self._made[kind] = self._make[kind]()
-        return self._made[kind]
+        return self._make[kind]()
 
     def __contains__(self, kind: object) -> bool:
         return kind in self._make
@@ -393,36 +404,20 @@ class Programs(Mapping[LabelKind, Program]):
         return Programs({kind: functools.partial(each.__getitem__, kind) for each in (self, other) for kind in each})
 
 
+@functools.cache
 def _with_kernel(program: Program, custom: Kernel) -> Program:
-    key = (id(program), id(custom))
-    if key not in _WITH_KERNELS:
-        first = [
-            *(entry.kernel for entry in program.entries),
-            *([program.valid] if program.valid else []),
-        ]
-        taken = [*custom.params.values()]
-        stand_ins = {k: custom for k in reachable(first) if k.placeholder and [*k.params.values()] == taken}
-        entries = tuple(replace(entry, kernel=substitute(entry.kernel, stand_ins)) for entry in program.entries)
-        valid = None if program.valid is None else substitute(program.valid, stand_ins)
-        roots = [*(entry.kernel for entry in entries), *([valid] if valid else [])]
-        known: dict[str, Kernel] = {}
-        for kernel in reachable(roots):
-            if known.setdefault(kernel.name, kernel) is not kernel:
-                mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
-                raise UserError(
-                    f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
-                    "choose another name"
-                )
-        budget = program.budget
-        if budget is not None and budget.remove is not None:
-            budget = replace(budget, remove=replace(budget.remove, kernel=substitute(budget.remove.kernel, stand_ins)))
-        made = replace(program, entries=entries, valid=valid, budget=budget)
-        # both are kept, so that no other object gets one of their ids
-        _WITH_KERNELS[key] = (program, custom, made)
-    return _WITH_KERNELS[key][2]
-
-
-_WITH_KERNELS: dict[tuple[int, int], tuple[Program, Kernel, Program]] = {}
+    taken = [*custom.params.values()]
+    places = (k for k in reachable(program.roots) if k.placeholder and [*k.params.values()] == taken)
+    made = replace(program, stand_ins=dict.fromkeys(places, custom))
+    known: dict[str, Kernel] = {}
+    for kernel in reachable(made.roots):
+        if known.setdefault(kernel.name, kernel) is not kernel:
+            mine = next((k for k in reachable([custom]) if k.name == kernel.name), kernel)
+            raise UserError(
+                f"{mine.file}: {mine.name} is also the name of a function in the {program.name} model; "
+                "choose another name"
+            )
+    return made
 
 
 def taken_by(kernel: Kernel) -> list[Any]:

@@ -210,14 +210,14 @@ class Precision:
     bias: int  # of the exponent
 
     @property
-    def is_integer(self) -> bool:
+    def is_int16(self) -> bool:
         """Whether models of this precision have no reals at all.  Their inputs are integers of this type."""
         return self.dtype.kind == "i"
 
     @property
     def alignment(self) -> int:
         """Bytes: each struct's size is a multiple of this number."""
-        return 4 if self.is_integer else self.dtype.itemsize
+        return 4 if self.is_int16 else self.dtype.itemsize
 
     @property
     def real(self) -> type[np.floating]:

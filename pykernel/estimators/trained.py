@@ -206,7 +206,7 @@ class _TrainedVectors(Expansion):
         def whole(model: vectors.Vectors, x: np.ndarray) -> np.ndarray:
             machine = model.answering(middle, deviation).machine(self._where, seen=self._seen)
             spec: Any = to_spec(machine, "judged", "int16")
-            return np.asarray((spec.family.whole_functions(spec, x) - middle) / deviation)
+            return np.asarray((spec.family.int16_functions(spec, x) - middle) / deviation)
 
         with self._named():
             fold = stratified_folds(folds, min(plain(self.cv), len(X)), self._seed())

@@ -345,7 +345,7 @@ class _Adviser:
     def _linear(self, name: str) -> list[Change]:
         """The change to the linear model that is better, if one of these is."""
         made = linear_specs(self.spec).get(name)
-        if made is None or self.spec.real.is_integer or self.lagged:
+        if made is None or self.spec.real.is_int16 or self.lagged:
             return []
         content = made.model_dump(exclude_unset=True)
         given, known = self.content.get("input", {}), self.content.get("label", {})

@@ -104,7 +104,7 @@ def _way(spec: Spec) -> str:
             f"{spec.name}: learns without labels, and merge takes models of labels; start each device from the state of the device "
             "that has seen most",
         ),
-        (spec.real.is_integer, f"{spec.name}: has precision int16; merge takes models of float32 and float64"),
+        (spec.real.is_int16, f"{spec.name}: has precision int16; merge takes models of float32 and float64"),
     )
     if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
         if config.gain == Gain.NLMS:

@@ -219,7 +219,7 @@ class HostModel:
             answers, statuses = self._taken(program.learner, x, y, question)
             return answers, np.zeros((len(x), 0)), statuses
         self._require(question)
-        states = np.full((len(x) - first, 3), 0 if program.whole else np.nan, self.spec.real.dtype)
+        states = np.full((len(x) - first, 3), 0 if program.is_int16 else np.nan, self.spec.real.dtype)
         if not program.learns:
             answers, statuses = self.ask(question, given[first:])
             return self._shaped(answers), states, statuses

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.signal.program import FEATURES, WHOLE_FEATURES
+from pykernel.algorithms.signal.program import FEATURES, INT16_FEATURES
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.dialect import Memory
 from pykernel.dialect.program import NO_COUNT
@@ -41,7 +41,7 @@ class SignalStage:
             raise ValueError(f"{spec.name} has no [signal]")
         self.spec = spec
         capacities = signals.capacities(spec.signal, spec.forecasts) | {"DIM": spec.dim}
-        self.program = WHOLE_FEATURES if spec.program.whole else FEATURES
+        self.program = INT16_FEATURES if spec.program.is_int16 else FEATURES
         self.memory = Memory(self.program.structs, spec.real, capacities)
         self.config = self.program.settings(spec.real, spec.signal_values(spec.signal, False), capacities)
         self.executor = program_executor(self.program, self.memory, self.config, engine)
@@ -59,7 +59,7 @@ class SignalStage:
         if len(raw):
             learn, look = self.program.entry("push"), self.program.entry(reading)
             self.executor.rows(raw, statuses, learn=learn, look=look, states=values)
-        if self.program.whole:
+        if self.program.is_int16:
             unit = self.spec.feature_units[reading == "signal"]
             values = np.where(values == NO_COUNT, np.nan, values * unit)
         return statuses, values
@@ -70,7 +70,7 @@ class SignalStage:
         measured: the measures of the steps, (steps, MEASURES).
         """
         at = self.config.label_measure
-        if not self.program.whole:
+        if not self.program.is_int16:
             return measured[:, at]
         counts = np.rint(measured[:, at] / self.spec.feature_units[0][at]).astype(np.int64)
         told = counts * self.config.label_factor >> self.config.label_places

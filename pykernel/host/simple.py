@@ -77,7 +77,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
     stands_in = {"missing": choice(spec)} if spec.completes else {}
     scaled = base | {
-        "precision": "float32" if spec.real.is_integer else spec.precision,
+        "precision": "float32" if spec.real.is_int16 else spec.precision,
         "input": base["input"] | {"standardise": True} | stands_in,
         "label": classes if label.classes else numbers | {"center": True},
         "learning": {"rule": "rls"},
@@ -136,7 +136,7 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
     """Name of a simple predictor -> the bytes that it would need on the device; empty for a model without
     predictors.
     """
-    size = 4 if spec.real.is_integer else spec.real.dtype.itemsize
+    size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.raises_alarms(spec.config)):
         return {}
     if spec.label_kind == "none":

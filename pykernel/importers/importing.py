@@ -354,13 +354,13 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     """
     from pykernel.host.model import HostModel
 
-    x = np.array(x, np.float64 if spec.real.is_integer else spec.real.dtype, ndmin=2)
+    x = np.array(x, np.float64 if spec.real.is_int16 else spec.real.dtype, ndmin=2)
     rounded: float | np.ndarray = 0.0
     if spec.signal is None:
         taken, asked, refused = _rows_of(spec, machine, x)
     else:
         taken, asked, refused = _steps_of(spec, x, machine.signal)
-        if spec.real.is_integer and machine.signal is not None:
+        if spec.real.is_int16 and machine.signal is not None:
             # a feature with a subtracted center may need a coarser unit than the source's feature
             rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
@@ -377,7 +377,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
     sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
-    votes_told = machine.decision == "ovo_vote" and not spec.real.is_integer
+    votes_told = machine.decision == "ovo_vote" and not spec.real.is_int16
     differences, differ = np.abs(found - functions) if not votes_told else None, 0
     if differences is None:
         # the confidence part of a vote changes by less than a third of the change of its sum
@@ -428,7 +428,7 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
     found, least = sum(len(steps.rows) for _, steps in pieces), raw_samples_needed(spec.signal)
     where.need(found, f"needs {least} raw samples in a row for its first features; give more rows")
-    if source is not None and spec.real.is_integer:
+    if source is not None and spec.real.is_int16:
         pieces = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
     asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
     where.need(asked, "every step has a feature beyond its [input] max_abs; give other rows")

@@ -24,7 +24,7 @@ from pykernel.host.snapshot import device_memory, is_valid, most_bytes
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
-from pykernel.spec.families.fixed_scales import unit_of
+from pykernel.spec.families.int16_scales import unit_of
 from pykernel.spec.model import Spec
 from pykernel.training.trained import Machine
 
@@ -108,7 +108,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     where.need(
         len(vectors) == 1 or np.ptp(told, axis=0).any(), "answers the same for all that it stores; let it learn more"
     )
-    if {"alpha", "v"} <= known and not spec.real.is_integer:
+    if {"alpha", "v"} <= known and not spec.real.is_int16:
         weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)
     else:
         gram = kernel.gram(vectors, vectors)
@@ -143,6 +143,6 @@ def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
     if spec.expansion is not None:
         return np.array(spec.expansion.vectors, np.float64)
     found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)
-    if spec.real.is_integer:
+    if spec.real.is_int16:
         found = found / unit_of(spec, spec.scales.octave)  # type: ignore[attr-defined]
     return found

@@ -26,6 +26,11 @@ def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
     return Section("What was asked", [Facts([*(told | dict(more)).items()])])
 
 
+def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
+    """The fact that a spec names no rule, and what it gets."""
+    return "default", (report["default"] or {"told": ""})["told"]
+
+
 def in_words(value: Any) -> str:
     """An argument's value; nothing for one that says nothing."""
     if value is None or value is False or value == "":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pykernel.report.common import in_words, inside
+from pykernel.report.common import default_of, in_words, inside
 from pykernel.report.document import Document, Facts, Section, Table
 
 LONGEST = 200
@@ -22,7 +22,9 @@ def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -
 # ------------------------------------------------------------------------------------------------------------- generate
 
 
-def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) -> Document:
+def generated(
+    folder: str, files: Sequence[str], figures_: Mapping[str, Any], default: Mapping[str, Any] | None
+) -> Document:
     """What was written."""
     files_ = [[file] for file in files]
     told = [
@@ -34,6 +36,7 @@ def generated(folder: str, files: Sequence[str], figures_: Mapping[str, Any]) ->
         f"{figures_['name']} in {folder}",
         f"{figures_['state_bytes']:,} bytes of state, {figures_['work_bytes']:,} of work, {figures_['const_bytes']:,} of constants",
         [
+            Section("Default", [Facts([default_of({"default": default})])], "both"),
             *inside(figures_, "both"),
             Section("Figures", [Facts(told)]),
             Section("Files", [Table(("file",), files_)], "both"),

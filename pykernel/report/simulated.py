@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.report.common import Asked, number_or_dash, what_was_asked
+from pykernel.report.common import Asked, default_of, number_or_dash, what_was_asked
 from pykernel.report.document import Document, Facts, Part, Section, Sentence, Table, table_of
 from pykernel.report.figures import Line, Plot, time_text
 from pykernel.telling import (
@@ -61,6 +61,7 @@ def simulated(
     saved = report["save"] and f"{report['save']}, hash {report['state_hash']}, for pykernel generate --start"
     sections = [
         what_was_asked(asked, ("rule", rule), ("delay", late), ("data", data)),
+        Section("Default", [Facts([default_of(report)])], "both"),
         Section("Warnings", [Sentence(text) for text in report["warnings"]]),
         read,
         *found,
@@ -308,6 +309,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     unread = [[each["device"], each["reason"]] for each in report["unread"]]
     sections = [
         what_was_asked(asked, ("rule", report["rule"])),
+        Section("Default", [Facts([default_of(report)])], "both"),
         Section(
             "Devices",
             [*[plot] * (len(values) > 1), table_of(cells, ("device", "the best simple predictor"), title=title)],

@@ -80,7 +80,7 @@ class Model(Streaming):
     def _made(self, content: dict[str, Any], custom: Any) -> Spec:
         made = super()._made(content, custom)
         counts = 'precision is "int16", whose samples are counts; River gives numbers: take "float32" or "float64"'
-        self._where.need(not made.real.is_integer, counts)
+        self._where.need(not made.real.is_int16, counts)
         several = f"y has {made.outputs} columns; River gives one label for each sample"
         self._where.need(made.label_kind != "reals", several)
         return made

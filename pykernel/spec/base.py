@@ -18,14 +18,15 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
 from pykernel.algorithms.signal.program import with_signal
-from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real
+from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real, layout
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.dialect.reserved import C_KEYWORDS, SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.report import sections
-from pykernel.spec import expert, interval, missing
+from pykernel.spec import missing
 from pykernel.spec import signal as signals
-from pykernel.spec.family import STATE_LIMIT, Family, Refuse
+from pykernel.spec.defaults import Chosen
+from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable, filling
 from pykernel.spec.sections import (
     Counts,
     Fading,
@@ -137,6 +138,7 @@ class Spec(Section):
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
+    _chosen: Chosen = PrivateAttr(Chosen())
     models: ClassVar[Family]
     """The family, if it is the only one of a class of specs."""
 
@@ -202,13 +204,13 @@ class Spec(Section):
 
     def check_size(self, refuse: Refuse) -> None:
         """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
-        if self.state_bytes_bound <= STATE_LIMIT:
+        if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
         for section, key in (("learning", "features"), ("learning", "samples"), ("reduction", "n_max")):
             if self.has(section, key) and (given := getattr(getattr(self, section), key)) is not None:
                 where, value = f"[{section}] {key}", given
-        takes = f"takes {self.state_bytes_bound:,} bytes; they must be at most {STATE_LIMIT:,}"
+        takes = f"takes {taken:,} bytes; they must be at most {STATE_LIMIT:,}"
         refuse(where, f"is {value}, which {takes}")
 
     def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
@@ -223,7 +225,7 @@ class Spec(Section):
         """The type that must hold the spec's numbers; float32 for models of integers, whose inputs and labels come as
         float.
         """
-        return np.finfo(np.float32 if self.real.is_integer else self.real.dtype)
+        return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
         """Refuse a number of the spec that the precision cannot hold: it would overflow, become 0, or round to its
@@ -428,6 +430,11 @@ class Spec(Section):
         return self._custom
 
     @property
+    def default(self) -> dict[str, Any] | None:
+        """How the spec got its rule, see ``defaults.chosen``; None if it names its own."""
+        return self._chosen.report
+
+    @property
     def dim(self) -> int:
         return self.input.dim if self.input.dim is not None else len(self.input.columns or ())
 
@@ -516,7 +523,7 @@ class Spec(Section):
     @property
     def number(self) -> np.dtype:
         """The type of inputs and answers in their units: the type in C; float64 for models of integers."""
-        return np.dtype(np.float64) if self.real.is_integer else self.real.dtype
+        return np.dtype(np.float64) if self.real.is_int16 else self.real.dtype
 
     @property
     def label_number(self) -> np.dtype:
@@ -571,10 +578,21 @@ class Spec(Section):
         return own if self.signal is None else own | signals.capacities(self.signal, self.forecasts)
 
     @property
-    def state_bytes_bound(self) -> int:
-        around = 0 if self.signal is None else signals.size_bound(self.signal, self.forecasts)
-        stages = expert.size_bound(self) + interval.size_bound(self) + missing.size_bound(self)
-        return (self.family.size_bound(self) + stages + around) * self.real.alignment
+    def _unread(self) -> tuple[str, ...]:
+        """Large fields of the memory that the C does not have."""
+        return ()
+
+    @property
+    def numbers(self) -> int:
+        """About how many numbers the memory and the tables hold."""
+        program, capacities = self._around(self._family_program), self.capacities
+        tables = (kind.shape(capacities) for kind in program.parameters.values() if isinstance(kind, Array))
+        memory = layout(program.structs, self.real, capacities, self._unread).nbytes // self.real.alignment
+        return memory + sum(math.prod(shape) for shape in tables)
+
+    def rehearsed(self, most: int, budget: int = 0) -> int:
+        """How many samples, at most so many, the self-test learns if these fill a budget first; see ``affordable``."""
+        return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
     @property
     def config_values(self) -> dict[str, Any]:
@@ -616,7 +634,7 @@ class Spec(Section):
             used.append("missing")
         if self.signal is not None:
             used.append("signal")
-        return tuple(f"{name} int16" if self.real.is_integer else name for name in used)
+        return tuple(f"{name} int16" if self.real.is_int16 else name for name in used)
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)

@@ -1,8 +1,6 @@
-"""The linear expert beside a model: its section of a spec, and its sizes."""
+"""The linear expert beside a model: its section of a spec."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from pydantic import Field
 
@@ -20,10 +18,3 @@ class Mixture(Section):
         le=1,
         description="each later label multiplies a label's weight by this for the linear expert: about the last 1 / (1 - forgetting) labels count",
     )
-
-
-def size_bound(spec: Any) -> int:
-    """A bound of the numbers that the linear expert takes; the families count the other stages."""
-    if getattr(spec, "mixture", None) is None:
-        return 0
-    return spec.dim * (spec.dim + 1) // 2 + 5 * (spec.dim + 1) + spec.outputs * (spec.dim + 7) + 7

@@ -34,9 +34,6 @@ class Family(Protocol):
     def capacities(self, spec: Any) -> dict[str, int]:
         """Values of the extents."""
 
-    def size_bound(self, spec: Any) -> int:
-        """About how many numbers the memory holds, from above."""
-
     def parameters(self, spec: Any) -> dict[str, Any]:
         """Values of the config's fields, in float64."""
 

@@ -30,8 +30,3 @@ def parameters(spec: Any) -> dict[str, Any]:
         "normal_width": float(f"{NormalDist().inv_cdf((1 + level) / 2):.12g}"),
         "pace": PACE,
     }
-
-
-def size_bound(spec: Any) -> int:
-    """A bound of the numbers that intervals take."""
-    return 0 if getattr(spec, "interval", None) is None else 5 * spec.outputs

@@ -23,11 +23,6 @@ def around(spec: Any, program: Program) -> Program:
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 
 
-def size_bound(spec: Any) -> int:
-    """About how many numbers the memory holds for it, from above."""
-    return 4 * int(spec.dim) if spec.completes else 0
-
-
 def validate(spec: Any, refuse: Refuse) -> None:
     """Refuse stand-ins that are not known."""
     chosen = choice(spec)

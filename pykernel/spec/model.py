@@ -22,19 +22,19 @@ from pykernel.errors import UntrustedCode, UserError, did_you_mean
 from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
 from pykernel.spec import signal as signals
-from pykernel.spec import signal_whole as signals_whole
+from pykernel.spec import signal_int16 as signals_int16
 from pykernel.spec.base import FORMAT, NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
-from pykernel.spec.defaults import completed, scales_by_range
+from pykernel.spec.defaults import Chosen, chosen, completed, scales_by_range
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
 from pykernel.spec.families.expansion import EXPANSION_MODELS
-from pykernel.spec.families.fixed import FIXED_FROZEN_MODELS, WholeFamily, WholeSpec
-from pykernel.spec.families.fixed_linear import FIXED_LINEAR_MODELS
-from pykernel.spec.families.fixed_online import FIXED_ONLINE_MODELS
-from pykernel.spec.families.fixed_spectrum import FIXED_SPECTRUM_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.gmm import GMM_MODELS
+from pykernel.spec.families.int16 import INT16_FROZEN_MODELS, Int16Family, Int16Spec
+from pykernel.spec.families.int16_linear import INT16_LINEAR_MODELS
+from pykernel.spec.families.int16_online import INT16_ONLINE_MODELS
+from pykernel.spec.families.int16_spectrum import INT16_SPECTRUM_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
@@ -74,26 +74,26 @@ FAMILIES: tuple[Family, ...] = (
     NYSTROM_LEARNERS,
     GMM_MODELS,
     SUBSPACE_MODELS,
-    FIXED_ONLINE_MODELS,
-    FIXED_LINEAR_MODELS,
-    FIXED_SPECTRUM_MODELS,
-    FIXED_FROZEN_MODELS,
+    INT16_ONLINE_MODELS,
+    INT16_LINEAR_MODELS,
+    INT16_SPECTRUM_MODELS,
+    INT16_FROZEN_MODELS,
 )
-"""All families.  Those whose specs are of ``WholeSpec`` have rules of the others, in integers."""
+"""All families.  Those whose specs are of ``Int16Spec`` have rules of the others, in integers."""
 
 
 def rules() -> dict[str, Family]:
     """Every rule, with its family."""
-    return {rule: family for family in FAMILIES if not _is_whole(family) for rule in family.rules}
+    return {rule: family for family in FAMILIES if not _is_int16(family) for rule in family.rules}
 
 
-def whole_rules() -> dict[str, WholeFamily]:
+def int16_rules() -> dict[str, Int16Family]:
     """The rules that exist in integers (precision int16), each with its family of integer models."""
-    return {rule: family for family in FAMILIES if _is_whole(family) for rule in family.rules}
+    return {rule: family for family in FAMILIES if _is_int16(family) for rule in family.rules}
 
 
-def _is_whole(family: Family) -> TypeGuard[WholeFamily]:
-    return issubclass(family.spec, WholeSpec)
+def _is_int16(family: Family) -> TypeGuard[Int16Family]:
+    return issubclass(family.spec, Int16Spec)
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
@@ -229,7 +229,10 @@ def _judged(content: Any, written: bool) -> Spec:
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
             kind = family.spec
-            return kind.model_validate(_own(content, kind, rule))
+            spec = kind.model_validate(_own(content, kind, rule))
+            if content is not named:
+                spec._chosen = Chosen(chosen(named))
+            return spec
     except ValidationError as error:
         sentence = _sentence(error, kind or Spec)
     except _Refused as error:
@@ -331,8 +334,8 @@ def _with_features(content: Any, written: bool) -> Any:
     try:
         own = signals.inputs_of(section)
         if content.get("precision") == "int16":
-            signals_whole.complain(section)
-            own = signals_whole.inputs_of(section, given)
+            signals_int16.complain(section)
+            own = signals_int16.inputs_of(section, given)
             if scales_by_range(content):
                 own.pop("scale", None)
         else:
@@ -374,12 +377,12 @@ def _family(content: Any) -> tuple[str, Family]:
         raise _Refused(f"precision is {shown_value(precision)}; {remedy}")
     if not isinstance(precision, str) or precision != "int16":
         return rule, known[rule]
-    whole = whole_rules()
-    if rule not in whole:
+    int16 = int16_rules()
+    if rule not in int16:
         raise _Refused(
-            f'precision is "int16", which {", ".join(whole)} can have; {rule} needs "float32" or "float64": choose one of them'
+            f'precision is "int16", which {", ".join(int16)} can have; {rule} needs "float32" or "float64": choose one of them'
         )
-    return rule, whole[rule]
+    return rule, int16[rule]
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.base import Spec
-from pykernel.spec.defaults import (
-    ALARMS,
-    CLASS_WAVES,
-    CLASSES_STORED,
-    KERNEL_NUMBERS,
-    MONITOR,
-    MONITOR_STORED,
-    STORED,
-    WAVES,
-    WHOLE_STORED,
-    WHOLE_VECTORS,
-    WHOLE_WAVES,
-)
-from pykernel.spec.model import declared, rules, sections, whole_rules
+from pykernel.spec.defaults import groups
+from pykernel.spec.model import declared, int16_rules, rules, sections
 from pykernel.spec.sections import fields_of, section_of, shown_value
 
 Schema = dict[str, Any]
@@ -42,8 +30,8 @@ def spec_schema() -> Schema:
     definitions: Schema = {}
     cases: dict[tuple[bool, str], tuple[list[str], Schema]] = {}
     every = [(False, rule, family) for rule, family in rules().items()]
-    every += [(True, rule, family) for rule, family in whole_rules().items()]
-    for whole, rule, family in every:
+    every += [(True, rule, family) for rule, family in int16_rules().items()]
+    for int16, rule, family in every:
         properties: Schema = {}
         drawn = _drawn(family.spec)
         has = {section for section, _, _ in fields_of(family.spec, rule)}
@@ -53,11 +41,11 @@ def spec_schema() -> Schema:
                 properties[name] = False
                 continue
             section = _section(drawn, field, family.spec, rule)
-            what = f"{name} of {rule}{' in int16' * whole}"
+            what = f"{name} of {rule}{' in int16' * int16}"
             called = next((called for called, known in definitions.items() if known == section), what)
             definitions[called] = section
             properties[name] = {"$ref": f"#/definitions/{called.replace(' ', '%20')}"}
-        case = cases.setdefault((whole, json.dumps(properties)), ([], properties))
+        case = cases.setdefault((int16, json.dumps(properties)), ([], properties))
         case[0].append(rule)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -72,53 +60,43 @@ def spec_schema() -> Schema:
         "required": ["name", "input"],
         "additionalProperties": False,
         "allOf": [
-            {"if": _if(names, whole), "then": {"properties": then}} for (whole, _), (names, then) in cases.items()
+            {"if": _if(names, int16), "then": {"properties": then}} for (int16, _), (names, then) in cases.items()
         ],
         "definitions": definitions,
     }
 
 
-WHOLE: Schema = {"properties": {"precision": {"enum": ["int16"]}}, "required": ["precision"]}
+def _has(key: str, value: Schema | None = None) -> Schema:
+    """The schema of what has a key, with such a value."""
+    return {"properties": {key: value or {}}, "required": [key]}
 
 
-def _names(section: str, keys: Collection[str]) -> Schema:
-    """The schema of a spec that has one of a section's keys; without keys, the section."""
-    named: Schema = {"anyOf": [{"required": [key]} for key in keys]} if keys else {}
-    return {"properties": {section: named}, "required": [section]}
+INT16 = _has("precision", {"enum": ["int16"]})
 
 
-def _stores(keys: Mapping[str, Collection[str]]) -> Schema:
-    """The schema of a spec that gets a rule that stores vectors, if it names no rule and these are the keys of such a rule."""
-    other = {"properties": {"function": {"not": {"const": "gaussian"}}}, "required": ["function"]}
-    kernel: Schema = {"properties": {"kernel": other}, "required": ["kernel"]}
-    return {"anyOf": [kernel, *(_names(section, own) for section, own in keys.items())]}
-
-
-def _if(names: list[str], whole: bool) -> Schema:
+def _if(names: list[str], int16: bool) -> Schema:
     """The schema's condition: the rule is one of ``names``, or no rule is named and the default is one of ``names``.
 
-    whole: the precision must be int16; else it must not be int16.
+    int16: the precision must be int16; else it must not be int16.
     """
-    named: Schema = {"required": ["rule"], "properties": {"rule": {"enum": names}}}
-    condition: Schema = {"properties": {"learning": named}, "required": ["learning"]}
-    nameless: Schema = {"not": {"properties": {"learning": {"required": ["rule"]}}, "required": ["learning"]}}
-    cases: list[tuple[str, list[Schema]]]
-    if whole:
-        stores = _stores(WHOLE_STORED)
-        cases = [(WHOLE_VECTORS["learning"]["rule"], [stores]), (WHOLE_WAVES["learning"]["rule"], [{"not": stores}])]
-    else:
-        watched, classes = _names("novelty", ()), _names("label", ["classes"])
-        subspace = _stores(MONITOR_STORED)
-        cases = [
-            (ALARMS["learning"]["rule"], [watched, subspace]),
-            (MONITOR["learning"]["rule"], [watched, {"not": subspace}]),
-        ]
-        for of, keys, waves in (({"not": classes}, STORED, WAVES[0]), (classes, CLASSES_STORED, CLASS_WAVES[0])):
-            learns, stores = [{"not": watched}, of], _stores(keys)
-            cases += [(KERNEL_NUMBERS["learning"]["rule"], [*learns, stores]), (waves.rule, [*learns, {"not": stores}])]
-    chosen = [{"allOf": [nameless, *case]} for rule, case in cases if rule in names]
-    condition = {"anyOf": [condition, *chosen]} if chosen else condition
-    return {"allOf": [WHOLE if whole else {"not": WHOLE}, condition]}
+    chosen = [_has("learning", _has("rule", {"enum": names})), *_defaults(names, int16)]
+    return {"allOf": [INT16 if int16 else {"not": INT16}, {"anyOf": chosen}]}
+
+
+def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
+    """The schemas of specs that name no rule and get one of ``names``, if limits do not forbid it."""
+    watched, classes = _has("novelty"), _has("label", _has("classes"))
+    learns = [] if int16 else [{"not": watched}]
+    for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):
+        case = [{"not": _has("learning", _has("rule"))}, *of]
+        for first, *_ in groups(task, int16):
+            lacks = [
+                _has(section, _has(key, {"not": {"const": but}} if but else {}) if key else {})
+                for section, key, but in first.lacks
+            ]
+            if first.rule in names:
+                yield {"allOf": [*case, *([{"not": {"anyOf": lacks}}] if lacks else [])]}
+            case.append({"anyOf": lacks})
 
 
 def _drawn(spec: type[Spec]) -> Schema:

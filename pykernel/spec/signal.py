@@ -391,25 +391,10 @@ def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
     }
 
 
-def size_bound(signal: SignalSection, forecasts: bool) -> int:
-    """About how many numbers the stage keeps, from above."""
-    c = capacities(signal, forecasts)
-    blocks = c["BLOCKS"] * (11 * c["CHANNELS"] + c["PAIRS"])
-    return (
-        c["FEATURES_KEPT"] * c["MEASURES"]
-        + blocks
-        + 12 * c["CHANNELS"]
-        + 2 * len(plan_of(signal).features)
-        + 4 * c["PAIRS"]
-        + 32
-        + (c["RAW_KEPT"] * (c["CHANNELS"] + 3))
-    )
-
-
 def shared_parameters(
     signal: SignalSection, known: Sequence[str], label_column: str | None, awaits: bool
 ) -> dict[str, Any]:
-    """Values that SignalConfig and WholeSignalConfig have in common.
+    """Values that SignalConfig and Int16SignalConfig have in common.
 
     known: the kinds of measures, in the order of the plan.  awaits: whether the labels come later, from the firmware.
     """

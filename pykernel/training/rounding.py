@@ -40,7 +40,7 @@ def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -
     rounded: for models of integers, the largest rounding error of the inputs, in counts, one number or (DIM,).
     """
     assert spec.expansion is not None
-    if spec.real.is_integer:
+    if spec.real.is_int16:
         bound = spec.family.error_bound(spec, rounded)  # type: ignore[attr-defined]
         return np.broadcast_to(bound, (len(x), len(bound)))
     return error_bound(machine_of(spec), x, spec.precision, spec.expansion.distance)

@@ -277,11 +277,11 @@ def content(
     """
     where = machine.source
     _need_choices(machine, precision, distance)
-    signal, whole = machine.signal, PRECISIONS[precision].is_integer
+    signal, int16 = machine.signal, PRECISIONS[precision].is_int16
     if signal is not None:
         max_abs = _limit_of_features(machine, signal, precision, max_abs)
     largest = machine.reach
-    if whole:
+    if int16:
         machine, ranges = within_ranges(machine, _seen(machine) if seen is None else seen, max_abs)
         machine, distance = compact(machine), "differences" if distance == "auto" else distance
     else:
@@ -292,7 +292,7 @@ def content(
     width = machine.dim if signal is None else signal.width
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
-    if not whole:
+    if not int16:
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
     label = _label(machine, classes)
     own = {"inputs": machine.columns or (), "classes": class_names(machine.classes or ())}
@@ -301,11 +301,11 @@ def content(
         "name": name,
         "precision": precision,
         **({} if signal is None else {"signal": _named_signal(signal, columns)}),
-        "input": _inputs(machine, columns, ranges, whole, seen),
+        "input": _inputs(machine, columns, ranges, int16, seen),
         **({} if label is None else {"label": label}),
         "kernel": machine.kernel.section(),
         "learning": {"rule": "frozen"},
-        "expansion": _expansion(machine, whole) | ({"distance": distance} if distance == "products" else {}),
+        "expansion": _expansion(machine, int16) | ({"distance": distance} if distance == "products" else {}),
     }
 
 
@@ -328,23 +328,23 @@ def _need_choices(machine: Machine, precision: str, distance: str) -> None:
 
 
 def _inputs(
-    machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], whole: bool, seen: np.ndarray | None
+    machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], int16: bool, seen: np.ndarray | None
 ) -> dict[str, Any]:
-    """The section [input]; whole: of a model of integers."""
+    """The section [input]; int16: of a model of integers."""
     signal = machine.signal
     section: dict[str, Any] = {}
     if signal is None:
         section = ({"dim": machine.dim} if columns is None else {"columns": list(columns)}) | ranges
-    elif whole:  # models of integers scale features that nothing else scales; the other keys follow from the signal
+    elif int16:  # models of integers scale features that nothing else scales; the other keys follow from the signal
         section["scale"] = [1.0] * machine.dim
     section |= lists(center=machine.center, scale=machine.scale)
-    if whole and signal is not None and seen is not None:
+    if int16 and signal is not None and seen is not None:
         section["max_abs"] = _ranges_of_features(signal, section, seen)
     return section
 
 
-def _expansion(machine: Machine, whole: bool) -> dict[str, Any]:
-    """The section [expansion]; whole: of a model of integers."""
+def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
+    """The section [expansion]; int16: of a model of integers."""
     found = lists(
         vectors=machine.vectors,
         weights=machine.weights,
@@ -354,8 +354,8 @@ def _expansion(machine: Machine, whole: bool) -> dict[str, Any]:
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        # fractional votes are not integers; whole votes give the same classes
-        found["decision"] = "ovo" if whole and machine.decision == "ovo_vote" else machine.decision
+        # fractional votes are not integers; int16 votes give the same classes
+        found["decision"] = "ovo" if int16 and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
             found["break_ties"] = True
     return found

@@ -24,11 +24,11 @@ from pykernel.tuning.combinations import (
     Whole,
     combine,
     held,
+    int16_combinations,
     knobs,
     monitors,
     rules,
     trained_at_once,
-    whole_combinations,
 )
 from pykernel.tuning.promises import Losses
 from pykernel.tuning.trials import Table
@@ -170,7 +170,7 @@ def arms(
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
     if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]
-        found = whole_combinations(base, known, every) + found
+        found = int16_combinations(base, known, every) + found
     first: dict[str, Combination] = {}
     # trained vectors take longest, so they begin first: other trials use the other cores meanwhile
     for made in sorted(found, key=lambda made: made.technique != TRAINED):

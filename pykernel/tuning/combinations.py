@@ -14,9 +14,9 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.spec import stages
-from pykernel.spec.defaults import INPUT_LIMIT, NUMBERS, STAGED_CLIP
+from pykernel.spec.defaults import INPUT_LIMIT, STAGED
 from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
-from pykernel.spec.model import N_MAX_LIMIT, Spec, make_spec, whole_rules
+from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of
 from pykernel.telling import refuse
@@ -31,8 +31,8 @@ BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, LINEAR, "sgma", "efvs")
 """Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
 techniques.
 """
-NUMBERS_INPUT: Content = {"standardise": True, "clip": STAGED_CLIP, "max_abs": INPUT_LIMIT}
-NUMBERS_LABEL: Content = dict(NUMBERS["label"])
+NUMBERS_INPUT: Content = STAGED["input"]
+NUMBERS_LABEL: Content = STAGED["label"]
 """The stages around a rule on raw numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is so many times the largest recorded input: a plant may run hotter than recorded, and no fault of
@@ -290,7 +290,7 @@ def combine(
     return found, refused
 
 
-def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
+def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
     """Models that learn in integers: each rule with each of its techniques, with stages; without, if these are not
     possible.
 
@@ -313,7 +313,7 @@ def whole_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
         plain["label"] = label | {"max_abs": float(f"{2 * (known.largest or 1.0):.2g}")}
         around.insert(0, plain | {"label": plain["label"] | {"center": True, "gain": True}, "linear": {}})
     found = []
-    families = dict.fromkeys(whole_rules().values())
+    families = dict.fromkeys(int16_rules().values())
     for rule, technique in (pair for family in families for pair in family.planned if pair[0] in chosen):
         with contextlib.suppress(UserError):
             if rule in BASES and technique is not None:

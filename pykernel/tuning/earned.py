@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from pykernel.errors import UserError
-from pykernel.spec.defaults import length, width
+from pykernel.spec.defaults import groups
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import SPECTRAL, FeatureName
 from pykernel.targets import check
@@ -199,11 +199,11 @@ class Earned:
         values = dict(self.winner.values)
         sigma = values.get("kernel.sigma", arm.own.get("kernel.sigma"))
         if sigma is not None:
-            default = length if table.y is None else width
+            default = groups("monitor" if table.y is None else "number", int16=False)[-1][0].sigma
             wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
             values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
         given = arm.made.content["input"] | Stage.seen(after)
-        if after.real.is_integer:  # the scale is computed from the variant's own features
+        if after.real.is_int16:  # the scale is computed from the variant's own features
             given |= {
                 key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")
             }

@@ -57,7 +57,7 @@ class Stage:
         content = dump(spec)
         label = {key: value for key, value in content.get("label", {}).items() if key in (*NAMES, "classes")}
         base: Content = {key: content[key] for key in ("name", "precision", "signal") if key in content}
-        if spec.real.is_integer:  # the features depend on ranges and centers
+        if spec.real.is_int16:  # the features depend on ranges and centers
             base["input"] = {
                 key: value for key, value in content["input"].items() if key in ("center", "scale", "max_abs")
             }
@@ -81,7 +81,7 @@ class Stage:
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
         before, scale = spec.scaling
-        if not spec.real.is_integer or before is not None or list(scale or ()) != default:
+        if not spec.real.is_int16 or before is not None or list(scale or ()) != default:
             return self
         x = x[: first_judged(len(x))]
         center, deviation = x.mean(axis=0), x.std(axis=0)
@@ -137,7 +137,7 @@ class Stage:
         """The whole model: the inner model's content with this stage.  Raises UserError if it is not valid."""
         inner = make_spec(content)
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
-        if inner.real.is_integer:  # its ranges may be narrower than those from the signal
+        if inner.real.is_int16:  # its ranges may be narrower than those from the signal
             given["max_abs"] = content["input"]["max_abs"]
         if isinstance(inner.input, StandardisedInput):  # [signal] switches standardise on if the key is missing
             given["standardise"] = inner.standardises

@@ -163,6 +163,7 @@ def simulated(
     return {
         "name": spec.name,
         "rule": spec.learning.rule,
+        "default": spec.default,
         "recordings": many.source,
         "measure": measure,
         "devices": devices,

@@ -110,7 +110,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
-        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_integer}",
+        "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_int16}",
         "vectors": f"{report['vectors']:,}",
         "functions": f"{report['functions']:,}{kinds.get(report['decision'], '')}",
         "weights": f"{report['weights']:,}",

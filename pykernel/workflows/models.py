@@ -79,7 +79,8 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
             "as a BudgetedKernelRegressor, alone or behind scalers in a pipeline"
         )
     if name is not None:
-        found = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
+        named = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
+        found = found.model_copy(update={"name": named.name})
     return found, model.model_.memory if hasattr(model, "model_") else None  # a spec, or a frozen model, has no state
 
 

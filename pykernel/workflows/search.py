@@ -119,7 +119,7 @@ def planned_data(
         if spec.label_kind == "none":
             content.setdefault("novelty", {})
             content.pop("label", None)
-        if stage is None and not spec.real.is_integer:
+        if stage is None and not spec.real.is_int16:
             if content.get("input", {}).get("max_abs", INPUT_LIMIT) == INPUT_LIMIT:
                 options.max_abs = input_limit(x, sentinels(options.read))
                 content["input"] = content.get("input", {}) | {"max_abs": options.max_abs}

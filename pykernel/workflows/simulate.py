@@ -93,7 +93,12 @@ def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pi
 def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial | None = None) -> dict[str, Any]:
     """The report of a run."""
     report, raw, trained = simulation.report(trial), recording.raw, recording.trained
-    report |= {"empty_inputs": recording.gaps, "data": recording.read, "trained_rows": trained}
+    report |= {
+        "default": recording.spec.default,
+        "empty_inputs": recording.gaps,
+        "data": recording.read,
+        "trained_rows": trained,
+    }
     report |= {"promise": None if trained is not None else _promise(recording.spec, report)}
     warnings = [] if raw is None else raw.warnings(report["rows"])
     report |= {"knows_second_half": False}

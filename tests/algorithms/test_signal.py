@@ -18,7 +18,7 @@ from pykernel.host.signal import SignalStage
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.signal import KINDS as ALL_KINDS
 from pykernel.spec.signal import SPECTRAL, plan_of
-from pykernel.spec.signal_whole import MEASURED
+from pykernel.spec.signal_int16 import MEASURED
 from tests.support.compilers import QUICK, compilers, in_one_build, parting
 from tests.support.signal_errors import EXTENDED, RATE, SHAPES, Long, Truth, promises
 

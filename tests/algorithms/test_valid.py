@@ -22,7 +22,7 @@ SPECS = 1
 
 
 def learned(spec: Spec, rng: np.random.Generator) -> HostModel:
-    model, samples = HostModel(spec, model_code(spec).drop, raw=spec.program.whole), Samples(spec, rng)
+    model, samples = HostModel(spec, model_code(spec).drop, raw=spec.program.is_int16), Samples(spec, rng)
     for _ in range(80):
         model.visit(spec.program.learner, samples.x()[None], samples.y()[None])
     return model

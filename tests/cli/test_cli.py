@@ -23,6 +23,7 @@ import pykernel.cli.app
 from pykernel.cli.face import keys_of
 from pykernel.cli.help import RARE, names_of, sentence_of
 from pykernel.cli.output import show_table
+from pykernel.spec.model import load_spec
 from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.support import ROOT
 
@@ -482,6 +483,25 @@ def test_a_reader_that_goes_away_sees_no_traceback(folder):
     command = f"{sys.executable} -m pykernel simulate spec.toml data.csv | true"
     ran = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (141, "")  # as if ended by SIGPIPE: neither success nor a failed check
+
+
+@pytest.mark.parametrize("command", ["generate {} -o out", "simulate {} data.csv", "simulate {} data.csv more.csv"])
+def test_what_a_spec_without_a_rule_gets_is_told(run, folder, command):
+    """In one line and in the JSON, with what chose it; of a rule that is named, nothing."""
+    (folder / "more.csv").write_text((folder / "data.csv").read_text())
+    (folder / "named.toml").write_text(load_spec("spec.toml").to_toml())
+    (folder / "default.toml").write_text(SPEC.partition("[reduction]")[0])
+    for spec, because in (
+        ("spec", "because of [reduction]; without that, it gets spectrum-ekf"),
+        ("default", ""),
+        ("named", None),
+    ):
+        words = command.format(f"{spec}.toml").split()
+        (_, out, _), (_, found, _) = run(*words), run(*words, "--json")
+        default, lines = json.loads(found)["default"], [line for line in out.splitlines() if line[:9] == "default  "]
+        assert default == load_spec(f"{spec}.toml").default
+        assert [line.split(maxsplit=1)[1] for line in lines] == ([] if because is None else [default["told"]])
+        assert because is None or (because in default["told"] and bool(because) == ("because" in default["told"]))
 
 
 # -------------------------------------------------------------------------------------------- generate and check

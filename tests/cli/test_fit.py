@@ -674,7 +674,7 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     )
     assert code == 0, err
     counted, whole = json.loads(out), load_spec("i.toml")
-    assert whole.program.whole and whole.signal is not None and counted["rounding"]["classes_differ"] <= 1
+    assert whole.program.is_int16 and whole.signal is not None and counted["rounding"]["classes_differ"] <= 1
     code, out, err = run("simulate", "i.toml", "raw.csv", "--json")
     assert code == 0 and json.loads(out)["all"]["error_rate"]["model"] <= expected + 0.02, err
 

@@ -110,7 +110,12 @@ SAME = {
 
 
 def generated(made):
-    return {"output": str(made.folder), "files": [str(each) for each in made.files], "sizes": made.figures}
+    return {
+        "output": str(made.folder),
+        "files": [str(each) for each in made.files],
+        "sizes": made.figures,
+        "default": made.default,
+    }
 
 
 def same(found, other):

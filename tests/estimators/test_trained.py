@@ -61,7 +61,7 @@ def test_whole_numbers_are_judged_by_the_devices_bits(classes: int) -> None:
     spec: Any = to_spec(numbers, "m", "int16")
     wild = np.vstack([x, x + 3 * np.random.default_rng(1).normal(size=x.shape) * x.std(axis=0), 1e6 * x])
     said = np.asarray(HostModel(spec).ask("predict", wild)[0]).reshape(len(wild), -1)
-    found = spec.family.whole_functions(spec, wild)
+    found = spec.family.int16_functions(spec, wild)
     accepted = spec.accepts(wild)
     assert accepted.sum() >= len(x) and not accepted.all() and np.isnan(found[~accepted]).all()
     assert np.array_equal(found[accepted], said[accepted])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.every_model import MODELS, accepted, content_of
-from tests.support.random_specs import RULES, WHOLE_RULES, random_content, with_many_keys
+from tests.support.random_specs import INT16_RULES, RULES, random_content, with_many_keys
 
 Content = dict[str, Any]
 Tuple = tuple[str, ...]
@@ -94,10 +94,10 @@ class Covering:
         return Drawn(f"draw {self.seed}/{index}", best)
 
     def _candidate(self, rng: np.random.Generator, index: int) -> Content:
-        whole = len(RULES) + len(WHOLE_RULES)
+        whole = len(RULES) + len(INT16_RULES)
         turn, wanted = index % (whole + len(RECIPES)), int(rng.choice([5, 15, 99]))
         if turn < whole:
-            rule, precision = [*RULES, *WHOLE_RULES][turn], None if turn < len(RULES) else "int16"
+            rule, precision = [*RULES, *INT16_RULES][turn], None if turn < len(RULES) else "int16"
             return with_many_keys(rng, random_content(rng, rule, 0, precision), wanted)
         content = {"name": "m", "precision": str(rng.choice(["float32", "float64"]))}
         content |= list(RECIPES.values())[turn - whole]

@@ -57,7 +57,7 @@ class Case:
     def model(self, spec: Spec | None = None) -> HostModel:
         """As the C has it: without the fields that no kernel of this model reads."""
         spec = spec or self.spec
-        return HostModel(spec, identity(spec).drop, raw=spec.program.whole)
+        return HostModel(spec, identity(spec).drop, raw=spec.program.is_int16)
 
     @functools.cached_property
     def hostile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -185,7 +185,7 @@ def threads_ask_alike(case: Case) -> Iterator[str]:
     if not case.questions:
         return
     x, y = case.plain
-    model = case.model() if not case.program.whole else HostModel(case.spec)
+    model = case.model() if not case.program.is_int16 else HostModel(case.spec)
     if case.program.learns:
         model.visit(case.program.learner, x, y)
     x = np.tile(x, (60, 1))
@@ -411,7 +411,7 @@ def columns_in_another_order(case: Case) -> Iterator[str]:
 @relation(DECLARED)
 def tiny_changes_change_little(case: Case) -> Iterator[str]:
     """A number of the spec that is larger by one part in ten thousand: nine statuses in ten stay."""
-    if not case.program.learns or case.program.whole or "rule" not in case.content.get("learning", {}):
+    if not case.program.learns or case.program.is_int16 or "rule" not in case.content.get("learning", {}):
         return
     x, y = case.plain
     before = case.feed(case.model(), x, y)[-1]
@@ -445,7 +445,7 @@ NOTHING: dict[tuple[str, str], Any] = {
 @relation(DECLARED)
 def a_stage_without_effect_is_none(case: Case) -> Iterator[str]:
     """A stage that is switched on, and has nothing to do: the same answers."""
-    if case.spec.signal is not None or case.program.whole:
+    if case.spec.signal is not None or case.program.is_int16:
         return
     x, y = case.plain
     before = case.feed(case.model(), x, y)
@@ -472,7 +472,7 @@ def _fields(spec: Spec) -> Any:
 def a_column_of_nothing(case: Case) -> Iterator[str]:
     """One column more, of zeros: kernels of distances do not see it; nothing is refused for it, nothing diverges."""
     spec = case.spec
-    if spec.signal is not None or case.program.whole or "expansion" in case.content:
+    if spec.signal is not None or case.program.is_int16 or "expansion" in case.content:
         return
     given = case.content["input"]
     wide = {

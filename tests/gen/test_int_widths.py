@@ -18,7 +18,7 @@ from pykernel.spec.model import Spec, make_spec
 from tests.gen.test_ranges import PRELUDE, Case, Maker
 from tests.support.dialect_cases import c_source, load
 from tests.support.int_widths import faults
-from tests.support.random_specs import RULES, WHOLE_RULES, random_spec
+from tests.support.random_specs import INT16_RULES, RULES, random_spec
 
 GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
 NLMS = {
@@ -201,7 +201,7 @@ def test_the_examples_have_no_bare_int(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("precision", ["int16", "float32"])
 def test_random_models_have_no_bare_int(precision: str, part: int, tmp_path: Path) -> None:
     """Every rule; with the snapshot, and what is written by hand."""
-    of = WHOLE_RULES if precision == "int16" else RULES
+    of = INT16_RULES if precision == "int16" else RULES
     count = 2 if precision == "int16" else 1
     for seed in range(count * part, count * part + count):
         spec = random_spec(np.random.default_rng(seed), of[seed % len(of)], precision=precision)

@@ -17,7 +17,7 @@ from pykernel.gen import frama_c
 from pykernel.gen.model import bare
 from pykernel.gen.project import build
 from pykernel.gen.proof import FINITE, SNAPSHOT, STATE, WILD, Call, proof_of
-from pykernel.spec.model import make_spec, rules, whole_rules
+from pykernel.spec.model import int16_rules, make_spec, rules
 from pykernel.workflows.prove import _row
 
 FRAMA_C = pytest.mark.skipif(
@@ -296,9 +296,9 @@ def test_without_a_fault_the_same_models_are_proved(name):
 
 def test_each_rule_has_a_program_that_nights_prove():
     found = {
-        (spec.learning.rule, spec.real.is_integer) for spec in (make_spec({"name": "m"} | c) for c in SMALL.values())
+        (spec.learning.rule, spec.real.is_int16) for spec in (make_spec({"name": "m"} | c) for c in SMALL.values())
     }
-    assert found == {*((rule, False) for rule in rules()), *((rule, True) for rule in whole_rules())}
+    assert found == {*((rule, False) for rule in rules()), *((rule, True) for rule in int16_rules())}
 
 
 STORED = ("klms, mklms", "okfeb", "[novelty] alone", "int16 default", "[signal], 16 samples")

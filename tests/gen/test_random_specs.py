@@ -31,7 +31,7 @@ def failure(content, seed, calls, levels=LEVELS, patch=str):
     spec = make_spec(content)
     project = build(spec)
     called = random_calls(spec, np.random.default_rng(seed), calls)
-    host = trace(HostModel(spec, project.drop, raw=spec.program.whole), called)
+    host = trace(HostModel(spec, project.drop, raw=spec.program.is_int16), called)
     broken = broken_promise(spec, called, host)
     if broken is not None:
         return f"host: {broken}"

@@ -4,12 +4,14 @@ import itertools
 
 import pytest
 
+from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.gen import project
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec import family
 from pykernel.spec.family import affordable, filling
 from pykernel.spec.model import make_spec
+from pykernel.tuning.costs import unread_fields
 
 CLASSES = [*"abcdefg"]
 SIGNAL = {"channels": ["a", "b"], "window": 8, "features": ["mean", "std"]}
@@ -92,3 +94,13 @@ def test_what_is_affordable():
             assert 1 <= found <= most
             assert found * each <= family.REHEARSAL_LIMIT or found == 1
             assert found == most or (found + 1) * each > family.REHEARSAL_LIMIT
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_a_size_counts_as_many_matrices_as_the_c_has(technique):
+    content = {"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "kernel": {"sigma": 1.0}}
+    reduction = {"n_max": 1000, "technique": technique, "force": True}
+    spec = make_spec(content | {"learning": {"rule": "klms"}, "reduction": reduction})
+    found = spec.memory(unread_fields(spec)).layout.nbytes // 4
+    assert found <= spec.numbers < found + 0.1 * 1000**2 / 2

@@ -463,7 +463,7 @@ ABSENT = {
 }
 """Keys that say something by not being there: there is none of it.  What follows from other keys is written."""
 ALONE = {
-    **dict.fromkeys(("Reduction.force", "FixedReduction.force", "SubspaceReduction.force"), "allows what is refused"),
+    **dict.fromkeys(("Reduction.force", "Int16Reduction.force", "SubspaceReduction.force"), "allows what is refused"),
     "FrozenInput.missing": "the only word",
     "Tables.label_variance": "counts beside a prior variance",
     "KernelSection.function": "others have other keys",

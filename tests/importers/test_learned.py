@@ -24,7 +24,7 @@ from pykernel.spec.families.expansion import EXPANSION_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
-from pykernel.spec.model import Spec, make_spec, rules, whole_rules
+from pykernel.spec.model import Spec, int16_rules, make_spec, rules
 from pykernel.training.distilled import made_up
 from tests.support.machines import MACHINES, SIGNALS
 
@@ -102,7 +102,7 @@ def test_every_rule_that_saves_is_there() -> None:
     saving = {rule for rule, family in rules().items() if any(p.persistent for p in family.programs.values())}
     tried = {spec_of(name).learning.rule for name in MODELS if not name.startswith("whole")}
     assert tried >= saving and len(saving) > 12, saving - tried
-    whole = {rule for rule, family in whole_rules().items() if any(p.persistent for p in family.programs.values())}
+    whole = {rule for rule, family in int16_rules().items() if any(p.persistent for p in family.programs.values())}
     assert {spec_of(name).learning.rule for name in MODELS if name.startswith("whole")} == whole
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.gen.project import build
 from pykernel.spec import defaults
-from pykernel.spec.model import Spec, declared, keys_of, make_spec, rules, sections, whole_rules
+from pykernel.spec.defaults import Size
+from pykernel.spec.model import Spec, declared, int16_rules, keys_of, make_spec, rules, sections
 from pykernel.spec.sections import fields_of, fpu_of, takes_ranges
 from pykernel.targets.check import exceeded
 from tests.support.every_model import MODELS, accepted, content_of
+from tests.support.random_specs import random_content
 
 
 def spec_of(dim: int = 3, n_max: int = 32, precision: str = "float32", **more: Any) -> Any:
@@ -32,87 +36,108 @@ def ram_of(spec: Any) -> int:
     return int(figures["state_bytes"] + figures["work_bytes"])
 
 
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_ram_is_known_before_there_is_c(precision: str) -> None:
-    size = 8 if precision == "float64" else 4
-    for (n, d), o in zip([(8, 1), (17, 5), (40, 3)], [3, 1, 4], strict=True):
-        estimate = defaults.ram_bytes(n, d, o, size)  # of two classes, o is 1
-        # float64 has whole numbers of 32 bits, and pairs of them
-        assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"outputs": o})) <= estimate
-        classes = ["a", "b", "c", "d"][: max(2, o)]
-        estimate = defaults.ram_bytes(n, d, o, size, classes=True)
-        assert estimate - 40 <= ram_of(spec_of(d, n, precision, label={"column": "y", "classes": classes})) <= estimate
-
-
-SIZES: list[tuple[int, int | list[str]]] = [
-    (1, 1),
-    (3, 2),
-    (8, 1),
-    (1, [*"ab"]),
-    (13, [*"ab"]),
-    (2, [*"abcdefg"]),
-    (8, [*"abc"]),
+SIZES: list[tuple[int, int | list[str] | None]] = [
+    *((1, 1), (3, 2), (8, 1), (5, 4)),
+    *((1, [*"ab"]), (13, [*"ab"]), (2, [*"abcdefg"]), (8, [*"abc"])),
+    *((1, None), (6, None), (9, None)),
 ]
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("dim", [1, 6, 9])
-def test_the_ram_of_monitors_is_known_before_there_is_c(precision: str, dim: int) -> None:
-    """To the byte.  The largest bank that fits is taken: exactly at its own bytes."""
-    base = {"name": "m", "precision": precision, "input": {"dim": dim}, "novelty": {}}
-    size = 8 if precision == "float64" else 4
-    for components in defaults.MONITOR_COMPONENTS:
-        ram = defaults.monitor_bytes(components, dim, size)
-        fitting = make_spec(base | {"target": {"ram": ram}})
-        assert fitting.learning.components == components and ram_of(fitting) == ram
-    least = defaults.MONITOR_COMPONENTS[-1]
-    assert make_spec(base | {"target": {"ram": ram - 1}}).learning.components == least
 
 
 @pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("dim", "label"), SIZES, ids=str)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_the_ram_of_waves_is_known_before_there_is_c(precision: str, dim: int, label: int | list[str]) -> None:
-    """To the byte; float64 has whole numbers of 32 bits.  The first that fits is taken: exactly at its own bytes."""
+@pytest.mark.parametrize("n_max", [None, 8, 40])
+def test_the_ram_of_recipes_is_known_before_there_is_c(
+    precision: str, dim: int, label: int | list[str] | None, n_max: int | None
+) -> None:
+    """The first that fits is taken: exactly at its own bytes; below those of the last, the last one."""
     base: dict[str, Any] = {"name": "m", "precision": precision, "input": {"dim": dim}}
     classes = isinstance(label, list)
-    base["label"] = {"column": "y", "classes": label} if classes else {"outputs": label}
-    outputs = make_spec(base).outputs
-    estimates = []
-    for waves in defaults.CLASS_WAVES if classes else defaults.WAVES:
-        estimate = waves.ram_bytes(dim, outputs, 8 if precision == "float64" else 4)
-        if estimates and estimate >= estimates[-1]:
+    base |= {"novelty": {}} if label is None else {"label": {"classes": label} if classes else {"outputs": label}}
+    base |= {"reduction": {"n_max": n_max}} if n_max else {}
+    task = "monitor" if label is None else "class" if classes else "number"
+    rows = defaults.groups(task, False)[1 if n_max else 0]
+    estimates: list[int] = []
+    for row in rows:
+        estimate, _ = row.costs(defaults.size_of(base))
+        if not estimate or (estimates and estimate >= estimates[-1]):
             continue  # with one input, sixteen waves take more than four with their matrices, which are better
-        spec = make_spec(base | {"target": {"ram": estimate}})
-        assert spec.learning.rule == waves.rule and (spec.input.outliers == "hold") is not classes
-        assert (spec.mixture is not None) == waves.mixed
-        assert spec.capacities["FEATURES"] == waves.features
-        assert not waves.block or spec.config.group == waves.block
-        assert estimate - (20 if precision == "float64" else 0) <= ram_of(spec) <= estimate
+        content = base | {"target": {"ram": estimate}}
+        spec = make_spec(content)
+        assert defaults.recipe_of(content) is row and spec.learning.rule == row.rule
+        assert ("mixture" in row.sections) == (getattr(spec, "mixture", None) is not None)
+        # float64 has whole numbers of 32 bits, and pairs of them
+        above = {"gmm": 0, "krls-t": 40}.get(row.rule, 20 if precision == "float64" else 0)
+        assert estimate - above <= ram_of(spec) <= estimate
         estimates.append(estimate)
-    assert len(estimates) >= 5
+    assert len(estimates) >= min(5, len(rows) // 2)
+    assert defaults.recipe_of(base | {"target": {"ram": estimates[-1] - 1 if estimates else 1}}) is rows[-1]
+
+
+def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Contents without a rule: some keys of random specs, and random limits."""
+    rng = np.random.default_rng(seed)
+    while count:
+        content = random_content(rng, changes=int(rng.integers(0, 3)))
+        kept = {
+            name: dict(keys) if isinstance(keys, dict) else keys
+            for name, keys in content.items()
+            if name != "expansion"
+        }
+        kept["learning"].pop("rule")
+        for name in kept.keys() - {"name", "input", "precision", "novelty"}:
+            if rng.random() < 0.6:
+                kept.pop(name)
+        limits = {
+            "name": "cortex-m0plus",
+            "ram": int(10 ** rng.uniform(2, 5)),
+            "instructions": int(10 ** rng.uniform(3, 7)),
+        }
+        kept["target"] = {key: value for key, value in limits.items() if key == "name" or rng.random() < 0.4}
+        if accepted(kept) is not None:
+            count -= 1
+            yield kept
+
+
+def test_what_chose_a_recipe_is_told() -> None:
+    """Without the keys that are told, a spec gets what is told; without anything told, it gets the first or the second recipe."""
+    seen = set[str | None]()
+    for content in drawn(60, 7):
+        spec = make_spec(content)
+        found = spec.default
+        assert (
+            found is not None and found["rule"].split(",")[0] == spec.learning.rule and found["rule"] in found["told"]
+        )
+        assert make_spec(tomllib.loads(spec.to_toml())).default is None  # the rule is named then
+        assert make_spec(tomllib.loads(spec.to_toml())) == spec
+        for stage in ("center", "gain"):
+            assert (stage in found["stages"]) <= (getattr(spec.label, stage, False) is True)
+        seen.add(found["otherwise"])
+        row = defaults.recipe_of(content)
+        first = defaults.groups(row.task, row.int16)[0]
+        if not found["because"]:
+            assert row in first[:2] and found["otherwise"] is None
+            continue
+        keys = [key.strip("[").replace("] ", "]").split("]")[:2] for key in found["because"] if "bytes" not in key]
+        less: dict[str, Any] = {
+            name: part if not isinstance(part, dict) else {key: v for key, v in part.items() if [name, key] not in keys}
+            for name, part in content.items()
+            if [name, ""] not in keys
+        }
+        less |= {} if keys else {"target": {"ram": 10**9}}
+        assert str(found["otherwise"]).startswith(defaults.recipe_of(less).rule) or row in first[2:]
+    assert len(seen) >= 5
 
 
 def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
     """Bytes grow with the square of the inputs, and with the classes."""
-    ten = {"label": {"column": "y", "classes": [*"abcdefghij"]}}
-    for every, label, o in ((defaults.WAVES, {}, 1), (defaults.CLASS_WAVES, ten, 10)):
-        found = []
-        for dim in (3, 13, 20, 28, 34, 64):
-            content: dict[str, Any] = {"name": "m", "input": {"dim": dim}} | label
-            spec = make_spec(content)
-            assert spec == make_spec(content | {"target": {"name": "cortex-m0plus"}}).model_copy(
-                update={"target": None}
-            )
-            waves = next(w for w in every[1:] if w.ram_bytes(dim, o) <= 8192 or w is every[-1])
-            assert (spec.learning.rule, spec.mixture is not None) == (waves.rule, waves.mixed)
-            assert spec.capacities["FEATURES"] == waves.features
-            found.append(waves)
-        assert found == sorted(found, key=every.index) and len(set(found)) >= 4
-        small: dict[str, Any] = {"name": "m", "input": {"dim": 3}, "target": {"ram": 8192}} | label
-        assert make_spec(small).capacities["FEATURES"] == every[0].features
+    for task, label, o in (("number", {}, 1), ("class", {"label": {"classes": [*"abcdefghij"]}}, 10)):
+        every = defaults.groups(task, False)[0]
+        contents: dict[int, dict[str, Any]] = {dim: {"input": {"dim": dim}} | label for dim in (3, 13, 20, 28, 34, 64)}
+        found = [defaults.recipe_of(content) for content in contents.values()]
+        fitting = [[row for row in every[1:] if row.costs(Size(dim, o))[0] <= 8192] for dim in contents]
+        assert found == [rows[0] if rows else every[-1] for rows in fitting] and len(set(found)) >= 4
+        assert defaults.recipe_of(contents[3] | {"target": {"ram": 8192}}) is every[0]
 
 
 def measured(kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -137,74 +162,46 @@ def test_the_instructions_of_waves_are_those_measured(kind: str, count: int, lea
     rows = measured(kind)
     assert len(rows) == count
     for row, content in rows:
-        waves, d, o = (
-            defaults.waves_of(content),
-            content["input"]["dim"],
-            len(content.get("label", {}).get("classes", "1")),
-        )
-        assert int(row["ram_bytes"]) == waves.ram_bytes(d, o)
-        estimate = waves.instructions(d, o, fpu_of(row["target"]) == "none")
+        at = Size(content["input"]["dim"], len(content.get("label", {}).get("classes", "1")))
+        waves = defaults.recipe_of(content)
+        assert int(row["ram_bytes"]) == waves.costs(at)[0]
+        estimate = waves.costs(at._replace(soft=fpu_of(row["target"]) == "none"))[1]
         assert least <= estimate / int(row["update_max"]) <= most, (row, estimate)
 
 
-TWO = {"label": {"column": "y", "classes": ["a", "b"]}}
-
-
-@pytest.mark.parametrize("label", [{"label": {"column": "y"}}, TWO], ids=["number", "class"])
-def test_waves_have_no_budget_and_one_kernel(label: dict) -> None:
-    """Who names a budget or another kernel gets what has them."""
-    base: dict[str, Any] = {"name": "m", "input": {"dim": 3}} | label
-    for small, target in ((False, {}), (True, {"target": {"ram": 2000}})):
-        stores = "qklms" if small else "krls-t"
-        raw = make_spec(base | target | {"kernel": {"sigma": 2.0}})
-        assert raw.learning.rule == ("spectrum-softmax" if label is TWO else "spectrum-ekf")
-        assert raw.mixture is None and not raw.input.standardise
-        assert make_spec(base | target | {"reduction": {"n_max": 32}}).learning.rule == stores
-        assert make_spec(base | target | {"kernel": {"function": "laplacian", "gamma": 1.0}}).learning.rule == stores
-        given = base | target | {"kernel": {"sigma": 2.0}, "input": {"dim": 3, "scale": [1.0, 2.0, 3.0]}}
-        assert make_spec(given).learning.rule == stores
-
-
-def test_waves_of_classes_leave_to_stored_vectors_what_these_alone_have() -> None:
-    """Whatever key krls-t or qklms have, a spec of classes may name it without a rule."""
-    waves = {(section, key) for section, key, _ in fields_of(rules()["spectrum-softmax"].spec, "spectrum-softmax")}
-    for stores, target in (("krls-t", {}), ("qklms", {"target": {"ram": 100}})):
-        spec = make_spec(
-            {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}, "learning": {"rule": stores}} | TWO
+@pytest.mark.parametrize(("task", "int16"), [("number", False), ("class", False), ("number", True), ("class", True)])
+def test_waves_leave_to_stored_vectors_what_these_alone_have(task: str, int16: bool) -> None:
+    """Whatever key the stored vectors' rules have, a spec may name it without a rule; of integers, centers and scales do not say which."""
+    label = {"max_abs": 1.0} if task == "number" else {"classes": [*"abc"]}
+    base: dict[str, Any] = {"name": "m", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
+    base |= {"precision": "int16"} if int16 else {"kernel": {"sigma": 1.0}}
+    known, (waves, vectors) = int16_rules() if int16 else rules(), defaults.groups(task, int16)
+    special = {"projection": "none", "rho": 0.01, "truncate_age": 100, "center": [1.0, 2.0], "scale": [1.0, 2.0]}
+    for row, target in zip(vectors, ({}, {"target": {"ram": 100}}), strict=False):
+        spec = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": row.rule}})
+        stored, of_waves = (
+            {(s, k) for s, k, _ in fields_of(known[rows[0].rule].spec, rows[0].rule)} for rows in ([row], waves)
         )
-        alone = {(section, key) for section, key, _ in fields_of(type(spec), stores)} - waves
-        alone = {(section, key) for section, key in alone if section in ("input", "learning")}
-        assert {("input", "center"), ("input", "scale")} < alone
+        parts = ["reduction"] * int16 + ["learning"] * (int16 or task == "class") + ["input"] * (not int16)
+        alone = {(section, key) for section, key in stored - of_waves if section in parts and key is not None}
+        assert len(alone) > 1 and (int16 or ("input", "scale") in alone)
         for section, key in alone:
-            value = [1.0, 2.0] if section == "input" else getattr(spec.learning, key) or 0.5
-            named = {section: {"dim": 2, key: value} if section == "input" else {key: value}}
-            content = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}} | TWO | target | named
-            assert make_spec(content).learning.rule == stores, (section, key)
+            value = getattr(getattr(spec, section), key)
+            value = special.get(key, 0.5 if value is None else value)
+            made = make_spec(base | target | {section: base.get(section, {}) | {key: value}})
+            assert made.learning.rule == row.rule, (section, key)
+    if not int16:  # a width is one of raw inputs
+        raw = make_spec(base)
+        assert raw.learning.rule == waves[1].rule and raw.mixture is None and not raw.input.standardise
+    else:
+        assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
+        for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
+            for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
+                found = make_spec(base | {"input": base["input"] | more} | kernel)
+                assert found.learning.rule == "spectrum-nlms" and (found.linear is not None) is (task == "number")
 
 
-@pytest.mark.parametrize("label", [{"max_abs": 1.0}, {"classes": ["a", "b", "c"]}], ids=["number", "class"])
-def test_waves_of_whole_numbers_leave_to_stored_vectors_what_these_alone_have(label: dict) -> None:
-    """Whatever key qklms has, a spec may name it without a rule; centers and scales do not say which rule it gets."""
-    base: dict[str, Any] = {"name": "m", "precision": "int16", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
-    families = whole_rules()
-    waves = {(section, key) for section, key, _ in fields_of(families["spectrum-nlms"].spec, "spectrum-nlms")}
-    vectors = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}})
-    keys = {(section, key) for section, key, _ in fields_of(type(vectors), "qklms") if key is not None}
-    alone = keys - waves
-    assert {section for section, _ in alone} == {"learning", "reduction"} and len(alone) > 6
-    for section, key in alone:
-        value = getattr(getattr(vectors, section), key)
-        value = {"projection": "none", "rho": 0.01}.get(key, 0.5 if value is None else value)
-        if key == "truncate_age":
-            value = 100
-        spec = make_spec(base | {section: {key: value}})
-        assert (spec.learning.rule, spec.reduction.technique) == ("qklms", "nt" if key != "technique" else value)
-    assert make_spec(base | {"kernel": {"function": "matern32", "gamma": 1.0}}).learning.rule == "qklms"
-    for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
-        for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
-            found = make_spec(base | {"input": base["input"] | more} | kernel)
-            assert found.learning.rule == "spectrum-nlms"
-            assert (found.linear is not None) is ("max_abs" in label)
+VECTORS, CLASS_VECTORS = (defaults.groups(task, False)[1][0] for task in ("number", "class"))
 
 
 def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
@@ -218,7 +215,7 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
     for row in rows:
         *_, last = row["model"].split(", ")
         n = int(last.split()[0])
-        estimate = defaults.update_instructions(n, fpu_of(row["target"]) == "none")
+        estimate = VECTORS.costs(Size(3, n=n, soft=fpu_of(row["target"]) == "none"))[1]
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 
 
@@ -226,12 +223,12 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
 @pytest.mark.parametrize(
     ("target", "small"),
     [
-        ({"ram": defaults.ram_bytes(32, 3, 1)}, False),
-        ({"ram": defaults.ram_bytes(32, 3, 1, classes=True) - 1}, True),
+        ({"ram": VECTORS.costs(Size(3))[0]}, False),
+        ({"ram": CLASS_VECTORS.costs(Size(3))[0] - 1}, True),
         ({"name": "cortex-m4f", "instructions": 100_000}, False),
         ({"name": "cortex-m0plus", "instructions": 100_000}, True),
         ({"name": "cortex-m4f", "flash": 9000}, False),
-        ({"name": "rv32imac", "instructions": defaults.update_instructions(32, True)}, False),
+        ({"name": "rv32imac", "instructions": VECTORS.costs(Size(3, soft=True))[1]}, False),
     ],
 )
 @pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}], ids=["number", "class"])

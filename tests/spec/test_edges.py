@@ -101,7 +101,7 @@ def runs(content: Content) -> None:
         warnings.simplefilter("error")
         project = build(spec)
         called = random_calls(spec, np.random.default_rng(0), 40)
-        host = trace(HostModel(spec, project.drop, raw=spec.program.whole), called)
+        host = trace(HostModel(spec, project.drop, raw=spec.program.is_int16), called)
     if shutil.which("gcc"):
         model = CModel(project, compiler("gcc"), ["-O1"])
         assert first_difference(called, host, trace(model, called)) is None
@@ -160,7 +160,7 @@ def accepted_edges(seed: int, count: int) -> list[Content]:
         own = [mutant for mutant in mutants(*MODELS[at]) if mutant[2] not in SIZES]
         for i in rng.permutation(len(own))[:60]:
             spec = judged(changed(*own[i]))
-            if spec is not None and spec.state_bytes_bound < 2e5:
+            if spec is not None and spec.numbers < 5e4:
                 found.append(changed(*own[i]))
                 break
         if len(found) == count:

@@ -10,7 +10,7 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.spec.defaults import CLASSES_STORED, MONITOR, MONITOR_STORED
+from pykernel.spec.defaults import groups
 from pykernel.spec.model import declared, keys_of, make_spec, rules, sections
 from pykernel.spec.schema import spec_schema
 from tests.support import ROOT
@@ -158,17 +158,13 @@ def test_the_schema_of_a_spec_without_a_rule_is_that_of_the_rule_that_it_gets(la
     if "precision" in more:
         content.setdefault("label", {}).setdefault("max_abs", 1.0)
     rule = make_spec(content).learning.rule
-    stored = MONITOR_STORED if rule == MONITOR["learning"]["rule"] else {}
+    stored = {(lack.section, lack.key) for lack in groups("monitor", False)[0][0].lacks} if rule == "gmm" else set()
+    deciding = {(lack.section, lack.key) for lack in groups("class", False)[0][0].lacks}
     for section in sections():
         for key in keys_of(section):
-            if section in stored and (not stored[section] or key in stored[section]):
+            if stored & {(section, None), (section, key)}:
                 continue
-            named = {section, key} & {"rule", "reduction", "novelty", "classes", "function"}
-            if (
-                named
-                or (section, key) in {("input", "center"), ("input", "scale")}
-                or key in CLASSES_STORED["learning"]
-            ):
+            if {section, key} & {"rule", "novelty", "classes"} or deciding & {(section, None), (section, key)}:
                 continue  # these say which rule is taken
             content.setdefault(section, {}).setdefault(key, "no value of any key\n")
     without = misfits(SCHEMA, content)

@@ -132,9 +132,6 @@ class Levels:
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec):
-        return 20 + 4 * spec.dim + 8 * spec.outputs
-
     def parameters(self, spec):
         slower = spec.learning.brake if spec.learning.rule == "slow-level" else 1.0
         own = {"part": spec.learning.part / slower, "rehearsed": 40}

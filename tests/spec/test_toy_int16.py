@@ -11,13 +11,13 @@ import pytest
 from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, programs
 from pykernel.algorithms.int16.arithmetic import clip, part_of
-from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.frame import INT16, Int16Framed, hear
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, between, kernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.spec.families.fixed import WholeSpec, complain_of_inputs, complain_of_rate
-from pykernel.spec.families.fixed_online import FixedLabel, complain_of_label_range, frame_parameters
-from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, factors, limits
+from pykernel.spec.families.int16 import Int16Spec, complain_of_inputs, complain_of_rate
+from pykernel.spec.families.int16_online import Int16Label, complain_of_label_range, frame_parameters
+from pykernel.spec.families.int16_scales import COUNTS, Scales, conversion, factors, limits
 from pykernel.spec.family import Models
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.spec.stages import LinearPart
@@ -33,29 +33,29 @@ from tests.spec.test_toy_family import (
 # ------------------------------------------------------------------------------------- the family: a level that follows
 
 
-class WholeLevel(Struct):
+class Int16Level(Struct):
     """What labels mostly are."""
 
     level: between(Int[OUTPUTS], "-rest_most", "rest_most")
 
 
-class WholeLevelConfig(Config):
+class Int16LevelConfig(Config):
     part: Index  # of an error that a sample corrects, in units of 2^-16
 
 
-class WholeLevelModel(FixedFramed):
-    parts = WholeLevel, WholeLevelConfig
+class Int16LevelModel(Int16Framed):
+    parts = Int16Level, Int16LevelConfig
 
 
 @kernel
-def answer(m: WholeLevelModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def answer(m: Int16LevelModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = the level."""
     for o in range(len(y)):
         y[o] = clip(m.level[o], -m.rest_most, m.rest_most)
 
 
 @kernel
-def learn(m: WholeLevelModel, x: Int16[DIM]) -> Index:
+def learn(m: Int16LevelModel, x: Int16[DIM]) -> Index:
     """Move the level towards y."""
     answer(m, x, m.error)
     hear(m)
@@ -66,33 +66,33 @@ def learn(m: WholeLevelModel, x: Int16[DIM]) -> Index:
     return LevelStatus.STEADY if steady else Status.DONE
 
 
-WHOLE_LEVEL = programs(
+INT16_LEVEL = programs(
     Rule(
         name="level",
-        model=WholeLevelModel,
-        memory=(WholeLevel,),
+        model=Int16LevelModel,
+        memory=(Int16Level,),
         work=(),
-        configs=(WholeLevelConfig,),
+        configs=(Int16LevelConfig,),
         statuses=LevelStatus,
         hooks={frame.answer: answer, frame.learn: learn},
         costs=("O(1)", "O(1)"),
-        stand_ins=WHOLE,
+        stand_ins=INT16,
     )
 )
 
 
-class WholeLevelSpec(WholeSpec):
-    label: FixedLabel = FixedLabel()
+class Int16LevelSpec(Int16Spec):
+    label: Int16Label = Int16Label()
     linear: LinearPart | None = None
     learning: LevelLearning = LevelLearning()
     drift: Drift = Drift()
 
 
-class WholeLevels(Models):
+class Int16Levels(Models):
     rules = {"level": "toy", "slow-level": "toy"}  # noqa: RUF012
-    spec = WholeLevelSpec
+    spec = Int16LevelSpec
     online = True
-    programs = WHOLE_LEVEL
+    programs = INT16_LEVEL
     planned = (("level", None),)
 
     def validate(self, spec, refuse):
@@ -107,9 +107,6 @@ class WholeLevels(Models):
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
-    def size_bound(self, spec):
-        return 20 + spec.dim + 16 * spec.outputs
-
     def unit(self, spec, question):
         return 2.0**-spec.label_shift
 
@@ -120,7 +117,7 @@ class WholeLevels(Models):
         return spec.conversion.parameters() | frame_parameters(spec, reach, 4.0**spec.scales.octave) | own
 
 
-WHOLE_LEVELS = WholeLevels()
+INT16_LEVELS = Int16Levels()
 
 # ------------------------------------------------------------------------------------------------------------ the tests
 
@@ -135,7 +132,7 @@ BASE = {
 
 @pytest.fixture(autouse=True)
 def with_levels(monkeypatch):
-    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (*FAMILIES, LEVELS, WHOLE_LEVELS))
+    monkeypatch.setattr("pykernel.spec.model.FAMILIES", (*FAMILIES, LEVELS, INT16_LEVELS))
 
 
 def test_its_spec_is_read_written_and_computed(tmp_path):
@@ -145,7 +142,7 @@ def test_its_spec_is_read_written_and_computed(tmp_path):
         '[learning]\nrule = "slow-level"\npart = 1.0\n[drift]\nper_hour = 1.0\n'
     )
     spec = load_spec(path)
-    assert type(spec) is WholeLevelSpec and spec.drift == Drift(per_hour=1.0)
+    assert type(spec) is Int16LevelSpec and spec.drift == Drift(per_hour=1.0)
     path.write_text(spec.to_toml())
     assert load_spec(path) == spec == make_spec(spec.model_dump())
     model = HostModel(spec)

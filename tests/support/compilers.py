@@ -53,7 +53,7 @@ def parting(spec: Spec, count: int = 400, seed: int = 0) -> str | None:
 
     Plain Python raises for positions outside of an array; it is slow, so that it does the first calls alone.
     """
-    project, raw = build(spec), spec.program.whole
+    project, raw = build(spec), spec.program.is_int16
     calls = random_calls(spec, np.random.default_rng(seed), count)
     host = trace(HostModel(spec, project.drop, raw=raw), calls)
     plain = trace(HostModel(spec, project.drop, "python", raw=raw), calls[:200])

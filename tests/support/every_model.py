@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
-from pykernel.spec.model import Spec, make_spec, rules, whole_rules
+from pykernel.spec.model import Spec, int16_rules, make_spec, rules
 from pykernel.spec.sections import fields_of
 from pykernel.spec.signal import FeatureName, SignalSection, plan_of
 
@@ -57,7 +57,7 @@ STAGES: dict[str, dict[str, Content]] = {
 
 def family_of(rule: str, precision: str) -> Any:
     """The family that computes a rule in a precision; None if none does."""
-    return (whole_rules() if PRECISIONS[precision].is_integer else rules()).get(rule)
+    return (int16_rules() if PRECISIONS[precision].is_int16 else rules()).get(rule)
 
 
 def _pieces(rule: str, precision: str, dim: int, functions: int) -> Iterator[dict[str, Content]]:

@@ -88,7 +88,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
     for entry in program.entries_for(spec.config):
         kinds = taken_by(entry.kernel)
         lines = []
-        if program.whole and kinds and kinds[0] == program.sample:
+        if program.is_int16 and kinds and kinds[0] == program.sample:
             center, most = _counts(spec)
             size = f"M_{program.sample_size}"
             lines += [f"int16_t x[{size}];", f"fill_counts(in, x, {size}, {center}, {most});"]
@@ -103,7 +103,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             if array.scalar is Index:
                 lines += ["int32_t answer[1] = {7};"]
                 check = f"check_position(status, answer[0], {len(spec.label.classes or ())});"
-            elif program.whole:
+            elif program.is_int16:
                 kind, width = ("int16_t", 2) if array.scalar is Int16 else ("int32_t", 4)
                 lines += [f"{kind} answer[{count}];", "memset(answer, 7, sizeof answer);"]
                 check = f"check_whole(status, answer, {count}u, {width}u);"
@@ -117,7 +117,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
         arguments = ["s", *(["x"] if lines else [])]
         if kinds[1:] or (kinds and "x" not in arguments):
             kind, limit = kinds[-1], _number(spec.label_max_abs)
-            most = spec.config.label_most if program.whole and kinds[-1] is not Index else 0
+            most = spec.config.label_most if program.is_int16 and kinds[-1] is not Index else 0
             scale = _number(min(1.0, spec.label_max_abs / 4))
             if kind is Index and "x" in arguments:
                 classes = len(spec.label.classes or ())
@@ -126,9 +126,9 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
                 ]
             elif kind is Index:
                 lines += ["const int32_t y = (byte(in) < 230) ? 0 : (int32_t)any_number(in);"]
-            elif program.whole and isinstance(kind, Array):
+            elif program.is_int16 and isinstance(kind, Array):
                 lines += ["int32_t y[M_OUTPUTS];", f"fill_labels(in, y, M_OUTPUTS, {most});"]
-            elif program.whole:
+            elif program.is_int16:
                 lines += [f"const int32_t y = hostile_count(in, {most});"]
             elif kind is Real:
                 lines += [f"const REAL y = hostile(in, {scale}, {limit});"]

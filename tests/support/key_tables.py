@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family
-from pykernel.spec.model import declared, keys_of, rules, sections, whole_rules
+from pykernel.spec.model import declared, int16_rules, keys_of, rules, sections
 from pykernel.spec.sections import Section, fields_of, section_of
 
 
@@ -21,7 +21,7 @@ def key_tables() -> dict[str, str]:
     "shared" is the table of the keys that all specs share; each spec class has a table under the name of its first
     rule.
     """
-    reals, whole = _of_specs(rules()), _of_specs(whole_rules())
+    reals, whole = _of_specs(rules()), _of_specs(int16_rules())
     found = {"shared": _table(_shared(), headed=True)} | {
         names[0]: _table(_of_family(spec, names)) for spec, names in reals.items() if _own(spec)
     }

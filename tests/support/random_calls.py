@@ -51,7 +51,7 @@ class Samples:
     def __init__(self, spec: Spec, rng: np.random.Generator) -> None:
         self.spec, self.rng = spec, rng
         self.label = spec.program.label_array(spec.capacities)
-        self.kind = np.dtype(np.float32) if spec.program.whole else spec.real.dtype
+        self.kind = np.dtype(np.float32) if spec.program.is_int16 else spec.real.dtype
         self.told = spec.program.label is not None and spec.program.learns
         self.seen: list[np.ndarray] = []
         self.width = spec.width
@@ -71,7 +71,7 @@ class Samples:
             if how > 0.97:
                 row[rng.integers(self.width)] = self._no_number(limit)
         self.seen = [*self.seen[-30:], row]
-        return np.asarray(spec.raw_inputs(row)[0] if spec.program.whole else row)
+        return np.asarray(spec.raw_inputs(row)[0] if spec.program.is_int16 else row)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _row(self, how: float, scale: float) -> np.ndarray:
@@ -112,7 +112,7 @@ class Samples:
             y = np.array(y, self.kind)
             if how > 0.97:
                 y[...] = self._no_number(limit)
-        return np.asarray(spec.raw_labels(y)) if spec.program.whole else y
+        return np.asarray(spec.raw_labels(y)) if spec.program.is_int16 else y
 
     def _no_number(self, limit: float) -> float:
         kind = self.kind

@@ -20,13 +20,13 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.spec.families import nystrom
 from pykernel.spec.families.expansion import EXPANSION_MODELS
-from pykernel.spec.model import Spec, declared, make_spec, rules, whole_rules
+from pykernel.spec.model import Spec, declared, int16_rules, make_spec, rules
 from pykernel.spec.sections import KernelFunctionName, fields_of
 
 Content = dict[str, Any]
 
 RULES: tuple[str, ...] = tuple(rules())
-WHOLE_RULES: tuple[str, ...] = tuple(whole_rules())
+INT16_RULES: tuple[str, ...] = tuple(int16_rules())
 """Those of precision int16."""
 CONTINUED: tuple[str, ...] = tuple(EXPANSION_MODELS.rules)
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
@@ -228,7 +228,7 @@ def _expansion(rng: np.random.Generator, rule: str, dim: int, functions: int, cl
 @functools.cache
 def keys(rule: str | None, whole: bool) -> list[tuple[str, str, Any]]:
     """Every key that a change may set, of one rule or of all: section, name, declaration."""
-    families = whole_rules() if whole else rules()
+    families = int16_rules() if whole else rules()
     named = [rule] if rule is not None else list(families)
     found = {
         (section, name): field

@@ -117,9 +117,6 @@ class FrozenFamily:
     def capacities(self, spec):
         return {"DIM": 2, "N_MAX": 3, "OUTPUTS": 1}
 
-    def size_bound(self, spec):
-        return 4
-
     def parameters(self, spec):
         return {
             "shows_spare": spec.reduction.force,

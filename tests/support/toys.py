@@ -214,9 +214,6 @@ class ToyFamily:
     def capacities(self, spec):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec):
-        return (spec.dim + 2) * spec.outputs + 2
-
     def parameters(self, spec):
         return {
             "eta": spec.learning.eta,

@@ -18,7 +18,7 @@ from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import UnicornModel
 from tests.algorithms.test_fixed import ONLINE, frozen, online
 from tests.algorithms.test_spectrum_whole import spec_of as waves
-from tests.support.random_specs import WHOLE_RULES, random_spec
+from tests.support.random_specs import INT16_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
 
 
@@ -44,7 +44,7 @@ OTHERS = ("svr", "pairs", "nt", "fklms", "outputs", "nlms", "nlms classes", "wav
 
 
 def test_every_rule_of_whole_numbers_is_among_the_models() -> None:
-    assert {spec.learning.rule for spec in MODELS.values()} == set(WHOLE_RULES)
+    assert {spec.learning.rule for spec in MODELS.values()} == set(INT16_RULES)
 
 
 @pytest.mark.parametrize("model", ["products", "stages", *map(rarely, OTHERS)])
@@ -110,7 +110,7 @@ def test_the_same_bytes_where_an_int_has_16_bits(model: str) -> None:
 @pytest.mark.parametrize("seed", [2, *map(rarely, range(3, 120))])
 def test_random_models_give_the_same_bytes_where_an_int_has_16_bits(seed: int) -> None:
     """Of every rule in whole numbers, whatever its keys.  ``tests/gen/test_int_widths.py`` needs no AVR."""
-    spec = random_spec(np.random.default_rng(seed), WHOLE_RULES[seed % len(WHOLE_RULES)], precision="int16")
+    spec = random_spec(np.random.default_rng(seed), INT16_RULES[seed % len(INT16_RULES)], precision="int16")
     report = check_targets(spec, ["avr"], samples=40, tries=0)
     assert report.ok, report.rows
 

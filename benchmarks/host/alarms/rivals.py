@@ -21,7 +21,7 @@ from benchmarks.host.alarms import kernels
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.monitoring import Monitoring
-from pykernel.spec.defaults import ALARM_CLIP, completed, length
+from pykernel.spec.defaults import completed, groups
 from pykernel.spec.model import Spec, make_spec
 
 Setting = Mapping[str, Any]
@@ -137,10 +137,10 @@ class Okfeb(Bare):
             "input": {
                 "columns": [f"x{i}" for i in range(dim)],
                 "standardise": True,
-                "clip": ALARM_CLIP,
+                "clip": groups("monitor", int16=False)[-1][0].sections["input"]["clip"],
                 "max_abs": 1e24,
             },
-            "kernel": {"sigma": length(dim)},
+            "kernel": {"sigma": groups("monitor", int16=False)[-1][0].sigma(dim)},
             "learning": {"rule": "okfeb", "features": 12},
             "reduction": {"n_max": 32},
             "novelty": {"smoothing": 0.5, "relearn_after": 100},

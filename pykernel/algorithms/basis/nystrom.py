@@ -14,7 +14,7 @@ from pykernel.algorithms.basis.coordinates import (
 )
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import LABELLED, Answering, FrameConfig, Sample, Status, refusal
+from pykernel.algorithms.frame import LABELLED, FrameConfig, Sample, Status, questions, refusal, standing
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.vectors import copy
@@ -109,14 +109,14 @@ def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     return Status.DONE
 
 
-ANSWERING = Answering(
+STAND_INS = standing(
     GivenModel,
-    "O(N^2 / 2 + N D)",
     {
         frame.respond: respond,
         "write f(x) to y.": "write f(x) to y.  [weighs] This is weights' z(x) + bias.  [not weighs] This is z(x).",
         "; unused places are zero": "",
     },
+    "O(N^2 / 2 + N D)",
 )
 
 NYSTROM: dict[LabelKind, Program] = {
@@ -127,13 +127,14 @@ NYSTROM: dict[LabelKind, Program] = {
         configs=(NystromConfig, FrameConfig, InputConfig, KernelConfig),
         statuses=(Status,),
         entries=(
-            *ANSWERING.questions("real"),
-            Entry("features", ANSWERING.own(features), "question"),
-            Entry("residual", ANSWERING.own(residual), "question"),
-            Entry("variance", ANSWERING.own(variance), "question", lambda c: c.varies),
-            *ANSWERING.questions(kind)[1:],
+            *questions("real"),
+            Entry("features", features, "question"),
+            Entry("residual", residual, "question"),
+            Entry("variance", variance, "question", lambda c: c.varies),
+            *questions(kind)[1:],
         ),
         labels=kind,
+        stand_ins=STAND_INS,
     )
     for kind in LABELLED
 }

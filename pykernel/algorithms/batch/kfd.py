@@ -15,7 +15,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.batch.krr import COLLECTS
 from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.extents import P_MAX, PACKED
-from pykernel.algorithms.frame import Answering, Status, refusal
+from pykernel.algorithms.frame import UPDATES, Status, questions, refusal, standing
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.algorithms.packed import columns_within, solve_lower, solve_upper
@@ -407,9 +407,8 @@ def valid(m: FisherModel) -> Bool:
     return m.mistakes[0] <= m.assessed[0]
 
 
-ANSWERING = Answering(
+STAND_INS = standing(
     FisherModel,
-    "O(P (P + D))",
     {
         frame.intact: countable,
         frame.acceptable_class: acceptable_class,
@@ -419,6 +418,7 @@ ANSWERING = Answering(
         **COLLECTS,
         "If there is no place, the sample replaces the oldest one.": "Beyond the largest number of samples it is FULL.",
     },
+    "O(P (P + D))",
 )
 
 FISHER: dict[LabelKind, Program] = {
@@ -429,14 +429,15 @@ FISHER: dict[LabelKind, Program] = {
         configs=(FisherConfig, InputConfig, KernelConfig),
         statuses=(Status, FisherStatus),
         entries=(
-            *ANSWERING.questions("class"),
-            ANSWERING.update("class"),
+            *questions("class"),
+            Entry("update", UPDATES["class"], "update"),
             Entry("train", train, "training"),
-            Entry("assess", ANSWERING.own(assess), "visit", lambda config: config.assesses),
+            Entry("assess", assess, "visit", lambda config: config.assesses),
             Entry("leave_one_out", leave_one_out, "reading"),
             Entry("restart", forget_samples, "action"),
         ),
         valid=valid,
         between=("train",),
+        stand_ins=STAND_INS,
     ),
 }

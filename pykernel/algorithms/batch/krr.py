@@ -12,7 +12,7 @@ from enum import IntEnum
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.extents import L_MAX, PACKED
-from pykernel.algorithms.frame import LABELLED, Answering, Status
+from pykernel.algorithms.frame import LABELLED, UPDATES, Status, questions, standing
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.algorithms.vectors import all_zero, copy, zero
@@ -494,9 +494,8 @@ COLLECTS = {
     "The model does not change before train is called.",
 }
 """What the frame's functions say of themselves, where samples are gathered and trained later."""
-ANSWERING = Answering(
+STAND_INS = standing(
     BatchModel,
-    "O(L D)",
     {
         frame.intact: intact,
         frame.respond: respond,
@@ -506,6 +505,7 @@ ANSWERING = Answering(
         "O(learn)": "O(D)",
         **COLLECTS,
     },
+    "O(L D)",
 )
 
 BATCH: dict[LabelKind, Program] = {
@@ -516,14 +516,15 @@ BATCH: dict[LabelKind, Program] = {
         configs=(BatchConfig, InputConfig, KernelConfig),
         statuses=(Status, BatchStatus),
         entries=(
-            *ANSWERING.questions(kind),
-            ANSWERING.update(kind),
+            *questions(kind),
+            Entry("update", UPDATES[kind], "update"),
             Entry("train", train, "training"),
             Entry("leave_one_out", leave_one_out, "reading"),
             Entry("restart", forget_samples, "action"),
         ),
         valid=valid,
         between=("train",),
+        stand_ins=STAND_INS,
     )
     for kind in LABELLED
 }

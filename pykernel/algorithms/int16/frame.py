@@ -8,11 +8,11 @@ from typing import Any
 from pykernel.algorithms import elementary, expert, frame, inputs, interval, poll, stages
 from pykernel.algorithms.frame import FrameConfig, answer, predict
 from pykernel.algorithms.int16.arithmetic import clip
-from pykernel.algorithms.int16.inputs import FixedInputConfig, converted
+from pykernel.algorithms.int16.inputs import Int16InputConfig, converted
 from pykernel.algorithms.int16.stages import (
-    FixedStageConfig,
-    FixedStaged,
-    FixedStages,
+    Int16StageConfig,
+    Int16Staged,
+    Int16Stages,
     conclude,
     finished,
     remain,
@@ -62,7 +62,7 @@ ERROR_MOST = 1610612736
 """Largest |y - f(x)|."""
 
 
-class FixedSample(Struct):
+class Int16Sample(Struct):
     """The sample that is learned.  Every call computes it anew; zeros are always valid."""
 
     y: between(Int[OUTPUTS], "-rest_most", "rest_most")  # what f(x) should be
@@ -72,25 +72,25 @@ class FixedSample(Struct):
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
 
 
-class FixedFramed(FixedStaged):
+class Int16Framed(Int16Staged):
     """A model in the frame."""
 
-    parts = FixedSample, FrameConfig, FixedInputConfig
+    parts = Int16Sample, FrameConfig, Int16InputConfig
 
 
 @kernel
-def acceptable(m: FixedFramed, x: Int16[DIM]) -> Bool:
+def acceptable(m: Int16Framed, x: Int16[DIM]) -> Bool:
     """Whether every input is within its limit; m.x is then the converted input."""
     return converted(m, x, m.x)
 
 
 @kernel
-def see(m: FixedFramed, x: Int16[DIM]) -> None:
+def see(m: Int16Framed, x: Int16[DIM]) -> None:
     """The input was converted where it was checked."""
 
 
 @kernel
-def respond(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def respond(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x), with what the stages of labels do.  m.x is the input."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
@@ -98,7 +98,7 @@ def respond(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def most_likely(m: FixedFramed, x: Int16[DIM]) -> Index:
+def most_likely(m: Int16Framed, x: Int16[DIM]) -> Index:
     """The most likely class of x; below 0: why the input was refused."""
     refused = predict(m, x, m.error)
     if refused < 0:
@@ -121,7 +121,7 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 
 @kernel
-def hear(m: FixedFramed) -> None:
+def hear(m: Int16Framed) -> None:
     """m.error is f(x): make it y - f(x)."""
     for o in range(len(m.y)):
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
@@ -135,106 +135,106 @@ def hear(m: FixedFramed) -> None:
 
 
 @kernel
-def acceptable_label(m: FixedFramed, y: Int) -> Bool:
+def acceptable_label(m: Int16Framed, y: Int) -> Bool:
     """Whether a label is within its limit."""
     return y >= -m.label_most and y <= m.label_most
 
 
 @kernel
-def taught(m: FixedFramed, own: Bool) -> Int:
+def taught(m: Int16Framed, own: Bool) -> Int:
     """What a function should be: for inputs of its class, or for others."""
     return m.one if own else -m.one
 
 
 @kernel
-def warm_up(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
+def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
     """There are no statistics of inputs to wait for."""
     return False
 
 
 @kernel
-def settle_inputs(m: FixedFramed, x: Int16[DIM]) -> None:
+def settle_inputs(m: Int16Framed, x: Int16[DIM]) -> None:
     """There are no statistics of inputs."""
 
 
 @kernel
-def valid_stages(m: FixedFramed, blank: Bool) -> Bool:
+def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
     """Every number of the stages within its declared range is one that learning can give."""
     return True
 
 
 @kernel
-def try_otherwise(m: FixedFramed, x: Int16[DIM]) -> Int:
+def try_otherwise(m: Int16Framed, x: Int16[DIM]) -> Int:
     """No input is held."""
     return 0
 
 
 @kernel
-def gather_evidence(m: FixedFramed, x: Int16[DIM], gain: Int) -> None:
+def gather_evidence(m: Int16Framed, x: Int16[DIM], gain: Int) -> None:
     """No input is held."""
 
 
 @kernel
-def consult(m: FixedFramed, x: Int16[DIM]) -> None:
+def consult(m: Int16Framed, x: Int16[DIM]) -> None:
     """There is no linear expert."""
 
 
 @kernel
-def judge_both(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+def judge_both(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """There is no linear expert."""
 
 
 @kernel
-def judge_classes(m: FixedFramed, y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+def judge_classes(m: Int16Framed, y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """There is no linear expert."""
 
 
 @kernel
-def instruct(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def instruct(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """There is no linear expert."""
 
 
 @kernel
-def dismiss(m: FixedFramed) -> None:
+def dismiss(m: Int16Framed) -> None:
     """There is no linear expert."""
 
 
 @kernel
-def valid_expert(m: FixedFramed) -> Bool:
+def valid_expert(m: Int16Framed) -> Bool:
     """There is no linear expert."""
     return True
 
 
 @kernel
-def answer_before(m: FixedFramed, x: Int16[DIM]) -> None:
+def answer_before(m: Int16Framed, x: Int16[DIM]) -> None:
     """There are no intervals."""
 
 
 @kernel
-def judge_interval(m: FixedFramed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+def judge_interval(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """There are no intervals."""
 
 
 @kernel
-def forget_interval(m: FixedFramed) -> None:
+def forget_interval(m: Int16Framed) -> None:
     """There are no intervals."""
 
 
 @kernel
-def valid_interval(m: FixedFramed) -> Bool:
+def valid_interval(m: Int16Framed) -> Bool:
     """There are no intervals."""
     return True
 
 
-WHOLE: dict[Any, Any] = {
-    FixedFramed: frame.Framed,
+INT16: dict[Any, Any] = {
+    Int16Framed: frame.Framed,
     Real[DIM]: Int16[DIM],
     Real[OUTPUTS]: Int[OUTPUTS],
     Real: Int,
-    stages.Stages: FixedStages,
-    stages.StageConfig: FixedStageConfig,
-    inputs.InputConfig: FixedInputConfig,
-    stages.Sample: FixedSample,
+    stages.Stages: Int16Stages,
+    stages.StageConfig: Int16StageConfig,
+    inputs.InputConfig: Int16InputConfig,
+    stages.Sample: Int16Sample,
     inputs.acceptable: acceptable,
     stages.see: see,
     frame.try_otherwise: try_otherwise,

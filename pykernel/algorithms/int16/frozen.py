@@ -5,14 +5,14 @@ The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel
 
 from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Answering, Status, refusal
+from pykernel.algorithms.frame import LABELLED, Status, questions, refusal, standing
 from pykernel.algorithms.frozen import FrozenModel, FunctionsConfig, share
 from pykernel.algorithms.int16.arithmetic import clip, places, size
-from pykernel.algorithms.int16.frame import FixedFramed, acceptable
-from pykernel.algorithms.int16.inputs import FixedInputConfig
+from pykernel.algorithms.int16.frame import Int16Framed, acceptable
+from pykernel.algorithms.int16.inputs import Int16InputConfig
 from pykernel.algorithms.int16.kernels import (
-    FixedFunction,
-    FixedKernelConfig,
+    Int16Function,
+    Int16KernelConfig,
     distance,
     dot,
     octaves,
@@ -48,7 +48,7 @@ CERTAIN = 32768
 """A probability of 1."""
 
 
-class FixedWork(Struct):
+class Int16Work(Struct):
     """Working memory."""
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32: a sum may leave int32 on its way
@@ -58,8 +58,8 @@ class FixedWork(Struct):
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
 
-class FixedFrozenConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed``."""
+class Int16FrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     norms: Word[N_MAX]  # |v|^2
@@ -78,18 +78,18 @@ class FixedFrozenConfig(Config):
     high: Index  # largest prediction
 
 
-class FixedFrozenModel(Model):
-    parts = FixedWork, FunctionsConfig, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig
+class Int16FrozenModel(Model):
+    parts = Int16Work, FunctionsConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig
 
 
 @kernel
-def add_part(m: FixedFrozenModel, f: Index, i: Index, o: Index, k: Index, n: Index) -> None:
+def add_part(m: Int16FrozenModel, f: Index, i: Index, o: Index, k: Index, n: Index) -> None:
     """Add weight o of vector i times k / 2^n to function f."""
     m.f[f] += word(floor_shift(m.weights[i, o] * k, n))
 
 
 @kernel
-def octaves_to(m: FixedFrozenModel, i: Index, square: Word) -> Word:
+def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
     """How far x is from v_i, in octaves of the kernel; square is |x|^2.  O(D)."""
     if m.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
@@ -98,7 +98,7 @@ def octaves_to(m: FixedFrozenModel, i: Index, square: Word) -> Word:
 
 
 @kernel
-def sum_single(m: FixedFrozenModel) -> None:
+def sum_single(m: Int16FrozenModel) -> None:
     """The one function of a kernel of distances.  O(N D)."""
     square = square_norm(m.x) if m.products else word(0)
     total = m.bias[0]
@@ -114,7 +114,7 @@ def sum_single(m: FixedFrozenModel) -> None:
 
 
 @kernel
-def share_power(m: FixedFrozenModel, i: Index) -> None:
+def share_power(m: Int16FrozenModel, i: Index) -> None:
     """Add vector i's part to the functions of a polynomial kernel.  O(D).
 
     Its value is k / 2^16 times a power of two, from the first 16 bits of a'b.  Relative error: degree + 1 bits of 2^-15.
@@ -136,19 +136,19 @@ def share_power(m: FixedFrozenModel, i: Index) -> None:
 
 
 @kernel
-def evaluate(m: FixedFrozenModel, x: Int16[DIM]) -> None:
+def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
     """Compute the functions at the converted inputs, m.x.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
-    if m.function == FixedFunction.LINEAR:
+    if m.function == Int16Function.LINEAR:
         for o in range(len(m.f)):
             m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
-    elif m.single and m.function != FixedFunction.POLYNOMIAL:
+    elif m.single and m.function != Int16Function.POLYNOMIAL:
         sum_single(m)
     else:
         square = square_norm(m.x) if m.products else word(0)
         for o in range(len(m.f)):
             m.f[o] = word(m.bias[o])
         for i in range(len(m.vectors)):
-            if m.function == FixedFunction.POLYNOMIAL:
+            if m.function == Int16Function.POLYNOMIAL:
                 share_power(m, i)
             else:
                 u = octaves_to(m, i, square)
@@ -160,7 +160,7 @@ def evaluate(m: FixedFrozenModel, x: Int16[DIM]) -> None:
 
 
 @kernel
-def best_function(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
+def best_function(m: Int16FrozenModel, x: Int16[DIM]) -> Index:
     """The class with the largest function at x; below 0: why the input was refused.
 
     Two classes share one function: a positive value means the second class.
@@ -181,7 +181,7 @@ def best_function(m: FixedFrozenModel, x: Int16[DIM]) -> Index:
 
 
 @kernel
-def count_votes(m: FixedFrozenModel) -> None:
+def count_votes(m: Int16FrozenModel) -> None:
     """Count the votes: each class gets a vote for each other class that it wins against."""
     for a in range(len(m.votes)):
         m.votes[a] = word(0)
@@ -200,7 +200,7 @@ def count_votes(m: FixedFrozenModel) -> None:
 
 
 @kernel
-def most_voted(m: FixedFrozenModel) -> Index:
+def most_voted(m: Int16FrozenModel) -> Index:
     """The class that wins against most others; of classes that win as often, the first one or the clearest."""
     best = 0
     for a in range(1, len(m.votes)):
@@ -212,7 +212,7 @@ def most_voted(m: FixedFrozenModel) -> Index:
 
 
 @kernel
-def decide(m: FixedFrozenModel, y: Int[OUTPUTS]) -> None:
+def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
     """Write the predicted values: the functions, within their limits."""
     for o in range(len(y)):
         f = as_signed(m.f[o])
@@ -230,7 +230,7 @@ def logistic(t: Index) -> Index:
 
 
 @kernel
-def calibrate(m: FixedFrozenModel, p: Int[CLASSES]) -> None:
+def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
     """Compute a probability of each class from the functions, in units of 2^-15."""
     for o in range(len(m.f)):
         f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
@@ -248,21 +248,20 @@ def calibrate(m: FixedFrozenModel, p: Int[CLASSES]) -> None:
 
 
 @kernel
-def chances(m: FixedFrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
     """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
     evaluate(m, x)
     calibrate(m, p)
 
 
-ANSWERING = Answering(
-    FixedFrozenModel,
-    "O(N D)",
+STAND_INS = standing(
+    Int16FrozenModel,
     {
         Real[DIM]: Int16[DIM],
         Real[OUTPUTS]: Int[OUTPUTS],
         Real[CLASSES]: Int[CLASSES],
-        FrozenModel: FixedFrozenModel,
-        FixedFramed: FixedFrozenModel,
+        FrozenModel: Int16FrozenModel,
+        Int16Framed: Int16FrozenModel,
         Real: Int,
         inputs.acceptable: acceptable,
         frame.respond: frozen.respond,
@@ -277,18 +276,19 @@ ANSWERING = Answering(
         "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
         "each class at x to p.": "each class at x to p, in units of 1 / 32768 (Platt, Probabilities for SV Machines, 1999).",
     },
-    lambda config: bool(config.calibrated),
+    "O(N D)",
 )
-FIXED_FROZEN: dict[LabelKind, Program] = {
+INT16_FROZEN: dict[LabelKind, Program] = {
     kind: Program(
         name="frozen",
-        structs=(FixedWork,),
+        structs=(Int16Work,),
         persistent=(),
-        configs=(FunctionsConfig, FixedFrozenConfig, FixedInputConfig, FixedKernelConfig),
+        configs=(FunctionsConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig),
         statuses=(Status,),
-        entries=ANSWERING.questions(kind),
+        entries=questions(kind, lambda config: bool(config.calibrated)),
         valid=None,
         labels=kind,
+        stand_ins=STAND_INS,
     )
     for kind in LABELLED
 }

@@ -4,8 +4,8 @@ from pykernel.algorithms.extents import SCALES
 from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_shift, kernel
 
 
-class FixedInputConfig(Config):
-    """How inputs are converted, derived from a spec by ``pykernel.spec.families.fixed``."""
+class Int16InputConfig(Config):
+    """How inputs are converted, derived from a spec by ``pykernel.spec.families.int16``."""
 
     each: bool  # whether each input has a conversion of its own
     center: Int16[SCALES]  # counts that are subtracted from the inputs
@@ -17,7 +17,7 @@ class FixedInputConfig(Config):
 
 
 @kernel
-def converted(q: FixedInputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
+def converted(q: Int16InputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
     """z = (x - center) factor / 2^shift, rounded.  O(D).
 
     Returns whether every input is within its limit; otherwise z is of no use.

@@ -49,7 +49,7 @@ THIRD = 21845
 """1 / 3, in units of 2^-16."""
 
 
-class FixedFunction(IntEnum):
+class Int16Function(IntEnum):
     """k(a, b)."""
 
     GAUSSIAN = 0  # exp(-gamma |a - b|^2)
@@ -61,10 +61,10 @@ class FixedFunction(IntEnum):
     POLYNOMIAL = 6  # (gamma a'b + coef0)^degree
 
 
-class FixedKernelConfig(Config):
-    """How inputs are compared, derived from a spec by ``pykernel.spec.families.fixed``."""
+class Int16KernelConfig(Config):
+    """How inputs are compared, derived from a spec by ``pykernel.spec.families.int16``."""
 
-    function: FixedFunction
+    function: Int16Function
     narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
     rooted: bool  # whether the kernel is of |a - b|, not of its square: Matern
     rises: bool  # whether e^-r has a factor of 1 + r or more: Matern 3/2 and 5/2
@@ -150,9 +150,9 @@ def root(d: Word, lift: Index) -> Word:
 
 
 @kernel
-def distance(q: FixedKernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
+def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
     """What the kernel value depends on: |a - b|^2, or |a - b|_1 of a Laplacian kernel.  O(D)."""
-    if q.function == FixedFunction.LAPLACIAN:
+    if q.function == Int16Function.LAPLACIAN:
         return absolute_distance(a, b) * word(q.stretch)
     if q.narrow:
         return narrow_distance(a, b)
@@ -160,24 +160,24 @@ def distance(q: FixedKernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 
 @kernel
-def octaves(q: FixedKernelConfig, d: Word) -> Word:
+def octaves(q: Int16KernelConfig, d: Word) -> Word:
     """By which power of two a distance divides e^-r, in units of 2^-16."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 
 @kernel
-def rise(q: FixedKernelConfig, u: Word, first: Int) -> Int:
+def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
     """first (1 + r), or first (1 + r + r^2 / 3) with r = u ln 2, for u below 32 octaves; Matern 3/2 and 5/2."""
     r = multiply_high(index(u & 2097151), NATURAL)
     total = first + multiply_high(r, first)
-    if q.function == FixedFunction.MATERN52:
+    if q.function == Int16Function.MATERN52:
         third = floor_shift(multiply_high(r, THIRD) + 4, 3)
         total += multiply_high(multiply_high(r, first) * 8, third)
     return total
 
 
 @kernel
-def value_at(q: FixedKernelConfig, u: Word) -> Index:
+def value_at(q: Int16KernelConfig, u: Word) -> Index:
     """The kernel value at so many octaves, in units of 1 / ONE, rounded down."""
     n = index(u >> 16)
     if n >= (24 if q.rises else 16):
@@ -189,6 +189,6 @@ def value_at(q: FixedKernelConfig, u: Word) -> Index:
 
 
 @kernel
-def kernel_value(q: FixedKernelConfig, d: Word) -> Index:
+def kernel_value(q: Int16KernelConfig, d: Word) -> Index:
     """The kernel value of a distance, in units of 1 / ONE, rounded down."""
     return value_at(q, octaves(q, d))

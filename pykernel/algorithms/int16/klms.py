@@ -9,8 +9,8 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
 from pykernel.algorithms.frame import Rule, Status, programs, refusal
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
-from pykernel.algorithms.int16.frame import VALUE_MOST, WHOLE, FixedFramed, hear
-from pykernel.algorithms.int16.kernels import ONE, FixedKernelConfig, distance, kernel_value
+from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
+from pykernel.algorithms.int16.kernels import ONE, Int16KernelConfig, distance, kernel_value
 from pykernel.algorithms.online import reduction
 from pykernel.algorithms.online.reduction import precedes
 from pykernel.algorithms.online.state import (
@@ -49,7 +49,7 @@ FAR = 2147483647
 """Squared distance to a neighbour that does not exist; all others are smaller."""
 
 
-class FixedExpansion(Struct):
+class Int16Expansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
     alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
@@ -60,7 +60,7 @@ class FixedExpansion(Struct):
     v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
 
-class FixedLearning(Struct):
+class Int16Learning(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     f: Word[OUTPUTS]  # f(x), modulo 2^32: a sum may leave int32 on its way
@@ -73,8 +73,8 @@ class FixedLearning(Struct):
     row: Uint16[N_MAX]  # kernel values between a removed vector and the others
 
 
-class FixedOnlineConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
+class Int16OnlineConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
     quantises: bool  # QKLMS: whether the nearest vector gets all of a multiplier, not as much as it is like the sample
     metric: Metric
@@ -93,15 +93,15 @@ class FixedOnlineConfig(Config):
     tunable = frozenset("""tie decays limits_step eta keep step_limit ald_distance""".split())
 
 
-class FixedOnlineModel(FixedFramed):
-    parts = FixedExpansion, FixedLearning, FixedOnlineConfig, FixedKernelConfig
+class Int16OnlineModel(Int16Framed):
+    parts = Int16Expansion, Int16Learning, Int16OnlineConfig, Int16KernelConfig
 
 
 # ------------------------------------------------------------------------------------------------- candidates
 
 
 @kernel
-def magnitude(m: FixedOnlineModel, i: Index) -> Int:
+def magnitude(m: Int16OnlineModel, i: Index) -> Int:
     """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
     largest = size(m.alpha[i, 0]) if i < m.n[0] else size(m.step[0])
     for o in range(1, len(m.step)):
@@ -112,13 +112,13 @@ def magnitude(m: FixedOnlineModel, i: Index) -> Int:
 
 
 @kernel
-def age_of(m: FixedOnlineModel, i: Index) -> Index:
+def age_of(m: Int16OnlineModel, i: Index) -> Index:
     """Number of samples learned since a candidate was stored or repeated; -1 for the newest sample."""
     return m.age[i] if i < m.n[0] else -1
 
 
 @kernel
-def isolation(m: FixedOnlineModel, i: Index) -> Int:
+def isolation(m: Int16OnlineModel, i: Index) -> Int:
     """Squared distance from a candidate to its nearest neighbour, or a lower bound."""
     if i >= m.n[0]:
         return m.nearest_distance[0]
@@ -127,13 +127,13 @@ def isolation(m: FixedOnlineModel, i: Index) -> Int:
 
 
 @kernel
-def unsure(m: FixedOnlineModel, i: Index) -> Bool:
+def unsure(m: Int16OnlineModel, i: Index) -> Bool:
     """Whether isolation() is only a lower bound."""
     return i < m.n[0] and m.neighbour[i] <= 0 and m.distance[i] > -m.neighbour[i]
 
 
 @kernel
-def weighted_isolation(m: FixedOnlineModel, i: Index, coarse: Index) -> Int:
+def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
     """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
     a = floor_shift(magnitude(m, i), coarse)
     a = a if a < 32767 else 32767
@@ -141,7 +141,7 @@ def weighted_isolation(m: FixedOnlineModel, i: Index, coarse: Index) -> Int:
 
 
 @kernel
-def coarseness(m: FixedOnlineModel) -> Index:
+def coarseness(m: Int16OnlineModel) -> Index:
     """By which power of two multipliers are divided, so that their squares fit."""
     largest = 0
     count = m.n[0] + 1
@@ -154,7 +154,7 @@ def coarseness(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def survey(m: FixedOnlineModel) -> Index:
+def survey(m: Int16OnlineModel) -> Index:
     """Compute the candidates' costs, where they need numbers; what multipliers were divided by.  O(N)."""
     if m.metric != Metric.FMKLMS:
         return 0
@@ -166,7 +166,7 @@ def survey(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def cost(m: FixedOnlineModel, i: Index) -> Int:
+def cost(m: Int16OnlineModel, i: Index) -> Int:
     """The cost of removing a candidate, after survey().  Mitchinson et al. 2003, section 2."""
     if m.metric == Metric.MAGNITUDE:
         return magnitude(m, i)
@@ -178,7 +178,7 @@ def cost(m: FixedOnlineModel, i: Index) -> Int:
 
 
 @kernel
-def find_neighbour(m: FixedOnlineModel, i: Index) -> None:
+def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
     """Compute the distance from expansion vector i to its nearest neighbour.  O(N D)."""
     nearest = FAR
     for j in range(m.n[0]):
@@ -190,7 +190,7 @@ def find_neighbour(m: FixedOnlineModel, i: Index) -> None:
 
 
 @kernel
-def choose(m: FixedOnlineModel) -> Index:
+def choose(m: Int16OnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
     A cost that is computed from a lower bound is a lower bound.  Where the choice depends on one, the lost neighbour is
@@ -227,7 +227,7 @@ def choose(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def measure_row(m: FixedOnlineModel, r: Index) -> None:
+def measure_row(m: Int16OnlineModel, r: Index) -> None:
     """Kernel values between stored vector r and the others; those whose nearest it was lose it.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
@@ -238,7 +238,7 @@ def measure_row(m: FixedOnlineModel, r: Index) -> None:
 
 
 @kernel
-def project(m: FixedOnlineModel, r: Index) -> None:
+def project(m: Int16OnlineModel, r: Index) -> None:
     """Share candidate r's multiplier out: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
 
     Mitchinson et al. 2003, eq. 16.  "bounded": k_ir is divided by their sum if that is above 1.
@@ -267,7 +267,7 @@ def project(m: FixedOnlineModel, r: Index) -> None:
 
 
 @kernel
-def put_in(m: FixedOnlineModel, r: Index) -> None:
+def put_in(m: Int16OnlineModel, r: Index) -> None:
     """Store the sample as vector r, which is counted already.  O(N + D)."""
     for j in range(len(m.x)):
         m.v[r, j] = m.x[j]
@@ -286,7 +286,7 @@ def put_in(m: FixedOnlineModel, r: Index) -> None:
 
 
 @kernel
-def grow_older(m: FixedOnlineModel) -> None:
+def grow_older(m: Int16OnlineModel) -> None:
     """Update ages after one more sample was learned."""
     if m.keeps_ages:
         for i in range(m.n[0]):
@@ -298,7 +298,7 @@ def grow_older(m: FixedOnlineModel) -> None:
 
 
 @kernel
-def present(m: FixedOnlineModel) -> Int:
+def present(m: Int16OnlineModel) -> Int:
     """f(x) where there is one output; distances and kernel values for the update that follows.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
@@ -326,7 +326,7 @@ def present(m: FixedOnlineModel) -> Int:
 
 
 @kernel
-def value_of(m: FixedOnlineModel, total: Int, o: Index) -> Int:
+def value_of(m: Int16OnlineModel, total: Int, o: Index) -> Int:
     """f(x), within the limit that it has: multipliers cannot add up to more."""
     if m.single:
         return total
@@ -334,7 +334,7 @@ def value_of(m: FixedOnlineModel, total: Int, o: Index) -> Int:
 
 
 @kernel
-def absorb(m: FixedOnlineModel) -> Index:
+def absorb(m: Int16OnlineModel) -> Index:
     """Learn a sample without storing it: the nearest vector's multiplier changes.  O(N)."""
     i = m.nearest[0]
     share_of = ONE
@@ -348,7 +348,7 @@ def absorb(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def insert(m: FixedOnlineModel) -> Index:
+def insert(m: Int16OnlineModel) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D)."""
     n = m.n[0]
     # the vector to remove; n: the sample itself; n + 1: none
@@ -372,7 +372,7 @@ def insert(m: FixedOnlineModel) -> Index:
 
 
 @kernel
-def learn(m: FixedOnlineModel, x: Int16[DIM]) -> Index:
+def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
     """Learn the sample, then reduce.  Mitchinson et al. 2003, eq. 2-6."""
     total = present(m)
     for o in range(len(m.error)):
@@ -396,7 +396,7 @@ def learn(m: FixedOnlineModel, x: Int16[DIM]) -> Index:
 
 
 @kernel
-def evaluate(m: FixedOnlineModel) -> Int:
+def evaluate(m: Int16OnlineModel) -> Int:
     """The kernel part of f(x); where there are several outputs, in m.f.  O(N D)."""
     total = 0
     if not m.single:
@@ -413,7 +413,7 @@ def evaluate(m: FixedOnlineModel) -> Int:
 
 
 @kernel
-def answer(m: FixedOnlineModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def answer(m: Int16OnlineModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(N D)."""
     total = evaluate(m)
     for o in range(len(y)):
@@ -422,7 +422,7 @@ def answer(m: FixedOnlineModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def novelty(
-    m: FixedOnlineModel,
+    m: Int16OnlineModel,
     x: Int16[DIM],
     y: Int[1],
 ) -> Index:
@@ -443,7 +443,7 @@ def novelty(
 
 
 @kernel
-def keeps(m: FixedOnlineModel) -> Bool:
+def keeps(m: Int16OnlineModel) -> Bool:
     """Whether learning could have led to this state, beyond the declared ranges: what is not in use is zero."""
     n = m.n[0]
     for i in range(len(m.v)):
@@ -460,26 +460,26 @@ def keeps(m: FixedOnlineModel) -> Bool:
     return True
 
 
-FIXED_ONLINE = programs(
+INT16_ONLINE = programs(
     Rule(
         name="online",
-        model=FixedOnlineModel,
-        memory=(FixedExpansion,),
-        work=(FixedLearning,),
-        configs=(FixedOnlineConfig, FixedKernelConfig),
+        model=Int16OnlineModel,
+        memory=(Int16Expansion,),
+        work=(Int16Learning,),
+        configs=(Int16OnlineConfig, Int16KernelConfig),
         statuses=OnlineStatus,
         hooks={
             frame.answer: answer,
             frame.learn: learn,
             frame.intact: intact,
             frame.keeps: keeps,
-            OnlineModel: FixedOnlineModel,
+            OnlineModel: Int16OnlineModel,
             reduction.magnitude: magnitude,
             reduction.age_of: age_of,
         },
         costs=("O(N D)", "O(N D)"),
         budget=Budget("N_MAX"),
         questions=(Entry("novelty", novelty, "question"),),
-        stand_ins=WHOLE,
+        stand_ins=INT16,
     )
 )

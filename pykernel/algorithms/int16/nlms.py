@@ -6,7 +6,7 @@ J. Nagumo, A. Noda, A learning method for system identification, 1967.
 from pykernel.algorithms import frame
 from pykernel.algorithms.frame import Rule, Status, programs
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places
-from pykernel.algorithms.int16.frame import WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.frame import INT16, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import square_norm
 from pykernel.algorithms.int16.stages import move_weights, weighted_sum
 from pykernel.algorithms.linear import LinearStatus
@@ -29,7 +29,7 @@ LINE_MOST = 536870912
 """Largest |f(x)|."""
 
 
-class FixedLine(Struct):
+class Int16Line(Struct):
     """The model is f(x) = line'z + line_constant, of the converted inputs z."""
 
     line: between(Int[OUTPUTS, DIM], "-line_most", "line_most")  # in units of 2^-16
@@ -38,8 +38,8 @@ class FixedLine(Struct):
     )  # the factor of 1, which is unit in the converted inputs
 
 
-class FixedLineConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_linear``."""
+class Int16LineConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16_linear``."""
 
     unit: Index  # what 1 is in the converted inputs
     line_most: Index  # largest factor
@@ -50,12 +50,12 @@ class FixedLineConfig(Config):
     tunable = frozenset("eta line_step".split())
 
 
-class FixedLinearModel(FixedFramed):
-    parts = FixedLine, FixedLineConfig
+class Int16LinearModel(Int16Framed):
+    parts = Int16Line, Int16LineConfig
 
 
 @kernel
-def answer(m: FixedLinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def answer(m: Int16LinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(D)."""
     for o in range(len(y)):
         # limits, for memory may have been overwritten
@@ -64,7 +64,7 @@ def answer(m: FixedLinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def learn(m: FixedLinearModel, x: Int16[DIM]) -> Index:
+def learn(m: Int16LinearModel, x: Int16[DIM]) -> Index:
     """w += eta e z / (|z|^2 + 1) for the converted sample z.  O(D)."""
     answer(m, x, m.error)
     hear(m)
@@ -79,16 +79,16 @@ def learn(m: FixedLinearModel, x: Int16[DIM]) -> Index:
     return Status.DONE
 
 
-FIXED_LINEAR = programs(
+INT16_LINEAR = programs(
     Rule(
         name="linear",
-        model=FixedLinearModel,
-        memory=(FixedLine,),
+        model=Int16LinearModel,
+        memory=(Int16Line,),
         work=(),
-        configs=(FixedLineConfig,),
+        configs=(Int16LineConfig,),
         statuses=LinearStatus,
         hooks={frame.answer: answer, frame.learn: learn},
         costs=("O(D)", "O(D)"),
-        stand_ins=WHOLE,
+        stand_ins=INT16,
     )
 )

@@ -13,7 +13,7 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Rule, Status, programs
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size, times
-from pykernel.algorithms.int16.frame import VALUE_MOST, WHOLE, FixedFramed, hear
+from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import square_norm
 from pykernel.algorithms.spectrum import SpectrumStatus
 from pykernel.dialect import (
@@ -59,7 +59,7 @@ FINE = 11
 """A product of both is divided by 2^FINE."""
 
 
-class FixedWaves(Struct):
+class Int16Waves(Struct):
     """The model is f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma)."""
 
     a: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
@@ -70,15 +70,15 @@ class FixedWaves(Struct):
     frequencies: between(Int16[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)
 
 
-class FixedWavesWork(Struct):
+class Int16WavesWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     c: between(Int16[FEATURES], -ONE, ONE)  # cosine of each angle
     s: between(Int16[FEATURES], -ONE, ONE)  # sine of each angle
 
 
-class FixedWavesConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_spectrum``."""
+class Int16WavesConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16_spectrum``."""
 
     start: Int16[FEATURES, DIM]  # frequencies before the first sample
     turn_places: Index
@@ -99,8 +99,8 @@ class FixedWavesConfig(Config):
     tunable = frozenset("eta eta_shift unit_least".split())
 
 
-class FixedWavesModel(FixedFramed):
-    parts = FixedWaves, FixedWavesWork, FixedWavesConfig
+class Int16WavesModel(Int16Framed):
+    parts = Int16Waves, Int16WavesWork, Int16WavesConfig
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -120,7 +120,7 @@ def sine(angle: Word) -> Int:
 
 
 @kernel
-def turn(m: FixedWavesModel, x: Int16[DIM]) -> None:
+def turn(m: Int16WavesModel, x: Int16[DIM]) -> None:
     """m.c, m.s: the cosine and the sine of each wave's angle at x.  O(N D)."""
     for i in range(len(m.frequencies)):
         angle = word(0)
@@ -132,7 +132,7 @@ def turn(m: FixedWavesModel, x: Int16[DIM]) -> None:
 
 
 @kernel
-def sum_of(m: FixedWavesModel, o: Index) -> Int:
+def sum_of(m: Int16WavesModel, o: Index) -> Int:
     """The sum of the waves, after turn().  O(N)."""
     total = 0
     for i in range(len(m.frequencies)):
@@ -141,7 +141,7 @@ def sum_of(m: FixedWavesModel, o: Index) -> Int:
 
 
 @kernel
-def answer(m: FixedWavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def answer(m: Int16WavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(N D), and O(N) for each output."""
     turn(m, x)
     for o in range(len(y)):
@@ -158,7 +158,7 @@ def nearest_shift(a: Int, k: Index) -> Int:
 
 
 @kernel
-def begin(m: FixedWavesModel) -> None:
+def begin(m: Int16WavesModel) -> None:
     """The first sample: the frequencies are the random ones.  O(N D)."""
     for i in range(len(m.frequencies)):
         for j in range(len(m.frequencies[0])):
@@ -166,7 +166,7 @@ def begin(m: FixedWavesModel) -> None:
 
 
 @kernel
-def unit_of(m: FixedWavesModel, o: Index) -> Index:
+def unit_of(m: Int16WavesModel, o: Index) -> Index:
     """Add an output's label to the mean of |y|.  Returns log2 of the output's unit."""
     missing = size(m.y[o]) * m.level_factor - m.level[o]
     moved = m.level[o] + floor_shift(missing, clip(places(word(m.counted[0])), 0, PACE))
@@ -175,14 +175,14 @@ def unit_of(m: FixedWavesModel, o: Index) -> Index:
 
 
 @kernel
-def slope(m: FixedWavesModel, o: Index, i: Index, unit: Index) -> Int:
+def slope(m: Int16WavesModel, o: Index, i: Index, unit: Index) -> Int:
     """The derivative of f / u for the angle of wave i, in units of 2^-BEND."""
     bend = times(m.b[o, i], 2 * m.c[i]) - times(m.a[o, i], 2 * m.s[i])
     return clip(nearest_shift(bend, unit - BEND), -BEND_MOST, BEND_MOST)
 
 
 @kernel
-def rate_of(m: FixedWavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
+def rate_of(m: Int16WavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
     """eta over the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
     bends = word(0)
     for i in range(len(m.frequencies)):
@@ -194,7 +194,7 @@ def rate_of(m: FixedWavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 
 @kernel
-def descend(m: FixedWavesModel, o: Index, x: Int16[DIM]) -> None:
+def descend(m: Int16WavesModel, o: Index, x: Int16[DIM]) -> None:
     """Learn an error by a normalised step along the gradient.  O(N D)."""
     unit = unit_of(m, o)
     step = part_of(m.error[o], rate_of(m, o, unit, x))
@@ -212,7 +212,7 @@ def descend(m: FixedWavesModel, o: Index, x: Int16[DIM]) -> None:
 
 
 @kernel
-def learn(m: FixedWavesModel, x: Int16[DIM]) -> Index:
+def learn(m: Int16WavesModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE."""
     if m.counted[0] == 0:
         begin(m)
@@ -229,7 +229,7 @@ def learn(m: FixedWavesModel, x: Int16[DIM]) -> Index:
 
 
 @kernel
-def keeps(m: FixedWavesModel) -> Bool:
+def keeps(m: Int16WavesModel) -> Bool:
     """Whether learning could have led to this state: before the first sample all is zero.  O(N D)."""
     if m.counted[0] == 0:
         for i in range(len(m.frequencies)):
@@ -242,16 +242,16 @@ def keeps(m: FixedWavesModel) -> Bool:
     return True
 
 
-FIXED_SPECTRUM = programs(
+INT16_SPECTRUM = programs(
     Rule(
         name="spectrum",
-        model=FixedWavesModel,
-        memory=(FixedWaves,),
-        work=(FixedWavesWork,),
-        configs=(FixedWavesConfig,),
+        model=Int16WavesModel,
+        memory=(Int16Waves,),
+        work=(Int16WavesWork,),
+        configs=(Int16WavesConfig,),
         statuses=SpectrumStatus,
         hooks={frame.answer: answer, frame.learn: learn, frame.keeps: keeps},
         costs=("O(N D) for N frequencies", "O(N D)"),
-        stand_ins=WHOLE,
+        stand_ins=INT16,
     )
 )

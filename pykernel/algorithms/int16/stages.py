@@ -34,7 +34,7 @@ GAIN_SIZE = 16383
 GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 
 
-class FixedStages(Struct):
+class Int16Stages(Struct):
     """What the stages have learned.  Numbers are limited where they are read, too: memory may have been overwritten."""
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
@@ -47,8 +47,8 @@ class FixedStages(Struct):
     frozen: between(Uint8, 0, 1)  # 1: learning is switched off
 
 
-class FixedStageConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.fixed_online``."""
+class Int16StageConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
     centers: bool  # whether the label's mean is taken off
     leads: bool  # whether there is a linear part
@@ -79,10 +79,10 @@ class FixedStageConfig(Config):
     tunable = frozenset("clamps low high mean_pace slope_eta slope_step".split())
 
 
-class FixedStaged(Model):
+class Int16Staged(Model):
     """A model of whole numbers with stages around its rule."""
 
-    parts = FixedStages, FixedStageConfig
+    parts = Int16Stages, Int16StageConfig
 
 
 @kernel
@@ -103,19 +103,19 @@ def move_weights(w: Int[DIM], x: Int16[DIM], step: Int, most: Index) -> None:
 
 
 @kernel
-def line(m: FixedStaged, x: Int16[DIM], o: Index) -> Int:
+def line(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
     """The linear part at x.  O(D)."""
     return weighted_sum(m.slope[o], x, m.slope_most)
 
 
 @kernel
-def label_mean(m: FixedStaged, o: Index) -> Int:
+def label_mean(m: Int16Staged, o: Index) -> Int:
     """The label's running mean, times mean_factor."""
     return clip(m.mean[o], -m.mean_most, m.mean_most)
 
 
 @kernel
-def finished(m: FixedStaged, x: Int16[DIM], value: Int, o: Index) -> Int:
+def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
     """The prediction that the model's answer leads to."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
@@ -130,7 +130,7 @@ def finished(m: FixedStaged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 
 @kernel
-def follow_mean(m: FixedStaged, y: Int, o: Index) -> None:
+def follow_mean(m: Int16Staged, y: Int, o: Index) -> None:
     """Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace."""
     mean = label_mean(m, o)
     moved = mean + floor_shift(y * m.mean_factor - mean, clip(m.pace[0], 0, 16))
@@ -138,7 +138,7 @@ def follow_mean(m: FixedStaged, y: Int, o: Index) -> None:
 
 
 @kernel
-def follow_line(m: FixedStaged, x: Int16[DIM], rest: Int, o: Index) -> None:
+def follow_line(m: Int16Staged, x: Int16[DIM], rest: Int, o: Index) -> None:
     """Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
     power = places(square_norm(x) + word(m.slope_unit)) - m.slope_shift
     step = floor_shift(part_of(rest, m.slope_eta), clip(power, 0, 31))
@@ -146,7 +146,7 @@ def follow_line(m: FixedStaged, x: Int16[DIM], rest: Int, o: Index) -> None:
 
 
 @kernel
-def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
+def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
     """Move the means from which the gain is computed, and compute it."""
     left = clip(floor_shift(rest, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
     said = clip(floor_shift(value, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
@@ -168,7 +168,7 @@ def follow_gain(m: FixedStaged, rest: Int, value: Int, o: Index) -> None:
 
 
 @kernel
-def remain(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
+def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
     """What of the labels is left for the rule to learn."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
@@ -182,7 +182,7 @@ def remain(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 
 
 @kernel
-def conclude(m: FixedStaged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
     for o in range(len(y)):
         if m.gains:

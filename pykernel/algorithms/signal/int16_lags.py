@@ -3,7 +3,7 @@
 import math
 
 from pykernel.algorithms.int16.arithmetic import clip
-from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, WholeSignalModel
+from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, Int16SignalModel
 from pykernel.algorithms.signal.int16_window import rounded
 from pykernel.algorithms.signal.lags import clock_of, row_before
 from pykernel.dialect import DIM, Constant, Index, Int, Int16, floor_shift, index, kernel, word
@@ -31,7 +31,7 @@ def cosine(turns: Index) -> Int:
 
 
 @kernel
-def put_feature(m: WholeSignalModel, out: Int16[DIM], f: Index, value: Int) -> None:
+def put_feature(m: Int16SignalModel, out: Int16[DIM], f: Index, value: Int) -> None:
     """A feature: every measure is within its limit."""
     out[f] = value
 
@@ -43,7 +43,7 @@ def change_since(now: Int, then: Int) -> Int:
 
 
 @kernel
-def mean_of_steps(m: WholeSignalModel, f: Index, ago: Index) -> Int:
+def mean_of_steps(m: Int16SignalModel, f: Index, ago: Index) -> Int:
     """The mean of a measure over some steps.  O(steps)."""
     total = 0
     for s in range(m.made_steps[f]):
@@ -52,7 +52,7 @@ def mean_of_steps(m: WholeSignalModel, f: Index, ago: Index) -> Int:
 
 
 @kernel
-def put_phase(m: WholeSignalModel, p: Index, back: Index, out: Int16[DIM], f: Index) -> None:
+def put_phase(m: Int16SignalModel, p: Index, back: Index, out: Int16[DIM], f: Index) -> None:
     """The cosine and the sine of the part of a period that has passed."""
     turns = index((word(clock_of(m, p, back)) * word(m.period_share[p])) >> 15)
     out[f] = cosine(turns)
@@ -60,7 +60,7 @@ def put_phase(m: WholeSignalModel, p: Index, back: Index, out: Int16[DIM], f: In
 
 
 @kernel
-def fit_features(m: WholeSignalModel, out: Int16[DIM]) -> None:
+def fit_features(m: Int16SignalModel, out: Int16[DIM]) -> None:
     """Features in the units, and within the limits, of the model."""
     if m.has_coarse:
         for f in range(len(out)):
@@ -72,6 +72,6 @@ def fit_features(m: WholeSignalModel, out: Int16[DIM]) -> None:
 
 
 @kernel
-def come_true(m: WholeSignalModel) -> Int:
+def come_true(m: Int16SignalModel) -> Int:
     """What should have been forecast for the newest step, in the unit of labels."""
     return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)

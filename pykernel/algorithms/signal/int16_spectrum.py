@@ -4,13 +4,13 @@ The Fourier transform, as ``pykernel.algorithms.signal.spectrum`` does it, has 3
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
-from pykernel.algorithms.signal.int16_state import FULL, WAVE_MOST, WholeSignalModel
+from pykernel.algorithms.signal.int16_state import FULL, WAVE_MOST, Int16SignalModel
 from pykernel.algorithms.signal.int16_window import mean_of
 from pykernel.dialect import Index, Int, floor_shift, index, kernel, multiply_high, word
 
 
 @kernel
-def cosine_of(m: WholeSignalModel, c: Index) -> Index:
+def cosine_of(m: Int16SignalModel, c: Index) -> Index:
     """cos(2 pi c / window) in units of 2^-15, for c from 0 to half of the window."""
     return m.cosines[c] if c < len(m.cosines) else -m.cosines[2 * len(m.cosines) - 2 - c]
 
@@ -22,7 +22,7 @@ def halved(a: Int, c: Index) -> Int:
 
 
 @kernel
-def weighed(m: WholeSignalModel, j: Index, t: Index, mean: Int) -> Int:
+def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
     """The sample of channel j that is t after the oldest, without the mean, times a Hann window; in units of 2^-13 counts."""
     at = m.raw_at[0] + t
     if at >= len(m.raw_kept):
@@ -33,7 +33,7 @@ def weighed(m: WholeSignalModel, j: Index, t: Index, mean: Int) -> Int:
 
 
 @kernel
-def prepare(m: WholeSignalModel, j: Index) -> None:
+def prepare(m: Int16SignalModel, j: Index) -> None:
     """The window of channel j as complex numbers of two samples each, in bit-reversed order.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
@@ -45,7 +45,7 @@ def prepare(m: WholeSignalModel, j: Index) -> None:
 
 
 @kernel
-def transform(m: WholeSignalModel) -> None:
+def transform(m: Int16SignalModel) -> None:
     """The Fourier transform of the complex numbers in re and im, divided by how many there are.  O(W log W).
 
     Each level halves, so that no number grows: a sum stays within the larger one of the two magnitudes.
@@ -71,7 +71,7 @@ def transform(m: WholeSignalModel) -> None:
 
 
 @kernel
-def spectrum_of(m: WholeSignalModel, j: Index) -> None:
+def spectrum_of(m: Int16SignalModel, j: Index) -> None:
     """The complex amplitudes of channel j's window, re[f] + i im[f] for f from 1 to W / 2.  O(W log W)."""
     prepare(m, j)
     transform(m)
@@ -96,7 +96,7 @@ def spectrum_of(m: WholeSignalModel, j: Index) -> None:
 
 
 @kernel
-def band_of(m: WholeSignalModel, i: Index) -> Int:
+def band_of(m: Int16SignalModel, i: Index) -> Int:
     """Root mean square between two frequencies.  O(frequencies)."""
     high = word(0)
     low = word(0)

@@ -21,7 +21,7 @@ WAVE_MOST = 1073741823
 """The largest part of a complex number of the Fourier transform."""
 
 
-class WholeSignal(Struct):
+class Int16Signal(Struct):
     """Raw samples on their way to features, in counts."""
 
     # of each block of the window
@@ -50,7 +50,7 @@ class WholeSignal(Struct):
     crossed_border: between(Uint8[BLOCKS, CHANNELS], 0, 1)  # 1: the block begins with a change of sign
 
 
-class WholeSignalWork(Struct):
+class Int16SignalWork(Struct):
     """Intermediate results of the signal stage."""
 
     re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # of the Fourier transform
@@ -60,8 +60,8 @@ class WholeSignalWork(Struct):
     measured: between(Int16[MEASURES], -32767, 32767)  # what is measured of the window
 
 
-class WholeSignalConfig(Config):
-    """Parameters of the stage of whole numbers, derived from a spec by ``pykernel.spec.signal_whole``."""
+class Int16SignalConfig(Config):
+    """Parameters of the stage of whole numbers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether anything needs sums of squares
     has_coarse: bool  # whether some features have a coarser unit, for their centers are taken off
@@ -81,5 +81,5 @@ class WholeSignalConfig(Config):
     period_share: Int[PERIODS]  # 2^31 / samples
 
 
-class WholeSignalModel(Model):
-    parts = WholeSignal, WholeSignalWork, StepConfig, WholeSignalConfig
+class Int16SignalModel(Model):
+    parts = Int16Signal, Int16SignalWork, StepConfig, Int16SignalConfig

@@ -5,14 +5,14 @@ does not compute (which sums and measures there are, and when a step ends) is ``
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
-from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, WholeSignalModel
+from pykernel.algorithms.signal.int16_state import FULL, SUM_MOST, Int16SignalModel
 from pykernel.algorithms.signal.state import CHANNELS
 from pykernel.algorithms.signal.window import block_after, extreme_of, take_sample
 from pykernel.dialect import Bool, Index, Int, Int16, as_signed, floor_shift, index, kernel, quotient, word
 
 
 @kernel
-def acceptable_sample(m: WholeSignalModel, sample: Int16[CHANNELS]) -> Bool:
+def acceptable_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> Bool:
     """Whether every channel is within its limit."""
     for j in range(len(sample)):
         if sample[j] < -m.sample_most[j] or sample[j] > m.sample_most[j]:
@@ -29,7 +29,7 @@ def crosses(one: Int, other: Int) -> Index:
 
 
 @kernel
-def add_sample(m: WholeSignalModel, sample: Int16[CHANNELS]) -> None:
+def add_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
     """A sample of a block.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
@@ -54,7 +54,7 @@ def add_sample(m: WholeSignalModel, sample: Int16[CHANNELS]) -> None:
 
 
 @kernel
-def begin_block(m: WholeSignalModel, sample: Int16[CHANNELS]) -> None:
+def begin_block(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
     """The first sample of a block.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
@@ -81,7 +81,7 @@ def rounded(a: Int, n: Int) -> Int:
 
 
 @kernel
-def total_of(m: WholeSignalModel, j: Index) -> Int:
+def total_of(m: Int16SignalModel, j: Index) -> Int:
     """The sum of the window's samples.  O(blocks)."""
     total = word(0)
     for b in range(len(m.total)):
@@ -90,13 +90,13 @@ def total_of(m: WholeSignalModel, j: Index) -> Int:
 
 
 @kernel
-def mean_of(m: WholeSignalModel, j: Index) -> Int:
+def mean_of(m: Int16SignalModel, j: Index) -> Int:
     """The mean of the window.  O(blocks)."""
     return clip(rounded(total_of(m, j), m.window), -FULL, FULL)
 
 
 @kernel
-def deviation_of(m: WholeSignalModel, j: Index, about_mean: Index) -> Int:
+def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
     """Root of the mean square of the window, or, about_mean 1, of what is away from its mean.  O(blocks).
 
     Of n samples: sqrt(n sum x^2 - (sum x)^2) / n, exact up to the root.
@@ -124,7 +124,7 @@ def deviation_of(m: WholeSignalModel, j: Index, about_mean: Index) -> Int:
 
 
 @kernel
-def change_of(m: WholeSignalModel, j: Index) -> Int:
+def change_of(m: Int16SignalModel, j: Index) -> Int:
     """Half the mean of |differences| of neighbours in the window.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
@@ -136,7 +136,7 @@ def change_of(m: WholeSignalModel, j: Index) -> Int:
 
 
 @kernel
-def crossings_of(m: WholeSignalModel, j: Index) -> Int:
+def crossings_of(m: Int16SignalModel, j: Index) -> Int:
     """How often neighbours in the window have different signs, in parts of all, in units of 2^-15.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
@@ -148,41 +148,41 @@ def crossings_of(m: WholeSignalModel, j: Index) -> Int:
 
 
 @kernel
-def rms_of(m: WholeSignalModel, j: Index) -> Int:
+def rms_of(m: Int16SignalModel, j: Index) -> Int:
     """Root of the mean square.  O(blocks)."""
     return deviation_of(m, j, 0)
 
 
 @kernel
-def std_of(m: WholeSignalModel, j: Index) -> Int:
+def std_of(m: Int16SignalModel, j: Index) -> Int:
     """Root of the mean square of what is away from the mean.  O(blocks)."""
     return deviation_of(m, j, 1)
 
 
 @kernel
-def range_of(m: WholeSignalModel, j: Index) -> Int:
+def range_of(m: Int16SignalModel, j: Index) -> Int:
     """Half of the largest less the smallest sample of the window.  O(blocks)."""
     return clip(floor_shift(extreme_of(m, j, 1) - extreme_of(m, j, 0) + 1, 1), -FULL, FULL)
 
 
 @kernel
-def put_measure(m: WholeSignalModel, i: Index, value: Int) -> None:
+def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
     """A measure."""
     m.measured[i] = value
 
 
 @kernel
-def nothing(m: WholeSignalModel) -> None:
+def nothing(m: Int16SignalModel) -> None:
     """Sums are those of the samples themselves, and there are no more kinds of measures."""
 
 
 @kernel
-def no_tones(m: WholeSignalModel, j: Index) -> None:
+def no_tones(m: Int16SignalModel, j: Index) -> None:
     """There are no more kinds of measures."""
 
 
 @kernel
-def take_raw(m: WholeSignalModel, sample: Int16[CHANNELS]) -> Index:
+def take_raw(m: Int16SignalModel, sample: Int16[CHANNELS]) -> Index:
     """Take a raw sample, in the counts that are measured."""
     for j in range(len(sample)):
         m.lifted[j] = clip(sample[j] * m.fill[j], -FULL, FULL)

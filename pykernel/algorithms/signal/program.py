@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pykernel.algorithms.signal import calls, int16_lags, int16_spectrum, int16_window, lags, spectrum, state, window
-from pykernel.algorithms.signal.int16_state import WholeSignal, WholeSignalConfig, WholeSignalModel, WholeSignalWork
+from pykernel.algorithms.signal.int16_state import Int16Signal, Int16SignalConfig, Int16SignalModel, Int16SignalWork
 from pykernel.algorithms.signal.state import (
     CHANNELS,
     MEASURES,
@@ -17,7 +17,7 @@ from pykernel.algorithms.signal.state import (
     SignalWork,
     StepConfig,
 )
-from pykernel.dialect import DIM, Config, Int, Int16, Kernel, Model, Real, Struct, substitute
+from pykernel.dialect import DIM, Config, Int, Int16, Model, Real, Struct, substitute
 from pykernel.dialect.program import Entry, Program
 
 
@@ -31,16 +31,13 @@ class Stage:
     model: type[Model]
     stand_ins: Mapping[Any, Any]
 
-    def own(self, kernel: Kernel, **more: Any) -> Kernel:
-        return substitute(kernel, {SignalModel: self.model, **self.stand_ins}, **more)
-
 
 REALS = Stage(Signal, SignalWork, SignalConfig, SignalModel, {})
-WHOLE = Stage(
-    WholeSignal,
-    WholeSignalWork,
-    WholeSignalConfig,
-    WholeSignalModel,
+INT16 = Stage(
+    Int16Signal,
+    Int16SignalWork,
+    Int16SignalConfig,
+    Int16SignalModel,
     {
         Real: Int,
         Real[DIM]: Int16[DIM],
@@ -76,7 +73,6 @@ WHOLE = Stage(
 
 def _alone(stage: Stage) -> Program:
     """Features without a model."""
-    own = stage.own
     return Program(
         name="signal",
         structs=(stage.memory, stage.work),
@@ -84,46 +80,27 @@ def _alone(stage: Stage) -> Program:
         configs=(StepConfig, stage.config),
         statuses=(SignalStatus,),
         entries=(
-            Entry("signal", own(calls.signal), "reading"),
-            Entry("measures", own(calls.measures), "reading"),
-            Entry("push", own(calls.receive), "update"),
-            Entry("gap", own(calls.gap), "switch"),
+            Entry("signal", calls.signal, "reading"),
+            Entry("measures", calls.measures, "reading"),
+            Entry("push", calls.receive, "update"),
+            Entry("gap", calls.gap, "switch"),
         ),
-        valid=own(calls.valid_signal),
+        valid=calls.valid_signal,
+        stand_ins={SignalModel: stage.model, **stage.stand_ins},
     )
 
 
-FEATURES, WHOLE_FEATURES = _alone(REALS), _alone(WHOLE)
+FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 """Features without a model."""
 
-_MADE: dict[tuple[int, bool], tuple[Program, Program]] = {}
 
-
+@functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
     """The program around another; once for each.
 
     forecasts: whether the label is a measure that comes later, not one from elsewhere.
     """
-    key = (id(inner), forecasts)
-    if key not in _MADE:
-        # both are kept, so that no other object gets one of their ids
-        _MADE[key] = (inner, _with_signal(inner, forecasts))
-    return _MADE[key][1]
-
-
-def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features; no question about an x has it.
-
-    A model that forecasts says something about later: ``forecast``, ``forecast_variance``.  Of any other model the answer is
-    about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
-    """
-    if not forecasts:
-        return f"{question}_newest"
-    return "forecast" if question == "predict" else f"forecast_{question}"
-
-
-def _with_signal(inner: Program, forecasts: bool) -> Program:
-    stage = WHOLE if inner.whole else REALS
+    stage = INT16 if inner.is_int16 else REALS
     learn = inner.entry(inner.learner) if inner.learns else None
     unlabelled = inner.label is None
     around: Any = type("SignalAroundModel", (stage.model,), {"parts": (*inner.structs, *inner.configs)})
@@ -137,19 +114,18 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
     if learn is not None:
         stand_ins[calls.inner_learn_alone if unlabelled else calls.inner_learn] = learn
         stand_ins[calls.Truth] = inner.label
-    make = functools.partial(substitute, stand_ins=stand_ins)
     entries = list[Entry]()
     if learn is None:
-        entries.append(Entry("push", make(calls.receive), "update"))
+        entries.append(Entry("push", calls.receive, "update"))
     elif unlabelled:
-        entries.append(Entry("push", make(calls.push_alone), "update"))
+        entries.append(Entry("push", calls.push_alone, "update"))
     elif forecasts:
-        entries.append(Entry("push", make(calls.push_forecast), "update"))
+        entries.append(Entry("push", calls.push_forecast, "update"))
     else:
         entries += [
-            Entry("push", make(calls.receive), "gather"),
-            Entry("label", make(calls.label), "label"),
-            Entry("push_labelled", make(calls.push_labelled), "update"),
+            Entry("push", calls.receive, "gather"),
+            Entry("label", calls.label, "label"),
+            Entry("push_labelled", calls.push_labelled, "update"),
         ]
     for entry in inner.entries:
         if entry.kind == "question":
@@ -159,7 +135,7 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
             entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
         elif entry.kind not in ("update", "visit"):
             entries.append(entry)
-    entries += [Entry("signal", make(calls.signal), "reading"), Entry("gap", make(calls.gap), "switch")]
+    entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
     # the main question first: of readings, the first one is asked
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
@@ -169,8 +145,20 @@ def _with_signal(inner: Program, forecasts: bool) -> Program:
         configs=(StepConfig, stage.config, *inner.configs),
         statuses=(*inner.statuses, SignalStatus),
         entries=tuple(entries),
-        valid=make(calls.valid_around) if inner.valid is not None else make(calls.valid_signal),
+        valid=calls.valid_around if inner.valid is not None else calls.valid_signal,
         alarms=inner.alarms,
         between=inner.between,
         budget=inner.budget,
+        stand_ins=stand_ins,
     )
+
+
+def asked_of_newest(question: str, forecasts: bool) -> str:
+    """The name of a question about the newest features; no question about an x has it.
+
+    A model that forecasts says something about later: ``forecast``, ``forecast_variance``.  Of any other model the answer is
+    about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    """
+    if not forecasts:
+        return f"{question}_newest"
+    return "forecast" if question == "predict" else f"forecast_{question}"

@@ -109,10 +109,6 @@ class BatchModels(Models):
             "OUTPUTS": spec.outputs,
         }
 
-    def size_bound(self, spec: BatchSpec) -> int:
-        samples = spec.learning.samples
-        return samples * (samples + 1) // 2 + samples * (2 * spec.dim + 3 * spec.outputs + 6) + 4 * spec.dim + 64
-
     def parameters(self, spec: BatchSpec) -> dict[str, Any]:
         alpha_limit = self._alpha_limit(spec)
         most = 1e37 if spec.precision == "float32" else 1e305
@@ -170,10 +166,6 @@ class FisherModels(Models):
             "OUTPUTS": spec.outputs,
             "CLASSES": len(spec.label.classes or ()),
         }
-
-    def size_bound(self, spec: FisherSpec) -> int:
-        size, classes = self.capacities(spec)["P_MAX"], len(spec.label.classes or ())
-        return size * (size + 1) // 2 + size * (classes + 2 * spec.outputs + spec.dim + 3) + 2 * spec.dim + 64
 
     def parameters(self, spec: FisherSpec) -> dict[str, Any]:
         assert spec.expansion is not None

@@ -16,7 +16,7 @@ from pykernel.spec.base import Spec
 from pykernel.spec.families.features import never
 from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
 from pykernel.spec.families.linear import REHEARSED
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     GivenInput,
@@ -117,11 +117,6 @@ class ExpansionModels(FrozenModels):
         }
         return sizes | stages.probabilities(spec, spec.expansion.calibration is not None)
 
-    def size_bound(self, spec: Any) -> int:
-        features, outputs = len(spec.expansion.vectors) + 1, spec.outputs
-        matrix = features * (features + 1) // 2 if RULES[spec.learning.rule] is Gain.RLS else 0
-        return matrix + features * (2 * spec.dim + 2 * outputs + 8) + 4 * spec.dim + 16 * outputs + 64
-
     def parameters(self, spec: Any) -> dict[str, Any]:
         tables, outputs, dim = spec.expansion, spec.outputs, spec.dim
         vectors, begins = np.array(tables.vectors, float), tables.weights is not None
@@ -169,7 +164,7 @@ class ExpansionModels(FrozenModels):
                 "square_limit": square_limit,
                 "calibration_slopes": -calibration[:, 0],
                 "calibration_offsets": -calibration[:, 1],
-                "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+                "rehearsed": spec.rehearsed(REHEARSED),
             }
         )
 

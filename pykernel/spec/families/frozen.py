@@ -185,10 +185,6 @@ class FrozenModels(Models):
             "ROW": spec.dim + 1 + self._weights(spec),
         }
 
-    def size_bound(self, spec: Spec) -> int:
-        numbers = len(spec.expansion.vectors) * (spec.dim + self._weights(spec) + 3)
-        return numbers + 4 * (self._functions(spec) + spec.dim + 64)
-
     def parameters(self, spec: Spec) -> dict[str, Any]:
         expansion, functions = spec.expansion, self._functions(spec)
         vectors = np.array(expansion.vectors, float)

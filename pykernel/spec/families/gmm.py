@@ -13,7 +13,7 @@ from pykernel.algorithms.novelty.gmm import GMM, JUDGED
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import Input, Learning
 from pykernel.spec.signal import sensors_of
@@ -101,11 +101,6 @@ class GmmModels(Models):
     def capacities(self, spec: GmmSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "COMPONENTS": spec.learning.components, "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec: GmmSpec) -> int:
-        dim, places = spec.dim, spec.learning.components + 1
-        triangle = dim * (dim + 1) // 2
-        return places * (triangle + dim + 5) + dim * (2 * dim + 1) + triangle + 24 * dim + 64
-
     def parameters(self, spec: GmmSpec) -> dict[str, Any]:
         novelty, dim, sensors = spec.novelty, spec.dim, spec.input.sensors
         if sensors is None and spec.signal is not None:
@@ -140,7 +135,7 @@ class GmmModels(Models):
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
                 "loud_first": loud_first,
-                "rehearsed": affordable(rehearsed, lambda m: m * self.size_bound(spec)),
+                "rehearsed": spec.rehearsed(rehearsed),
             }
         )
 

@@ -16,7 +16,7 @@ from pykernel.algorithms.linear import LINEAR, FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Models, Refuse, affordable
+from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -228,13 +228,6 @@ class LinearModels(Models):
     def capacities(self, spec: LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "FEATURES": self._features(spec), "OUTPUTS": spec.outputs}
 
-    def size_bound(self, spec: LinearSpec) -> int:
-        gain, kind = RULES[spec.learning.rule]
-        features, outputs, dim = self._features(spec), spec.outputs, spec.dim
-        matrix = features * features if gain is Gain.RLS else 0
-        table = features * (dim + 1) if kind is FeatureKind.FOURIER else 0
-        return matrix + table + (outputs + 3) * features + 4 * dim + 2 * outputs + 8
-
     def parameters(self, spec: LinearSpec) -> dict[str, Any]:
         gain, kind = RULES[spec.learning.rule]
         learning, features = spec.learning, self._features(spec)
@@ -245,7 +238,6 @@ class LinearModels(Models):
             frequencies = frequencies / (2 * math.pi * spec.length_scale)
         weight_limit, start = self._weight_limit(spec), math.sqrt(learning.prior_variance)
         trace_limit = WINDUP * features * learning.prior_variance
-        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
         most = min(weight_limit * features * self._largest(spec), 1e37 if spec.precision == "float32" else 1e300)
         return stages.parameters(spec, most) | {
             "gain": gain,
@@ -263,7 +255,7 @@ class LinearModels(Models):
             "frequencies": frequencies,
             "phases": phases,
             "weight_limit": weight_limit,
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 

@@ -260,7 +260,7 @@ class _NystromModels(Models):
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
-            return affordable(samples + 4, lambda m: m * spec.family.size_bound(spec))
+            return spec.rehearsed(samples + 4)
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:
@@ -373,10 +373,6 @@ class NystromModels(_NystromModels):
         size = len(tables_of(spec).vectors)
         return {"DIM": spec.dim, "N_MAX": size, "PACKED": size * (size + 1) // 2, "OUTPUTS": spec.outputs, "M_MAX": 1}
 
-    def size_bound(self, spec: NystromSpec) -> int:
-        size = len(tables_of(spec).vectors)
-        return size * (size + 1) // 2 + size * (spec.dim + spec.outputs + 8) + 2 * spec.dim + 64
-
     def parameters(self, spec: NystromSpec) -> dict[str, Any]:
         return self._parameters(spec, NystromLearning(), BasisSection(method="given"))
 
@@ -443,17 +439,6 @@ class NystromLearners(_NystromModels):
             "M_MAX": 1 if spec.basis.method == "given" else samples_of(spec),
         }
         return sizes | stages.probabilities(spec)
-
-    def size_bound(self, spec: NystromRlsSpec) -> int:
-        capacities = self.capacities(spec)
-        size, samples, outputs = capacities["N_MAX"], capacities["M_MAX"], spec.outputs
-        return (
-            size * (size + 1)
-            + size * (spec.dim + outputs + 9)
-            + samples * (spec.dim + outputs + size + 5)
-            + 64
-            + spec.dim
-        )
 
     def parameters(self, spec: NystromRlsSpec) -> dict[str, Any]:
         made = self._parameters(spec, spec.learning, spec.basis)

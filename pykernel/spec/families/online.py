@@ -20,7 +20,7 @@ from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
-from pykernel.spec.family import Family, Refuse, affordable, filling
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FORGETTING,
@@ -265,6 +265,11 @@ class KernelSpec(Spec):
         keys = {"projection": projection_of(self), "ridge": ridge_of(self), "ald_threshold": _ald_threshold(self)}
         return super().derived | {"reduction": keys}
 
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        matrices = {"factor": ("t",), "inverse": ("inverse",), "squared": ("squared",), "complex": ("z_re", "z_im")}
+        return tuple(field for name in matrices.keys() - Choices.of(self).keeps for field in matrices[name])
+
 
 KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "ages")
 """What may be kept of the stored vectors beside themselves."""
@@ -314,12 +319,6 @@ class Choices:
     def drafts(self) -> bool:
         plain = self.projection.name == "none" and self.rule in GRADIENT
         return not plain or not self.keeps.isdisjoint({"factor", "complex"}) or self.rounds
-
-    @property
-    def matrices(self) -> int:
-        """Number of matrices of N_MAX^2 numbers."""
-        kept = {"factor": 1, "inverse": 1, "squared": 1, "complex": 2}
-        return sum(kept.get(name, 0) for name in self.keeps) + (self.rule in ("krls-t", "ald-krls"))
 
 
 def projection_of(spec: KernelSpec) -> str:
@@ -525,10 +524,6 @@ class KernelModels:
         sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
         return sizes | stages.probabilities(spec)
 
-    def size_bound(self, spec: KernelSpec) -> int:
-        choices, n = Choices.of(spec), spec.reduction.n_max + 1
-        return n * (spec.dim + 3 * spec.outputs + 16) + 4 * spec.dim + 4 * spec.outputs + 32 + choices.matrices * n * n
-
     def parameters(self, spec: KernelSpec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
         assert spec.kernel is not None
@@ -538,8 +533,6 @@ class KernelModels:
         # the largest noise that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
-        fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         largest_norm = math.sqrt(_most(spec))
         most = alpha_limit * reduction.n_max * largest_norm
         own = kernel_settings.parameters(spec)
@@ -613,7 +606,7 @@ class KernelModels:
                 "step_limit": min(learning.step_limit or alpha_limit, alpha_limit)
                 if own["unit"]
                 else learning.step_limit or 1.0,
-                "rehearsed": rehearsed,
+                "rehearsed": spec.rehearsed(2 * reduction.n_max + 32, reduction.n_max),
             }
         )
 

@@ -18,7 +18,7 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.defaults import BLOCK, FEATURES
 from pykernel.spec.families.linear import GRAIN, random_features
-from pykernel.spec.family import Family, Refuse, affordable
+from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
 
 SOFTMAX = "spectrum-softmax"
@@ -215,14 +215,6 @@ class SpectrumModels:
         }
         return sizes | stages.probabilities(spec, calibrated=spec.learning.rule == SOFTMAX)
 
-    def size_bound(self, spec: SpectrumSpec) -> int:
-        count, outputs, width = count_of(spec), spec.outputs, self._block(spec)
-        blocks = count // block_of(spec)
-        covariances = blocks * (width * (width + 1) // 2 + width) + 2 * width
-        if spec.learning.rule == SOFTMAX:
-            covariances += outputs * (spec.dim + 2)
-        return covariances + count * (2 * spec.dim + 2 * outputs + 2) + 8 * spec.dim + 16 * outputs + 16
-
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
@@ -250,7 +242,7 @@ class SpectrumModels:
             "linear_share": _linear_share(spec),
             "share": 1 / outputs,
             "power_horizon": HORIZON,
-            "rehearsed": affordable(REHEARSED, lambda m: m * self.size_bound(spec)),
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 

@@ -348,11 +348,6 @@ class SubspaceModels(Models):
             "CLASSES": max(2, len(spec.label.classes or ())),
         }
 
-    def size_bound(self, spec: OkfebSpec) -> int:
-        n_max, rank, dim = spec.reduction.n_max, rank_of(spec), spec.dim
-        packed = n_max * (n_max + 1)
-        return packed + n_max * (dim + 2 * rank + 6) + 5 * (rank + 2) ** 2 + (rank + 4) * spec.outputs + 2 * dim + 64
-
     def parameters(self, spec: OkfebSpec) -> dict[str, Any]:
         subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty or OkfebNovelty()
         reach, value = kernel_settings.reach(spec), largest_value(spec)

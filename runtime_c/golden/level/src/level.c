@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2D42EDCFu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xAB246F9Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -36,7 +36,7 @@ LEVEL_ASSERT(place_of_gain, offsetof(level_t, gain) == 124u);
 LEVEL_ASSERT(place_of_count, offsetof(level_t, count) == 128u);
 LEVEL_ASSERT(place_of_pace, offsetof(level_t, pace) == 132u);
 LEVEL_ASSERT(place_of_frozen, offsetof(level_t, frozen) == 136u);
-LEVEL_ASSERT(place_of_reserved_fixedstages, offsetof(level_t, reserved_fixedstages) == 137u);
+LEVEL_ASSERT(place_of_reserved_int16stages, offsetof(level_t, reserved_int16stages) == 137u);
 LEVEL_ASSERT(place_of_y, offsetof(level_t, y) == 140u);
 LEVEL_ASSERT(place_of_label, offsetof(level_t, label) == 144u);
 LEVEL_ASSERT(place_of_value, offsetof(level_t, value) == 148u);

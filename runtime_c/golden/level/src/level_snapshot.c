@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2D42EDCFu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xAB246F9Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -199,7 +199,7 @@ static const struct {
     int32_t low, high;
 } level_stored_uint8_ranges[] = {
     {LEVEL_PLACE(frozen), 1, 0, 1},
-    {LEVEL_PLACE(reserved_fixedstages), 3, 0, 0},
+    {LEVEL_PLACE(reserved_int16stages), 3, 0, 0},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.algorithms.int16.kernels import FixedFunction
+from pykernel.algorithms.int16.kernels import Int16Function
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 
@@ -19,13 +19,13 @@ ROUNDED = 0.5 + 4 * 2.0**-9
 number of 15 bits."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
-    "gaussian": FixedFunction.GAUSSIAN,
-    "laplacian": FixedFunction.LAPLACIAN,
-    "matern12": FixedFunction.MATERN12,
-    "matern32": FixedFunction.MATERN32,
-    "matern52": FixedFunction.MATERN52,
-    "polynomial": FixedFunction.POLYNOMIAL,
-    "linear": FixedFunction.LINEAR,
+    "gaussian": Int16Function.GAUSSIAN,
+    "laplacian": Int16Function.LAPLACIAN,
+    "matern12": Int16Function.MATERN12,
+    "matern32": Int16Function.MATERN32,
+    "matern52": Int16Function.MATERN52,
+    "polynomial": Int16Function.POLYNOMIAL,
+    "linear": Int16Function.LINEAR,
 }
 OCTAVES = {
     # of a squared distance: the larger, the finer
@@ -72,11 +72,11 @@ class Conversion:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Values of FixedInputConfig's extents."""
+        """Values of Int16InputConfig's extents."""
         return {"SCALES": 1 if self.alike else len(self.center)}
 
     def parameters(self) -> dict[str, Any]:
-        """Values of FixedInputConfig's fields."""
+        """Values of Int16InputConfig's fields."""
         tables = {name: values[:1] if self.alike else values for name, values in vars(self).items()}
         return {**tables, "each": not self.alike, "reach": int(self.reach.max())}
 
@@ -170,7 +170,7 @@ def farthest(function: str, octave: int, differences: np.ndarray) -> float:
 
 
 def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
-    """Values of FixedKernelConfig's fields."""
+    """Values of Int16KernelConfig's fields."""
     function = spec.kernel.function
     rooted, radial = function in kernel_settings.MATERN, function in kernel_settings.UNIT
     return {

@@ -11,22 +11,22 @@ from pydantic import Field
 
 from pykernel.algorithms.int16.frame import VALUE_MOST
 from pykernel.algorithms.int16.kernels import ONE
-from pykernel.algorithms.int16.klms import FIXED_ONLINE
+from pykernel.algorithms.int16.klms import INT16_ONLINE
 from pykernel.algorithms.int16.stages import GAIN_SIZE
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Metric, Tie
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.fixed import (
-    WholeFamily,
-    WholeSpec,
+from pykernel.spec.families.int16 import (
+    Int16Family,
+    Int16Spec,
     complain_of_inputs,
     complain_of_kernel,
     complain_of_rate,
 )
-from pykernel.spec.families.fixed_errors import faded
-from pykernel.spec.families.fixed_scales import (
+from pykernel.spec.families.int16_errors import faded
+from pykernel.spec.families.int16_scales import (
     COUNTS,
     LARGEST,
     OCTAVES,
@@ -39,7 +39,7 @@ from pykernel.spec.families.fixed_scales import (
     unit_of,
 )
 from pykernel.spec.families.online import FAILS, N_MAX_LIMIT
-from pykernel.spec.family import Models, Refuse, affordable, filling
+from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
 
@@ -49,7 +49,7 @@ REST = 2
 """log2 of the largest value that the label's stages leave for the rule, in units of the label's limit."""
 
 
-class FixedRule(Learning):
+class Int16Rule(Learning):
     """How a sample changes the model."""
 
     eta: float = Field(
@@ -67,7 +67,7 @@ class FixedRule(Learning):
     )
 
 
-class FixedReduction(Section):
+class Int16Reduction(Section):
     """What happens when the budget is full, or before."""
 
     technique: Literal["nt", "at", "fklms", "fmklms"] = Field(
@@ -85,7 +85,7 @@ class FixedReduction(Section):
     force: bool = Field(False, description="allow a combination of technique and projection that is known to diverge")
 
 
-class FixedLabel(Label):
+class Int16Label(Label):
     """What a model learns to predict in whole numbers."""
 
     center: bool = Field(
@@ -102,12 +102,12 @@ class FixedLabel(Label):
     )
 
 
-class FixedOnlineSpec(WholeSpec):
-    label: FixedLabel = FixedLabel()
+class Int16OnlineSpec(Int16Spec):
+    label: Int16Label = Int16Label()
     kernel: KernelSection | None = None
     linear: LinearPart | None = None
-    learning: FixedRule = FixedRule()
-    reduction: FixedReduction = FixedReduction()
+    learning: Int16Rule = Int16Rule()
+    reduction: Int16Reduction = Int16Reduction()
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -130,13 +130,13 @@ def _radius(function: str, value: float) -> float:
     return low
 
 
-class FixedOnlineModels(Models):
+class Int16OnlineModels(Models):
     """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
 
     rules: Mapping[str, str] = {"klms": "kernel", "qklms": "kernel"}
-    programs: Mapping[LabelKind, Program] = FIXED_ONLINE
+    programs: Mapping[LabelKind, Program] = INT16_ONLINE
     online = True
-    spec = FixedOnlineSpec
+    spec = Int16OnlineSpec
     planned: tuple[tuple[str, str | None], ...] = (
         ("qklms", "nt"),
         ("klms", "fmklms"),
@@ -199,15 +199,11 @@ class FixedOnlineModels(Models):
                 return Scales(made, octave, label_shift)
         return None
 
-    def capacities(self, spec: FixedOnlineSpec) -> dict[str, int]:
+    def capacities(self, spec: Int16OnlineSpec) -> dict[str, int]:
         sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
         return sizes | spec.conversion.sizes
 
-    def size_bound(self, spec: FixedOnlineSpec) -> int:
-        n = spec.reduction.n_max + 1
-        return n * (spec.dim // 2 + spec.outputs + 6) + 2 * spec.dim + spec.outputs * (spec.dim + 12) + 16
-
-    def unit(self, spec: FixedOnlineSpec, question: str) -> float:
+    def unit(self, spec: Int16OnlineSpec, question: str) -> float:
         return 1 / ONE if question == "novelty" else 2.0**-spec.label_shift
 
     def parameters(self, spec: Any) -> dict[str, Any]:
@@ -222,8 +218,6 @@ class FixedOnlineModels(Models):
             near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma
         near *= unit
         near = near * 2.0 ** max(0, 16 - octave) if function == "laplacian" else near**2
-        fills = 2 * reduction.n_max + 32
-        rehearsed = affordable(fills, lambda m: filling(m, reduction.n_max) * self.size_bound(spec))
         return {
             **spec.conversion.parameters(),
             **frame_parameters(spec, int(spec.conversion.reach.max()), unit**2),
@@ -242,7 +236,7 @@ class FixedOnlineModels(Models):
             "alpha_most": most,
             "step_limit": max(1, round(min((learning.step_limit or 1) * one, most))),
             "ald_distance": round(min(near, LARGEST - 1)),
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(2 * reduction.n_max + 32, reduction.n_max),
         }
 
 
@@ -297,7 +291,7 @@ STAGES = {"center": False, "gain": False, "horizon": 2000}
 
 
 def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
-    """Values of FixedStageConfig and FixedFrameConfig, except the number of the self-test's samples.
+    """Values of Int16StageConfig and Int16FrameConfig, except the number of the self-test's samples.
 
     reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.
     """
@@ -341,4 +335,4 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
     }
 
 
-FIXED_ONLINE_MODELS: WholeFamily = FixedOnlineModels()
+INT16_ONLINE_MODELS: Int16Family = Int16OnlineModels()

@@ -12,7 +12,7 @@ from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import make_spec
 from pykernel.spec.signal import plan_of
-from pykernel.spec.signal_whole import MEASURED, measure_units
+from pykernel.spec.signal_int16 import MEASURED, measure_units
 from tests.support.compilers import in_one_build
 from tests.support.signal_errors import Truth
 

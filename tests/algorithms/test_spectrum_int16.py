@@ -13,7 +13,7 @@ from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.fixed_spectrum import FEATURES_MOST, OCTAVES
+from pykernel.spec.families.int16_spectrum import FEATURES_MOST, OCTAVES
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
 from tests.support.random_specs import random_spec

@@ -176,7 +176,7 @@ def parameters(
     units: Sequence[float],
     reach: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, Any]:
-    """Values of WholeSignalConfig.
+    """Values of Int16SignalConfig.
 
     label_one: the device's number for a label of 1.  units: the value of a count of each feature.  reach: the smallest
     and the largest count of each feature that the model accepts.

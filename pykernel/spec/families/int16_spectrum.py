@@ -10,21 +10,21 @@ import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.int16.frame import VALUE_MOST
-from pykernel.algorithms.int16.spectrum import BEND, FINE, FIXED_SPECTRUM, FREQUENCY_MOST, STEP
+from pykernel.algorithms.int16.spectrum import BEND, FINE, FREQUENCY_MOST, INT16_SPECTRUM, STEP
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.fixed import WholeFamily, WholeSpec, complain_of_inputs, complain_of_rate
-from pykernel.spec.families.fixed_online import (
+from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
+from pykernel.spec.families.int16_online import (
     HEADROOM,
-    FixedLabel,
+    Int16Label,
     complain_of_label_range,
     complain_of_stages,
     complain_of_width,
     frame_parameters,
 )
-from pykernel.spec.families.fixed_scales import COUNTS, Scales, conversion, learning_rate
+from pykernel.spec.families.int16_scales import COUNTS, Scales, conversion, learning_rate
 from pykernel.spec.families.spectrum import FORM, WavesLearning, complain_of_spectrum, count_of, orthogonal_features
-from pykernel.spec.family import Models, Refuse, affordable
+from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection
 from pykernel.spec.stages import LinearPart
 
@@ -37,7 +37,7 @@ REACH_MOST = 16383
 REHEARSED = 96
 
 
-class FixedSpectrumLearning(WavesLearning):
+class Int16SpectrumLearning(WavesLearning):
     """How a sample changes the model."""
 
     eta: float = Field(
@@ -45,11 +45,11 @@ class FixedSpectrumLearning(WavesLearning):
     )
 
 
-class FixedSpectrumSpec(WholeSpec):
-    label: FixedLabel = FixedLabel()
+class Int16SpectrumSpec(Int16Spec):
+    label: Int16Label = Int16Label()
     kernel: KernelSection | None = None
     linear: LinearPart | None = None
-    learning: FixedSpectrumLearning = FixedSpectrumLearning()
+    learning: Int16SpectrumLearning = Int16SpectrumLearning()
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -61,13 +61,13 @@ class FixedSpectrumSpec(WholeSpec):
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 
-class FixedSpectrumModels(Models):
+class Int16SpectrumModels(Models, Int16Family):
     """Sums of few sinusoids whose frequencies learn, in whole numbers."""
 
     rules: Mapping[str, str] = {"spectrum-nlms": FORM}
-    programs: Mapping[LabelKind, Program] = FIXED_SPECTRUM
+    programs: Mapping[LabelKind, Program] = INT16_SPECTRUM
     online = True
-    spec = FixedSpectrumSpec
+    spec = Int16SpectrumSpec
     planned: tuple[tuple[str, str | None], ...] = (("spectrum-nlms", None),)
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
@@ -93,13 +93,6 @@ class FixedSpectrumModels(Models):
     def capacities(self, spec: Any) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "FEATURES": count_of(spec)} | spec.conversion.sizes
 
-    def size_bound(self, spec: Any) -> int:
-        count, outputs = count_of(spec), spec.outputs
-        return count * (spec.dim + 2 * outputs + 1) + outputs * (spec.dim + 12) + 2 * spec.dim + 16
-
-    def unit(self, spec: Any, question: str) -> float:
-        return float(2.0**-spec.label_shift)
-
     def parameters(self, spec: Any) -> dict[str, Any]:
         learning, octave, count = spec.learning, spec.scales.octave, count_of(spec)
         # a frequency of 1 / sigma turns by 1 / (2 pi) where an input is sigma
@@ -116,7 +109,6 @@ class FixedSpectrumModels(Models):
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
-        rehearsed = affordable(REHEARSED, lambda m: m * self.size_bound(spec))
         return {
             **spec.conversion.parameters(),
             **frame,
@@ -135,8 +127,8 @@ class FixedSpectrumModels(Models):
             "eta_shift": eta_shift,
             "turn_factor": part,
             "turn_shift": turn_shift,
-            "rehearsed": rehearsed,
+            "rehearsed": spec.rehearsed(REHEARSED),
         }
 
 
-FIXED_SPECTRUM_MODELS: WholeFamily = FixedSpectrumModels()
+INT16_SPECTRUM_MODELS = Int16SpectrumModels()

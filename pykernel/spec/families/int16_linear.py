@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import Field
 
-from pykernel.algorithms.int16.nlms import FIXED_LINEAR, LINE_MOST
+from pykernel.algorithms.int16.nlms import INT16_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
-from pykernel.spec.families.fixed import WholeFamily, WholeSpec, complain_of_inputs, complain_of_rate
-from pykernel.spec.families.fixed_online import complain_of_label_range, frame_parameters
-from pykernel.spec.families.fixed_scales import Scales, conversion, learning_rate
+from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
+from pykernel.spec.families.int16_online import complain_of_label_range, frame_parameters
+from pykernel.spec.families.int16_scales import Scales, conversion, learning_rate
 from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import Label, Learning
 
@@ -20,7 +20,7 @@ LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
 
 
-class FixedLinearLearning(Learning):
+class Int16LinearLearning(Learning):
     """How a sample changes the model."""
 
     eta: float = Field(
@@ -32,19 +32,18 @@ REHEARSED = 64
 """Samples of the self-test."""
 
 
-class FixedLinearSpec(WholeSpec):
+class Int16LinearSpec(Int16Spec):
     label: Label = Label()
-    learning: FixedLinearLearning = FixedLinearLearning()
+    learning: Int16LinearLearning = Int16LinearLearning()
 
 
-class FixedLinearModels(Models):
+class Int16LinearModels(Models, Int16Family):
     """f(x) = slope'x + constant, learned by normalised LMS."""
 
     rules: Mapping[str, str] = {"nlms": "linear"}
-    programs: Mapping[LabelKind, Program] = FIXED_LINEAR
+    programs: Mapping[LabelKind, Program] = INT16_LINEAR
     online = True
-    spec = FixedLinearSpec
-    planned: tuple[tuple[str, str | None], ...] = ()
+    spec = Int16LinearSpec
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         complain_of_inputs(spec, refuse)
@@ -56,7 +55,7 @@ class FixedLinearModels(Models):
                 "makes inputs so large that 1 is next to nothing beside them; it must bring them near to 1, such as 3 / max_abs",
             )
 
-    def scales(self, spec: FixedLinearSpec) -> Scales:
+    def scales(self, spec: Int16LinearSpec) -> Scales:
         # |z|^2 + 1 fits in 32 bits
         most = min(16383.0, 65535 / math.sqrt(spec.dim + 1))
         octave = math.floor(math.log2(most))
@@ -64,16 +63,10 @@ class FixedLinearModels(Models):
             octave -= 1
         return Scales(made, octave, LABEL_BITS - math.ceil(math.log2(spec.label_max_abs)))
 
-    def capacities(self, spec: FixedLinearSpec) -> dict[str, int]:
+    def capacities(self, spec: Int16LinearSpec) -> dict[str, int]:
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
-    def size_bound(self, spec: FixedLinearSpec) -> int:
-        return spec.outputs * (spec.dim + 4) + spec.dim + 8
-
-    def unit(self, spec: FixedLinearSpec, question: str) -> float:
-        return float(2.0**-spec.label_shift)
-
-    def parameters(self, spec: FixedLinearSpec) -> dict[str, Any]:
+    def parameters(self, spec: Int16LinearSpec) -> dict[str, Any]:
         unit, (rate, doublings) = 2**spec.scales.octave, learning_rate(spec.learning.eta)
         reach = max(int(spec.conversion.reach.max()), unit)
         return {
@@ -88,4 +81,4 @@ class FixedLinearModels(Models):
         }
 
 
-FIXED_LINEAR_MODELS: WholeFamily = FixedLinearModels()
+INT16_LINEAR_MODELS = Int16LinearModels()

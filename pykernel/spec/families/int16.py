@@ -11,14 +11,15 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field, field_validator
 
-from pykernel.algorithms.int16.frozen import CERTAIN, FIXED_FROZEN
+from pykernel.algorithms.int16.frozen import CERTAIN, INT16_FROZEN
 from pykernel.algorithms.int16.kernels import ONE
 from pykernel.dialect import Index
 from pykernel.dialect.program import NO_COUNT, NOTHING, LabelKind, Program
-from pykernel.spec import kernel_settings, signal_whole
+from pykernel.spec import kernel_settings, signal_int16
 from pykernel.spec.base import Spec
-from pykernel.spec.families.fixed_errors import FrozenErrors, spread, weights_of_functions
-from pykernel.spec.families.fixed_scales import (
+from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
+from pykernel.spec.families.int16_errors import FrozenErrors, spread, weights_of_functions
+from pykernel.spec.families.int16_scales import (
     COUNTS,
     FALL_ROOM,
     FUNCTIONS,
@@ -36,13 +37,12 @@ from pykernel.spec.families.fixed_scales import (
     resolutions,
     unit_of,
 )
-from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Numbers, ScaledInput, shown_value
 from pykernel.spec.signal import SignalSection
 
 
-class WholeInput(ScaledInput):
+class Int16Input(ScaledInput):
     """What a model sees in whole numbers: each input in the counts of its sensor."""
 
     max_abs: float | Numbers | None = Field(  # type: ignore[assignment]
@@ -65,17 +65,18 @@ class WholeInput(ScaledInput):
         return given
 
 
-class WholeFamily(Family, Protocol):
+class Int16Family(Family, Protocol):
     """Models of whole numbers that share a program."""
 
     # the rules that ``plan`` tries for a device without an FPU, each with its technique, or None: the best first
-    planned: tuple[tuple[str, str | None], ...]
+    planned: tuple[tuple[str, str | None], ...] = ()
 
     def scales(self, spec: Any) -> Scales | None:
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
 
     def unit(self, spec: Any, question: str) -> float:
         """What 1 is worth in an answer."""
+        return float(2.0**-spec.label_shift)
 
 
 def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
@@ -137,7 +138,7 @@ def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
     kernel_settings.validate_function(spec, refuse)
 
 
-class WholeSpec(Spec):
+class Int16Spec(Spec):
     """A model of whole numbers."""
 
     @property
@@ -146,9 +147,9 @@ class WholeSpec(Spec):
         return float(np.max(np.array(self.input.max_abs, float)))
 
     precision: Literal["int16"] = Field("int16", description="whole numbers only, on both sides")  # type: ignore[assignment]
-    input: WholeInput
+    input: Int16Input
 
-    models: ClassVar[WholeFamily]
+    models: ClassVar[Int16Family]
 
     @cached_property
     def scales_found(self) -> Scales | None:
@@ -173,7 +174,7 @@ class WholeSpec(Spec):
     def accepted(self, x: np.ndarray) -> np.ndarray:
         counts = self.raw_inputs(x).astype(np.int64).reshape(np.shape(x))
         if self.signal is not None:
-            return np.asarray(np.abs(counts) <= signal_whole.channels_of(self.signal).most)
+            return np.asarray(np.abs(counts) <= signal_int16.channels_of(self.signal).most)
         made = self.conversion
         return np.asarray(np.abs(counts - made.center) <= made.most)
 
@@ -224,7 +225,7 @@ class WholeSpec(Spec):
         alike.
         """
         if self.signal is not None:
-            return signal_whole.raw_counts_told(self.signal, self.signal.channels)
+            return signal_int16.raw_counts_told(self.signal, self.signal.channels)
         made = self.conversion
         names = self.input.columns or [f"x[{j}]" for j in range(self.dim)]
         rows = [
@@ -243,24 +244,24 @@ class WholeSpec(Spec):
     @property
     def resolutions(self) -> np.ndarray:
         """For each number of a sample: the value of one count, (DIM,) or (CHANNELS,)."""
-        return resolutions(self) if self.signal is None else signal_whole.channels_of(self.signal).resolution
+        return resolutions(self) if self.signal is None else signal_int16.channels_of(self.signal).resolution
 
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
         made, one = self.conversion, 2.0**self.label_shift
         reach = made.center - made.most, made.center + made.most
-        return signal_whole.parameters(signal, self.label.column, awaits, one, resolutions(self).tolist(), reach)
+        return signal_int16.parameters(signal, self.label.column, awaits, one, resolutions(self).tolist(), reach)
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         assert self.signal is not None
-        return signal_whole.inputs_of(self.signal, given)
+        return signal_int16.inputs_of(self.signal, given)
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
         assert self.signal is not None
-        return signal_whole.measure_units(self.signal), resolutions(self)
+        return signal_int16.measure_units(self.signal), resolutions(self)
 
 
-class FixedFrozenSpec(WholeSpec):
+class Int16FrozenSpec(Int16Spec):
     kernel: KernelSection | None = None
     learning: Learning = Learning()
     expansion: Expansion | None = None
@@ -276,11 +277,11 @@ class FrozenScales(Scales):
     bias: np.ndarray
 
 
-class FixedFrozenModels(FrozenErrors, FrozenModels):
+class Int16FrozenModels(FrozenErrors, FrozenModels):
     """Expansions that were trained elsewhere, in whole numbers."""
 
-    programs: Mapping[LabelKind, Program] = FIXED_FROZEN
-    spec = FixedFrozenSpec  # type: ignore[assignment]
+    programs: Mapping[LabelKind, Program] = INT16_FROZEN
+    spec = Int16FrozenSpec  # type: ignore[assignment]
     planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "linear"))
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
@@ -423,4 +424,4 @@ def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
     return {"limits": np.floor(limits), "coarse": coarse, "slope": whole, "slope_shift": shift, "offset": offsets}
 
 
-FIXED_FROZEN_MODELS: WholeFamily = FixedFrozenModels()
+INT16_FROZEN_MODELS: Int16Family = Int16FrozenModels()

@@ -12,7 +12,7 @@ import numpy as np
 
 from pykernel.algorithms.int16.kernels import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.fixed_scales import centers, factors, kernel_parameters, limits, resolutions, unit_of
+from pykernel.spec.families.int16_scales import centers, factors, kernel_parameters, limits, resolutions, unit_of
 
 MOST_NORMS = 3000
 """Most vectors for which the error bound uses a Gram matrix."""
@@ -26,7 +26,7 @@ class FrozenErrors:
         values = _real_values(spec, (x - centers(spec)) * factors(spec), np.array(spec.expansion.vectors, float))
         return np.asarray(values @ weights_of_functions(spec) + np.array(spec.expansion.bias))
 
-    def whole_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
+    def int16_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions of a Gaussian expansion, computed in integers at the rows of x, (samples, FUNCTIONS).
 
         The results are the device's bits in the answer's unit; NaN for inputs beyond their limits.  Nothing is

@@ -24,8 +24,8 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch
 from pykernel.host.signal import steps_of
 from pykernel.spec.defaults import width
-from pykernel.spec.families.fixed_errors import POWER_ERROR, faded, value_error
-from pykernel.spec.families.fixed_scales import FUNCTIONS, ROUNDED
+from pykernel.spec.families.int16_errors import POWER_ERROR, faded, value_error
+from pykernel.spec.families.int16_scales import FUNCTIONS, ROUNDED
 from pykernel.spec.model import make_spec
 from tests.support.compilers import QUICK, in_one_build
 
@@ -126,7 +126,7 @@ def online(technique: str, rule: str, dim: int, n: int, kind: str, extra: dict[s
 
 
 RADIAL = {
-    "function": kernels.FixedFunction.GAUSSIAN,
+    "function": kernels.Int16Function.GAUSSIAN,
     "narrow": True,
     "rooted": False,
     "rises": False,
@@ -141,7 +141,7 @@ RADIAL = {
 
 def kernel_values(fine: int, d: Any) -> list[int]:
     """Kernel values of squared distances."""
-    config = kernels.FixedKernelConfig.of(INT16, {"fine": fine} | RADIAL)
+    config = kernels.Int16KernelConfig.of(INT16, {"fine": fine} | RADIAL)
     run = bind(kernels.kernel_value, INT16)
     return [run(config, np.uint32(each)) for each in d]
 
@@ -167,7 +167,7 @@ def test_a_matern_kernels_value_is_near_the_function(function: str) -> None:
             "lift": 16 - octave,
         }
         run, rng = bind(kernels.kernel_value, INT16), np.random.default_rng(octave)
-        config = kernels.FixedKernelConfig.of(INT16, RADIAL | numbers | {"fine": 0})
+        config = kernels.Int16KernelConfig.of(INT16, RADIAL | numbers | {"fine": 0})
         d = [0, 1, 2, 2**32 - 1, *(2.0 ** rng.uniform(0, min(32, 2 * octave + 9), 3000)).astype(np.int64).tolist()]
         found = np.array([run(config, np.uint32(each)) for each in d])
         real = faded(function, np.sqrt(np.array(d, float)) / 2**octave * math.log(2))
@@ -478,4 +478,4 @@ def test_ram_is_far_below_that_of_real_numbers() -> None:
             content |= {"kernel": {"sigma": 1.0}, "label": {"max_abs": 4.0}, "learning": {"rule": "klms"}}
             sizes[precision] = build(make_spec(content | {"reduction": {"technique": technique, "n_max": 32}})).figures
         assert sizes["int16"]["ram_bytes"] <= 0.6 * sizes["float32"]["ram_bytes"], sizes
-    assert FLOAT32.is_integer is False and INT16.is_integer
+    assert FLOAT32.is_int16 is False and INT16.is_int16
