@@ -13,7 +13,7 @@ File = str | Path
 Files = str | Path | Sequence[str | Path]
 """A table; or a folder, a glob, or several: many devices."""
 Jobs = int | str | None
-"""A number of processes, or the address of a Dask scheduler."""
+"""A number of processes."""
 Numbers = str | float | Sequence[float] | None
 """One number, several numbers, or text with commas."""
 Words = str | Sequence[str] | None

@@ -42,8 +42,8 @@ Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", key="name"
 AllJobs = Annotated[
     Jobs,
     Opt(
-        "Processes, or a Dask scheduler.",
-        "N|ADDRESS",
+        "Processes.",
+        "N",
         without="as many as pay",
         rare=True,
         was=("--scheduler", "--workers"),

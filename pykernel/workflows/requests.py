@@ -407,10 +407,9 @@ class Import:
 
     Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
     them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
-    --data or made-up ones. skops.io.dump writes .skops files, skl2onnx .onnx files. No code in a file is executed, and
-    pickles are refused.
+    --data or made-up ones. skl2onnx writes .onnx files. No code in a file is executed, and pickles are refused.
 
-        pykernel import gate.skops -o gate.toml --data held.csv
+        pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
@@ -421,7 +420,7 @@ class Import:
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """
 
-    model: Annotated[Path, Arg("A .skops or .onnx file, or a spec.", "MODEL")]
+    model: Annotated[Path, Arg("An .onnx file, or a spec.", "MODEL")]
     _: KW_ONLY
     output: Annotated[Path, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
     name: Name = None
@@ -451,15 +450,17 @@ class Import:
     ] = None
     start: Annotated[Path | None, Opt("Of a spec: the state of a device.", "FILE", was=("--state",))] = None
     data: Annotated[str | None, Opt("CSV file: compare there; train --vectors on it.", "DATA", was=("--check",))] = None
-    trust: Annotated[Sequence[str], Opt("Let a .skops file load this type, too.", "TYPE", kind=list[str])] = ()
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
     force: Force = False
     watch: Watched = QUIET
 
     shell: ClassVar = ("json",)
-    gone: ClassVar = dict.fromkeys(
-        ("--kernel", "--jitter"), "it was for GPyTorch's .safetensors files, which are no longer imported"
-    )
+    gone: ClassVar = {
+        **dict.fromkeys(
+            ("--kernel", "--jitter"), "it was for GPyTorch's .safetensors files, which are no longer imported"
+        ),
+        "--trust": "it was for .skops files, which are no longer imported: save the estimator as ONNX",
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
