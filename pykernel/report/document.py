@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykernel.files import whole_file
-from pykernel.report.figures import Plot
 from pykernel.report.markup import Html, element, escaped
 from pykernel.report.page import HINT, SCRIPT, STYLE, WHOLE, policy
 
@@ -94,7 +93,12 @@ def table_of(
     return Table(used, [[row[name] for name in used] for row in rows], left, strong, title, spare)
 
 
-Part = Sentence | Facts | Table | Plot | Html
+if TYPE_CHECKING:
+    from pykernel.report.figures import Plot  # takes numpy, which importing the functions does not load
+
+    Part = Sentence | Facts | Table | Plot | Html
+else:
+    Part = Any
 """Html is a figure that is drawn already."""
 
 
