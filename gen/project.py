@@ -667,7 +667,7 @@ def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str
 
 def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
-    limits, size = "FLT" if kind == "float" else "DBL", precision.dtype.itemsize
+    limits = "FLT" if kind == "float" else "DBL"
     values = {
         "PK_REAL": kind,
         "PK_MAX": f"{limits}_MAX",

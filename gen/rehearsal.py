@@ -147,7 +147,9 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     for entry in entries:
         if entry.kind == "switch":
             switch, update = 1 << entries.index(entry), of("update")
-            events += [(plan.steps // 4, calls, off) for calls, off in ((switch, -1), (switch | update, 1), (switch, 0))]
+            events += [
+                (plan.steps // 4, calls, off) for calls, off in ((switch, -1), (switch | update, 1), (switch, 0))
+            ]
     return Calls(
         entries=tuple(entries),
         kinds=tuple(asked.get(kind, 0) | learn.get(kind, of("update")) for kind in range(KINDS)),
@@ -273,7 +275,9 @@ class _Run:
             self.x[j] = self.made_up(center[j], plan.sizes[j], far)
         if self.label in ("real", "reals"):
             for o in range(len(self.y)):
-                self.y[o] = self.made_up(self.y.dtype.type(0), plan.label_size, far + plan.label_halvings - plan.halvings)
+                self.y[o] = self.made_up(
+                    self.y.dtype.type(0), plan.label_size, far + plan.label_halvings - plan.halvings
+                )
         elif self.label == "class":
             self.y[0] = self.random() % classes
         if self.spec.completes and kind == Kind.PARTLY:
@@ -320,10 +324,11 @@ class _Run:
         return self.found
 
     def strike(self, numbers: np.ndarray, at: int, value: float, calls: int) -> None:
-        """Overwrite a number, call entries with a new sample, and write the number back."""
+        """Overwrite a number, call entries with two new samples, and write the number back."""
         old, numbers[at] = numbers[at], value
-        self.sample(0)
-        self.call(calls)
+        for _ in range(2):
+            self.sample(0)
+            self.call(calls)
         numbers[at] = old
 
 

@@ -195,9 +195,23 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
         for scalar, rows in naturals.items():
             begins += len(rows)
             last = scalar is list(naturals)[-1]
-            width += f"{scalar.dtype(spec.real).itemsize}u" if last else f"(k < {begins}u) ? {scalar.dtype(spec.real).itemsize}u : "
+            width += (
+                f"{scalar.dtype(spec.real).itemsize}u"
+                if last
+                else f"(k < {begins}u) ? {scalar.dtype(spec.real).itemsize}u : "
+            )
         rows = [row for rows in naturals.values() for row in rows]
-        tables.append({"what": "natural", "reader": "natural", "type": "uint32_t", "cast": "", "rows": rows, "low": "", "width": width})
+        tables.append(
+            {
+                "what": "natural",
+                "reader": "natural",
+                "type": "uint32_t",
+                "cast": "",
+                "rows": rows,
+                "low": "",
+                "width": width,
+            }
+        )
     return tables
 
 

@@ -88,6 +88,17 @@ static void {{ name }}_call({{ name }}_trial_t *t, uint32_t calls{{ ", int32_t o
     }
 }
 
+{% if r.guards or r.fields -%}
+/* Make such calls with two new samples. */
+static void {{ name }}_call_twice({{ name }}_trial_t *t, uint32_t calls)
+{
+    for (uint32_t i = 0u; i < 2u; i++) {
+        {{ name }}_make_up(t, 0, false);
+        {{ name }}_call(t, calls{{ off }});
+    }
+}
+
+{% endif -%}
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
     static const {{ r.mask }} asked[{{ r.kinds }}] = { {{- r.asked -}} }; /* the calls with each kind of sample */
@@ -121,7 +132,7 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
         {{ name }}_make_up(&t, kind, n >= {{ r.moved }});
 {%- if r.events %}
         for (uint32_t e = 0u; e < {{ r.events | length }}u; e++) {
-            if ((events[e].step == n){{ " && ((i % %d) == 0)" % r.stride if r.stride > 1 }}) {
+            if (((int32_t)events[e].step == n){{ " && ((i %% %d) == 0)" % r.stride if r.stride > 1 }}) {
                 {{ name }}_call(&t, events[e].calls{{ ", events[e].off" if r.off }});
             }
         }
@@ -144,8 +155,7 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
             unsigned char *const at = (unsigned char *)s + counts[i].place;
             const unsigned char old = *at;
             *at = {{ r.wrong }}u;
-            {{ name }}_make_up(&t, 0, false);
-            {{ name }}_call(&t, counts[i].calls{{ off }});
+            {{ name }}_call_twice(&t, counts[i].calls);
             *at = old;
         }
     }
@@ -170,8 +180,7 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
                 }
                 const {{ real }} old = *at;
                 *at = {{ r.damage }};
-                {{ name }}_make_up(&t, 0, false);
-                {{ name }}_call(&t, 0x{{ "%X" % r.struck }}u{{ off }});
+                {{ name }}_call_twice(&t, 0x{{ "%X" % r.struck }}u);
                 *at = old;
                 at += fields[i].count;
             }

@@ -393,7 +393,11 @@ def keeps(m: GmmModel) -> Bool:
     for k in range(last + 1):
         used = m.counts[last] > 0 if k == last else k < m.known[0]
         if not used:
-            if m.counts[k] != 0 or not all_zero(m.means[k], len(m.means[0])) or not all_zero(m.roots[k], len(m.roots[0])):
+            if (
+                m.counts[k] != 0
+                or not all_zero(m.means[k], len(m.means[0]))
+                or not all_zero(m.roots[k], len(m.roots[0]))
+            ):
                 return False
             if k < last and (m.weights[k] != real(0) or m.rejected[k] != 0):
                 return False
