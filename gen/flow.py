@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pykernel.gen.model import made_up_number, model_code
+from pykernel.gen.model import model_code
 from pykernel.gen.primitives import LEARNED_LOOPS, written_loops
 from pykernel.gen.ranges import most_turns
-from pykernel.gen.rehearsal import rehearsal_loops
 from pykernel.spec.model import Spec
 
 
@@ -35,8 +34,7 @@ def flow_facts(spec: Spec) -> FlowFacts:
     """
     code, program = model_code(spec), spec.program
     names = {entry.kernel.name: entry.name for entry in code.entries}
-    roots = [*names, made_up_number(spec).name]
-    turns = most_turns(code.functions, roots, spec.config, spec.capacities, spec.real)
+    turns = most_turns(code.functions, list(names), spec.config, spec.capacities, spec.real)
     number = code.printer.loops
     within = {
         number[outer]: {number[inner]: most for inner, most in inside.items()} for outer, inside in turns.within.items()
@@ -47,7 +45,6 @@ def flow_facts(spec: Spec) -> FlowFacts:
         if root in names
     }
     written = written_loops(spec.dim, program.hashed_bytes(code.layout), code.layout.nbytes, spec.real)
-    written |= rehearsal_loops(spec, code.layout)
     for i, slot in enumerate(code.layout.slots):
         for axis, size in enumerate(slot.shape):
             written[LEARNED_LOOPS + 2 * i + axis] = size

@@ -668,13 +668,11 @@ def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str
 
 def _arithmetic(printer: Printer) -> str:
     kind, precision = printer.real, printer.precision
-    limits, size = "FLT" if kind == "float" else "DBL", precision.dtype.itemsize
+    limits = "FLT" if kind == "float" else "DBL"
     values = {
         "PK_REAL": kind,
         "PK_MAX": f"{limits}_MAX",
         "PK_EPSILON": f"{limits}_EPSILON",
-        "PK_BITS": f"uint{8 * size}_t",
-        "PK_SIGN_BIT": f"0x80{'00' * (size - 1)}u",
         "PK_ZERO": number(0, precision),
         "PK_ONE": number(1, precision),
     }

@@ -388,6 +388,9 @@ static void any_bytes(void)
             cast = "(int32_t)" if width < 4 else ""
             place = f"(char *)&model + (place) + ((uint32_t)(i) * {width}u)"
             lines.append(f"#define {name}_stored_{what}(stored, place, i) ({cast}*({kind} *)({place}))")
+        natural = " : ".join(f"(width) == {n}u ? *(uint{8 * n}_t *)((char *)&model + (place))" for n in (1, 2))
+        natural += " : *(uint32_t *)((char *)&model + (place))"
+        lines.append(f"#define {name}_stored_natural(stored, place, width) ({natural})")
         row = f"((place) + ((uint32_t)(i) * (uint32_t)(width) * {size}u))"
         return [*lines, f"#define {name}_stored_row(place, i, width) {row}", *found["primitives"]]
 

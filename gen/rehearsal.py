@@ -2,7 +2,7 @@
 
 ``run`` is the sequence on the host; the template ``selftest.c`` is the same sequence in C.  Each call's status and
 answer, and the final state, are hashed to one number.  The self-test passes if both numbers are equal; so both
-sequences must make the same calls.
+sequences must make the same calls: which ones, ``Calls`` says to both.
 
 The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
@@ -24,13 +24,13 @@ from pykernel.dialect.program import Entry, Settings
 from pykernel.engine.engines import make_executor
 from pykernel.gen.ir import Call, Field, If, Member, Return, walk
 from pykernel.gen.model import made_up_number, specialised
-from pykernel.gen.print_c import Printer, number
+from pykernel.gen.print_c import Printer, number, rows_of
 from pykernel.host.model import HostModel
 from pykernel.spec.family import REHEARSAL_LIMIT, affordable
 from pykernel.spec.model import Spec
 
 ACTIONS = ("training", "action")
-"""Kinds of entries that the self-test calls as actions, on the host and in C."""
+"""Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
 """Distances as numbers of halvings, chosen as the sequence is (docs/decisions.md, "Gen").  FAR: from an outlying sample to a usual
@@ -65,35 +65,18 @@ class Kind(IntEnum):
 
 
 GIVEN = {
-    "question": ("sample", "answer"),
-    "update": ("sample", "label"),
+    "training": (),
     "visit": ("sample", "label"),
-    "gather": ("sample",),
-    "label": ("label",),
-    "switch": ("off",),
+    "question": ("sample", "answer"),
     "reading": ("answer",),
     "action": (),
-    "training": (),
+    "switch": ("off",),
+    "gather": ("sample",),
+    "label": ("label",),
+    "update": ("sample", "label"),
 }
-"""Kind of entry -> its arguments: the sample, the sample's label, the number 0 (off), or memory for the answer."""
-
-
-BETWEEN = {
-    "question": (Kind.ASKED, Kind.READ, Kind.REFUSED),
-    "reading": (Kind.READ, Kind.REFUSED),
-    "visit": (Kind.VISITED, Kind.REFUSED, Kind.MISLABELLED),
-}
-"""Kind of entry -> the kinds of samples before whose update it is called."""
-
-
-def between(spec: Spec) -> dict[str, tuple[Kind, ...]]:
-    """As ``BETWEEN``; a model that completes samples is asked about incomplete ones, too."""
-    asked = (*BETWEEN["question"], Kind.PARTLY, Kind.EMPTY) if spec.completes else BETWEEN["question"]
-    return BETWEEN | {"question": asked}
-
-
-OFFSET, PRIME = 0x811C9DC5, 16777619
-"""Constants of the hash FNV-1a."""
+"""Kind of entry -> its arguments: the sample, the sample's label, how a switch is set, or memory for the answer.  Of the entries
+that are called together, those of a kind that stands here first are called first."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +104,71 @@ class Sequence:
 
     @property
     def turned(self) -> int:
-        """Before this step, behind an outlying sample, actions are called without the first one, which takes what others need."""
+        """The step behind an outlying sample with which ``Calls.turned`` is called."""
         return self.steps // 2 // KINDS * KINDS + Kind.READ
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Which entries are called when: numbers in which bit i is for entry i.
+
+    kinds: with a sample of each kind.  events: (step, calls before those of the sample's kind, how a switch is set).
+    guards: with a field that has an impossible count.  struck: with overwritten numbers.  last: at the end.
+    learn: those that take a sample, of a model for signals also where no step ends.
+    """
+
+    entries: tuple[Entry, ...]
+    kinds: tuple[int, ...]
+    events: tuple[tuple[int, int, int], ...]
+    guards: tuple[tuple[Slot, int], ...]
+    struck: int
+    last: int
+    learn: int
+
+
+def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
+    entries = sorted(spec.program.entries_for(spec.config), key=lambda entry: list(GIVEN).index(entry.kind))
+
+    def of(*kinds: str) -> int:
+        return sum(1 << i for i, entry in enumerate(entries) if entry.kind in kinds)
+
+    restart = sum(1 << i for i, entry in enumerate(entries) if entry.name == "restart")
+    actions = of(*ACTIONS) & ~restart
+    untimely = of("training") | restart | sum(1 << i for i, e in enumerate(entries) if e.name in spec.program.between)
+    asked: dict[int, int] = {
+        Kind.ASKED: of("question"),
+        Kind.VISITED: of("visit"),
+        Kind.READ: of("question", "reading"),
+    }
+    asked |= {Kind.REFUSED: of("visit", "question", "reading"), Kind.MISLABELLED: of("visit")}
+    if spec.completes:
+        asked |= {Kind.PARTLY: of("question"), Kind.EMPTY: of("question")}
+    learn: dict[int, int] = (
+        dict.fromkeys((Kind.GATHERED, Kind.GATHERED + 1), of("gather", "label")) if of("gather") else {}
+    )
+    learns = of("gather", "label", "update")
+    begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
+    events = [(0, begun, 0), (plan.steps // 2, begun, 0), (plan.steps - 1, begun, 0)]
+    events.append((plan.turned, actions & (actions - 1), 0))  # the first action takes what others need
+    for entry in entries:
+        if entry.kind == "switch":
+            switch, update = 1 << entries.index(entry), of("update")
+            events += [
+                (plan.steps // 4, calls, off) for calls, off in ((switch, -1), (switch | update, 1), (switch, 0))
+            ]
+    return Calls(
+        entries=tuple(entries),
+        kinds=tuple(asked.get(kind, 0) | learn.get(kind, of("update")) for kind in range(KINDS)),
+        events=tuple(event for event in events if event[1]),
+        guards=tuple(
+            (slot, sum(1 << entries.index(entry) for entry in refusing))
+            for refusing, counts in guards(spec, layout)
+            for slot in counts
+        ),
+        struck=(1 << len(entries)) - 1 & ~untimely,
+        last=of(*ACTIONS),
+        learn=learns,
+    )
 
 
 def sequence(spec: Spec) -> Sequence:
@@ -189,42 +235,36 @@ class _Run:
     def __init__(self, spec: Spec, drop: tuple[str, ...]) -> None:
         self.spec, self.program, self.plan = spec, spec.program, sequence(spec)
         self.model = HostModel(spec, drop)
+        self.layout = self.model.memory.layout
+        self.calls = calls_of(spec, self.layout, self.plan)
         self.label = _label_kind(spec)
         self.kernel = made_up_number(spec)
         nothing = Memory((), self.model.memory.precision, {})
         self.numbers = make_executor([self.kernel], nothing, Settings({}), self.model.engine)
-        self.entries = self.program.entries_for(spec.config)
-        self.actions = [e for e in self.entries if e.kind in ACTIONS and e.name != "restart"]
-        self.found, self.seed, self.last = OFFSET, 1, 1
+        self.found, self.seed = 0, 1
         self.x = np.zeros(spec.width, spec.real.dtype)
         self.y: Any = np.zeros(spec.outputs, self.program.label_dtype(spec.real))
-        self.buffers = {kind: np.zeros(count, _dtype(kind, spec)) for kind, count in buffers(spec).items()}
+        self.answer = bytearray(answer_bytes(spec))
 
-    def told(self, data: bytes) -> None:
-        for byte in data:
-            self.found = (self.found ^ byte) * PRIME % 2**32
+    def told(self, data: Any) -> None:
+        self.found = zlib.crc32(data, self.found)
 
-    def call(self, entry: Entry, *given: Any) -> None:
-        status = int(self.model.executor.call(entry.kernel, *given))
-        self.told(np.int32(status).tobytes())
+    def told_hash(self) -> None:
+        memory = self.model.memory
+        self.told(np.uint32(zlib.crc32(memory.bytes[: self.program.hashed_bytes(self.layout)])))
 
-    def given(self, entry: Entry) -> list[Any]:
+    def call(self, calls: int, off: int = 0) -> None:
+        """Call the entries whose bits are set."""
         labels = [] if self.label == "none" else [self.y if self.label == "reals" else self.y[0]]
-        known = {"sample": [self.x], "label": labels, "off": [0], "answer": self.answer(entry)}
-        return [value for what in GIVEN[entry.kind] for value in known[what]]
-
-    def answer(self, entry: Entry) -> list[np.ndarray]:
-        """The array to which the function writes; empty if it is neither a question nor a reading."""
-        scalar, count = _answer(self.spec, entry)
-        return [self.buffers[scalar][:count]] if count else []
-
-    def call_all(self, *kinds: str, but: str = "") -> None:
-        """Call all functions of some kinds, except the function ``but``."""
-        for entry in self.entries:
-            if entry.kind in kinds and entry.name != but:
-                self.call(entry, *self.given(entry))
-                for answer in self.answer(entry):
-                    self.told(answer.tobytes())
+        for i, entry in enumerate(self.calls.entries):
+            if calls >> i & 1:
+                scalar, count = _answer(self.spec, entry)
+                answer = [np.frombuffer(self.answer, _dtype(scalar, self.spec), count)] if count else []
+                known = {"sample": [self.x], "label": labels, "off": [off], "answer": answer}
+                given = [value for what in GIVEN[entry.kind] for value in known[what]]
+                self.told(np.int32(self.model.executor.call(entry.kernel, *given)))
+                for written in answer:
+                    self.told(written)
 
     def random(self) -> int:
         self.seed = (self.seed * 75 + 74) % 65537
@@ -233,16 +273,17 @@ class _Run:
     def made_up(self, center: Any, size: Any, halvings: int) -> Any:
         return self.numbers.call(self.kernel, center, size, halvings, self.random())
 
-    def sample(self, kind: int, moved: bool) -> None:
+    def sample(self, kind: int, moved: bool = False) -> None:
         plan, classes = self.plan, len(self.spec.label.classes or ())
-        self.last = self.seed
         center = plan.centers[-1 if moved else self.seed % (len(plan.centers) - 1)]
-        far, far_label = distances(plan, kind)
+        far = distances(plan)[kind]
         for j in range(len(self.x)):
             self.x[j] = self.made_up(center[j], plan.sizes[j], far)
         if self.label in ("real", "reals"):
             for o in range(len(self.y)):
-                self.y[o] = self.made_up(self.y.dtype.type(0), plan.label_size, far_label)
+                self.y[o] = self.made_up(
+                    self.y.dtype.type(0), plan.label_size, far + plan.label_halvings - plan.halvings
+                )
         elif self.label == "class":
             self.y[0] = self.random() % classes
         if self.spec.completes and kind == Kind.PARTLY:
@@ -254,82 +295,47 @@ class _Run:
         if kind == Kind.MISLABELLED:
             self.y[0] = classes if self.label == "class" else refused(self.y.dtype)
 
-    def step(self, n: int, first: bool) -> None:
-        kind = n % KINDS
-        if kind == Kind.REPEATED or n == 1:
-            self.seed = self.last
-        self.sample(kind, n >= self.plan.moved)
-        if first:
-            if n == self.plan.turned:
-                for entry in self.actions[:0:-1]:
-                    self.call(entry, *self.given(entry))
-            if n in (0, self.plan.steps // 2, self.plan.steps - 1):
-                self.call_all(*ACTIONS, but="restart")
-                self.call_all("visit")  # what was trained does not know the sample yet
-                self.call_all("reading")
-            for called, samples in between(self.spec).items():
-                if kind in samples:
-                    self.call_all(called)
-            if n == self.plan.steps // 4:
-                self.switch()
-        if kind in (Kind.GATHERED, Kind.GATHERED + 1) and any(entry.kind == "gather" for entry in self.entries):
-            self.call_all("gather")
-            self.call_all("label")
-        else:
-            self.call_all("update")
-
-    def switch(self) -> None:
-        for entry in self.entries:
-            if entry.kind == "switch":
-                self.call(entry, -1)
-                self.call(entry, 1)
-                self.call_all("update")
-                self.call(entry, 0)
-
     def run(self) -> int:
-        for t in range(self.plan.samples):
-            self.step(t // self.plan.stride, t % self.plan.stride == 0)
+        plan, calls = self.plan, self.calls
+        last = self.seed
+        if not self.program.is_int16:
+            self.told(_sound_arithmetic(self.spec))
+        for t in range(plan.samples):
+            n, kind = t // plan.stride, t // plan.stride % KINDS
+            if kind == Kind.REPEATED or n == 1:
+                self.seed = last
+            last = self.seed
+            self.sample(kind, n >= plan.moved)
+            if t % plan.stride == 0:
+                for at, called, off in calls.events:
+                    if at == n:
+                        self.call(called, off)
+            self.call(calls.kinds[kind] & (calls.learn if t % plan.stride else -1))
         self.told_hash()
-        self.damage()
-        self.call_all("training", "action")
-        if any(entry.name == "restart" for entry in self.entries):
+        for slot, refusing in calls.guards:
+            numbers = self.model.memory.field(slot.name).reshape(-1)
+            self.strike(numbers.view(np.uint8), numbers.itemsize - 1, WRONG, refusing)
+        counted, slots = self.found, overwritten(self.spec, self.layout)
+        for every in (False, True):
+            for slot in slots:
+                numbers = self.model.memory.field(slot.name).reshape(-1)
+                if every:
+                    numbers[:] = DAMAGE
+                self.strike(numbers, 0, DAMAGE, calls.struck)
+        # what the model says of such numbers is not hashed: floating-point libraries differ
+        self.found = counted
+        self.call(calls.last)
+        if any(entry.name == "restart" for entry in calls.entries):
             self.told_hash()
         return self.found
 
-    def damage(self) -> None:
-        """Overwrite the model's counts one by one: the functions must refuse.
-
-        Then overwrite its numbers: they continue.  First one number of each field, which is written back, so that the other
-        fields are sound; then all numbers.
-        """
-        layout, seed = self.model.memory.layout, self.seed
-        for refusing, counts in guards(self.spec, layout):
-            for slot in counts:
-                self.strike(slot, slice(1), WRONG, seed, refusing)
-        slots, calls = overwritten(self.spec, layout), struck(self.spec)
-        counted = self.found
-        for i, slot in enumerate(slots + slots):
-            self.strike(slot, slice(1 if i < len(slots) else None), DAMAGE, seed + i + 1, calls)
-        # statuses after such numbers are not hashed: floating-point libraries differ
-        self.found = counted
-
-    def strike(self, slot: Slot, where: slice, value: float, seed: int, entries: Iterable[Entry]) -> None:
-        """Overwrite numbers of a field, and call functions with a new sample; a single number is then written back.
-
-        Only the functions' statuses are hashed, not their answers.
-        """
-        numbers = self.model.memory.field(slot.name).reshape(-1)
-        old, numbers[where] = numbers[0], value
-        self.seed = seed
-        self.sample(0, False)
-        for entry in entries:
-            self.call(entry, *self.given(entry))
-        if where.stop == 1:
-            numbers[0] = old
-
-    def told_hash(self) -> None:
-        memory = self.model.memory
-        self.told(np.uint32(zlib.crc32(memory.bytes[: self.program.hashed_bytes(memory.layout)])).tobytes())
+    def strike(self, numbers: np.ndarray, at: int, value: float, calls: int) -> None:
+        """Overwrite a number, call entries with two new samples, and write the number back."""
+        old, numbers[at] = numbers[at], value
+        for _ in range(2):
+            self.sample(0)
+            self.call(calls)
+        numbers[at] = old
 
 
 def _label_kind(spec: Spec) -> str:
@@ -337,13 +343,17 @@ def _label_kind(spec: Spec) -> str:
     return spec.program.label_kind if spec.program.learns else "none"
 
 
-def distances(plan: Sequence, kind: int) -> tuple[int, int]:
-    """How often the sizes of a sample, and of its label, are halved."""
-    if kind == Kind.OUTLYING:
-        return 0, 0
-    if kind == Kind.MIDDLE:
-        return MIDDLE, MIDDLE
-    return plan.halvings + (CLOSE if Kind.NARROW <= kind < Kind.OUTLYING else 0), plan.label_halvings
+def distances(plan: Sequence) -> list[int]:
+    """How often the sizes of a sample of each kind are halved; of its label as much more often as of a usual sample's."""
+    other: dict[int, int] = {Kind.OUTLYING: 0, Kind.MIDDLE: MIDDLE}
+    other |= dict.fromkeys(range(Kind.NARROW, Kind.OUTLYING), plan.halvings + CLOSE)
+    return [other.get(kind, plan.halvings) for kind in range(KINDS)]
+
+
+def _sound_arithmetic(spec: Spec) -> np.ndarray:
+    """What the sums of ``runtime_c/arithmetic.h`` are, if the arithmetic is IEEE's."""
+    one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
+    return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, 1], spec.real.dtype)
 
 
 def refused(dtype: np.dtype) -> Any:
@@ -351,8 +361,8 @@ def refused(dtype: np.dtype) -> Any:
     return np.iinfo(dtype).min if dtype.kind == "i" else np.finfo(dtype).max
 
 
-WRONG = -1
-"""A value that no count may have."""
+WRONG = 255
+"""The highest byte of a number that no count may have: it is negative, or the largest but some."""
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
@@ -362,18 +372,6 @@ def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
     """
     own = {struct.__name__ for struct in spec.program.persistent[0 if spec.signal is None else 1 :]}
     return [slot for slot in layout.slots if slot.array.scalar is Real and slot.struct in own]
-
-
-def struck(spec: Spec) -> list[Entry]:
-    """The public functions that are called after numbers were overwritten: all functions except those that take
-    long.
-    """
-    program = spec.program
-    return [
-        entry
-        for entry in program.entries_for(spec.config)
-        if entry.kind != "training" and entry.name not in ("restart", *program.between)
-    ]
 
 
 def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slot]]]:
@@ -403,7 +401,7 @@ def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slo
     found: dict[tuple[Entry, ...], list[Slot]] = {}
     persistent = {struct.__name__ for struct in spec.program.persistent}
     for slot in layout.slots:
-        if slot.array.scalar is Index and slot.struct in persistent:
+        if slot.array.scalar.value is Index and slot.struct in persistent:
             found.setdefault(tuple(e for e, names in looking.items() if slot.name in names), []).append(slot)
     found.pop((), None)
     return list(found.items())
@@ -418,14 +416,10 @@ def _dtype(scalar: Any, spec: Spec) -> np.dtype:
     return np.dtype(scalar.dtype(spec.real))
 
 
-def buffers(spec: Spec) -> dict[Any, int]:
-    """For each type of numbers: the length of the longest answer."""
-    found: dict[Any, int] = {}
-    for entry in spec.program.entries_for(spec.config):
-        scalar, count = _answer(spec, entry)
-        if count:
-            found[scalar] = max(found.get(scalar, 0), count)
-    return found
+def answer_bytes(spec: Spec) -> int:
+    """Size of the longest answer."""
+    answers = (_answer(spec, entry) for entry in spec.program.entries_for(spec.config))
+    return max((count * _dtype(scalar, spec).itemsize for scalar, count in answers if count), default=0)
 
 
 def _answer(spec: Spec, entry: Entry) -> tuple[Any, int]:
@@ -444,98 +438,83 @@ def run(spec: Spec, drop: tuple[str, ...]) -> int:
 # ------------------------------------------------------------------------------------------------------------- in C
 
 
-def rehearsal_loops(spec: Spec, layout: Layout) -> dict[int, int]:
-    """Number of a loop's mark -> the largest number of its iterations, for the loops of the template ``selftest.c``."""
-    plan = sequence(spec)
-    answers = [count * _dtype(kind, spec).itemsize for kind, count in buffers(spec).items()]
-    numbers = [math.prod(slot.shape) for slot in overwritten(spec, layout)]
-    outputs = spec.outputs if spec.program.label_kind in ("real", "reals") else 1
-    return {
-        9101: max([4, *answers]),
-        9102: plan.samples,
-        9103: plan.centers.shape[1],
-        9104: outputs,
-        9105: max([1, *numbers]),
-        9106: max([1, *buffers(spec).values()]),
-        9107: max(1, 2 * len(numbers)),
-    } | ({9108: plan.centers.shape[1]} if spec.completes else {})
-
-
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     """The context of the template ``selftest.c``."""
     plan, precision, int16, label = sequence(spec), spec.real, spec.program.is_int16, _label_kind(spec)
-    entries, numbers = spec.program.entries_for(spec.config), overwritten(spec, layout)
-    arrays = {scalar: f"answer{i}" for i, scalar in enumerate(buffers(spec))}
+    calls, width = calls_of(spec, layout, plan), plan.centers.shape[1]
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
-
-    def listed(values: np.ndarray) -> str:
-        return ",\n    ".join(number(value, precision) for value in values.reshape(-1))
-
-    def call(entry: Entry) -> dict[str, Any]:
-        scalar, count = _answer(spec, entry)
-        answer, size = arrays.get(scalar, ""), count * _dtype(scalar, spec).itemsize if count else 0
-        argument = {"none": "", "reals": "y"}.get(label, "y[0]")
-        given = {"sample": "x", "label": argument, "off": "0", "answer": answer}
-        texts = [given[what] for what in GIVEN[entry.kind] if given[what]]
-        return {"name": entry.name, "given": "".join(f", {text}" for text in texts), "answer": answer, "size": size}
-
-    def calls(*kinds: str) -> list[dict[str, Any]]:
-        return [call(entry) for entry in entries if entry.kind in kinds]
-
-    def c_place(slot: Slot) -> str:
-        return slot.name + ("" if slot.scalar else "[0]" * len(slot.shape))
-
+    outputs = spec.outputs if label in ("real", "reals") else 0
+    # of reals, a label lies behind its sample, and is made up as another number of it
+    behind = outputs if not int16 else 0
+    places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
+    places[-1, width:] = plan.label_size
+    label_at = f"t->x[{width}]" if behind else "t->y[0]"
+    given = {"sample": "t->x", "label": label_at, "off": "off", "answer": "t->answer"}
+    if label in ("none", "reals"):
+        given["label"] = {"none": ""}.get(label, f"&{label_at}" if behind else "t->y")
+    answers = [_answer(spec, entry) for entry in calls.entries]
+    kinds = {printer.type(scalar): scalar for scalar, count in answers if count}
+    texts = []
+    for entry, (scalar, _) in zip(calls.entries, answers, strict=True):
+        member = f".{MEMBERS[printer.type(scalar)]}" if scalar is not None and len(kinds) > 1 else ""
+        named = [given[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if given[what]]
+        texts.append(f"{spec.name}_{entry.name}({', '.join(['t->s', *named])})")
+    sizes = [count * _dtype(scalar, spec).itemsize if count else 0 for scalar, count in answers]
+    lengths = {kind: answer_bytes(spec) // _dtype(scalar, spec).itemsize for kind, scalar in kinds.items()}
+    numbers, end = [], 0
+    for slot in overwritten(spec, layout):
+        numbers.append(((slot.offset - end) // precision.dtype.itemsize, math.prod(slot.shape)))
+        end = slot.offset + slot.nbytes
     return {
-        "steps": plan.steps,
         "stride": plan.stride,
         "samples": plan.samples,
         "moved": plan.moved,
-        "turned": plan.turned,
         "rows": len(plan.centers),
-        "width": plan.centers.shape[1],
+        "width": width,
         "number": printer.type(Index) if int16 else printer.real,
-        "centers": listed(plan.centers),
-        "sizes": listed(plan.sizes),
-        "halvings": plan.halvings,
+        "places": rows_of([number(value, precision) for value in places.reshape(-1)]),
+        "columns": width + behind,
+        "halvings": ", ".join(map(str, distances(plan))),
         "label_size": number(plan.label_size, precision),
-        "label_halvings": plan.label_halvings,
+        "label_more": plan.label_halvings - plan.halvings,
         "label": label,
-        "outputs": spec.outputs,
+        "label_at": label_at,
+        "behind": behind,
+        "outputs": outputs,
         "classes": len(spec.label.classes or ()),
-        "zero": number(0, precision),
         "made_up": printer.name(made_up_number(spec).name),
-        "buffers": [
-            {
-                "name": arrays[scalar],
-                "type": printer.type(scalar),
-                "count": count,
-                "zero": number(0, precision) if scalar is Real else "0",
-            }
-            for scalar, count in buffers(spec).items()
-        ],
+        "answers": [(kind, MEMBERS[kind], length) for kind, length in lengths.items()],
         "refused": refused(np.dtype(np.int16)) if int16 else largest,
         "refused_label": "(-2147483647 - 1)" if int16 else largest,
-        "between": [(calls(kind), list(map(int, samples))) for kind, samples in between(spec).items()],
         "completes": spec.completes,
-        "readings": calls("reading"),
-        "visits": calls("visit"),
-        "switches": calls("switch"),
-        "gathers": calls("gather"),
-        "labels": calls("label"),
-        "updates": calls("update"),
-        "actions": calls(*ACTIONS),
-        "guards": [
-            ([call(e) for e in refusing], [c_place(s) for s in counts]) for refusing, counts in guards(spec, layout)
-        ],
-        "numbers": [(c_place(slot), math.prod(slot.shape) if slot.shape else 1) for slot in numbers],
+        "calls": texts,
+        "sizes": sizes,
+        "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
+        "events": calls.events,
+        "at": unsigned(plan.steps),
+        "off": " and ".join(f"{spec.name}_{e.name}" for e in calls.entries if e.kind == "switch"),
+        "guards": [(slot.name, slot.array.scalar.dtype(precision).itemsize - 1, mask) for slot, mask in calls.guards],
+        "place": unsigned(layout.nbytes),
+        "struck": calls.struck,
+        "last": calls.last,
+        "learn": calls.learn,
+        "mask": unsigned((1 << len(texts)) - 1),
+        "size": unsigned(max(sizes)),
+        "numbers": rows_of([f"{{{skipped}, {count}}}" for skipped, count in numbers]),
+        "fields": len(numbers),
+        "count": unsigned(max(max(row) for row in numbers)) if numbers else "",
         "damage": number(DAMAGE, precision) if numbers else "",
         "wrong": WRONG,
-        "struck": [call(entry) for entry in struck(spec)],
-        "restarts": any(entry.name == "restart" for entry in entries),
+        "restarts": any(entry.name == "restart" for entry in calls.entries),
         "kind": {kind.name.lower(): int(kind) for kind in Kind},
         "kinds": KINDS,
-        "close": CLOSE,
-        "middle": MIDDLE,
-        "offset": OFFSET,
-        "prime": PRIME,
     }
+
+
+MEMBERS = {"float": "reals", "double": "reals", "int32_t": "integers", "int16_t": "counts"}
+"""C type of an answer -> its name among answers of several types."""
+
+
+def unsigned(most: int) -> str:
+    """The narrowest unsigned C type that holds a number."""
+    return next(f"uint{bits}_t" for bits in (8, 16, 32) if most < 1 << bits)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pykernel.algorithms.vectors import all_zero
 from pykernel.dialect import (
+    INTEGERS,
     Array,
     Index,
     Int8,
@@ -122,7 +123,7 @@ def snapshot_context(
     printed = ["\n".join(lines) for lines in printer.all(functions).values()]
     data = data_of(spec, printer, functions)
     # functions that are printed again here get other names, because both C files may be compiled as one
-    copies = [printer.name(n).removeprefix(f"{spec.name}_") for n in (*functions, *printer.primitives, "crc32")]
+    copies = [printer.name(n).removeprefix(f"{spec.name}_") for n in (*functions, *printer.primitives)]
     pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(copies)})\b)")
 
     def renamed(text: str) -> str:
@@ -130,14 +131,16 @@ def snapshot_context(
 
     ranges = _ranges(spec, layout, printer)
     read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
+    if read & {*NARROW.values()}:
+        read.add("natural")
     return {
         **data,
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
         "header": HEADER.size,
-        "primitives": [renamed(unmarked(text)) for text in printer.runtime()],
+        "primitives": [renamed(unmarked(text)) for text in printer.runtime()[:-1]],  # CRC-32 is NAME.c's
         "functions": list(map(renamed, printed)),
-        "reads": [what for what in ("row", "real", "count", *NARROW.values()) if what in read],
+        "reads": [what for what in ("row", "real", "count", "natural", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
         # nothing, if ranges say all that there is to check
@@ -149,26 +152,67 @@ def snapshot_context(
 
 
 def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
-    """For each kind of number: where such numbers lie in a model, how many, and the ends of their declared ranges."""
+    """Tables: where numbers lie in a model, how many, and the ends of their declared ranges.
+
+    Integers from 0 are in one table, the widest first; reals around 0, behind reals from 0, in another, without the lower end.
+    """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
-    config = spec.config
-    found: dict[Scalar, list[dict[str, Any]]] = {}
+    found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
     for slot in _kept(spec, layout):
         given, scalar = declared.get(slot.name), slot.array.scalar
         if given or not slot.struct:  # padding is zero
-            ends = ends_of(given, spec.capacities, config, spec.real) if given else (0, 0)
-            low, high = (printer.number(scalar, end) for end in ends)
-            _add(found.setdefault(scalar, []), slot, {"low": low, "high": high})
-    return [
+            low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (0, 0)
+            told = {"low": printer.number(scalar, low), "high": printer.number(scalar, high)}
+            if scalar is not Real and low == 0:
+                group, told = "natural", {"high": f"{int(high)}u"}
+            elif scalar is Real and low in (0, -high):
+                group, told = "from_zero" if low == 0 else "around_zero", {"high": told["high"]}
+            else:
+                group = str(scalar).lower()
+            _add(found.setdefault((group, scalar), []), slot, told)
+    naturals = {scalar: rows for scalar in INTEGERS if (rows := found.pop(("natural", scalar), None))}
+    positive, around = (found.pop((group, Real), []) for group in ("from_zero", "around_zero"))
+    tables: list[dict[str, Any]] = [
         {
-            "what": str(scalar).lower(),
+            "what": group,
             "reader": reader(scalar),
             "type": "int32_t" if scalar in NARROW else printer.type(scalar),
             "cast": "(uint32_t)" if scalar is Word else "",
             "rows": rows,
+            "low": "",
+            "width": "",
         }
-        for scalar, rows in found.items()
+        for (group, scalar), rows in found.items()
     ]
+    if positive or around:
+        zero, low = printer.number(Real, 0), "-high"
+        if positive:
+            low = f"(k < {len(positive)}u) ? {zero} : -high" if around else zero
+        row = {"what": "size", "reader": "real", "type": printer.real, "cast": "", "rows": positive + around}
+        tables.insert(0, row | {"low": low, "width": ""})
+    if naturals:
+        begins, width = 0, ""
+        for scalar, rows in naturals.items():
+            begins += len(rows)
+            last = scalar is list(naturals)[-1]
+            width += (
+                f"{scalar.dtype(spec.real).itemsize}u"
+                if last
+                else f"(k < {begins}u) ? {scalar.dtype(spec.real).itemsize}u : "
+            )
+        rows = [row for rows in naturals.values() for row in rows]
+        tables.append(
+            {
+                "what": "natural",
+                "reader": "natural",
+                "type": "uint32_t",
+                "cast": "",
+                "rows": rows,
+                "low": "",
+                "width": width,
+            }
+        )
+    return tables
 
 
 def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:

@@ -7,15 +7,15 @@
 {%- endmacro -%}
 {%- set place = "uint16_t" if state_bytes < 65536 else "uint32_t" -%}
 {% if snapshot.ranges -%}
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 {%- endif %}
 {%- for kind in snapshot.ranges %}
 static const struct {
     {{ place }} place, count;
-    {{ kind.type }} low, high;
+    {{ kind.type }} {{ "high" if kind.low or kind.width else "low, high" }};
 } {{ name }}_stored_{{ kind.what }}_ranges[] = {
 {%- for row in kind.rows %}
-    { {{- where(row) }}, {{ row.told.low }}, {{ row.told.high }}},{{ others(row) }}
+    { {{- where(row) }}, {{ row.told.low ~ ", " if "low" in row.told }}{{ row.told.high }}},{{ others(row) }}
 {%- endfor %}
 };
 {%- endfor %}
@@ -50,12 +50,22 @@ static bool {{ name }}_stored_within({{ name }}_stored_t *stored)
 {%- for kind in snapshot.ranges %}
 {%- set table = name ~ "_stored_" ~ kind.what ~ "_ranges" %}
 {{- rows(table, kind.rows | length) }}
+{%- if kind.width %}
+        const uint32_t width = {{ kind.width }};
+{%- else %}
+        const {{ kind.type }} high = {{ table }}[k].high;
+        const {{ kind.type }} low = {{ kind.low or table ~ "[k].low" }};
+{%- endif %}
 {{- numbers(table, kind.rows | map(attribute="count") | max) }}
+{%- if kind.width %}
+            if ({{ name }}_stored_natural(stored, {{ table }}[k].place + ((uint32_t)i * width), width) > {{ table }}[k].high) {
+{%- else %}
             const {{ kind.type }} value = {{ kind.cast }}{{ name }}_stored_{{ kind.reader }}(stored, {{ table }}[k].place, i);
 {%- if kind.reader == "real" %}
             /* not "if (.. < low)": NaN must fail */
 {%- endif %}
-            if (!((value >= {{ table }}[k].low) && (value <= {{ table }}[k].high))) {
+            if (!((value >= low) && (value <= high))) {
+{%- endif %}
                 return false;
             }
         }

@@ -23,7 +23,6 @@
 #define {{ macro }}_SNAPSHOT_MAGIC 0x{{ "%08X" % snapshot.magic }}u
 #define {{ macro }}_SNAPSHOT_VERSION {{ snapshot.version }}u
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model: five numbers */
-#define {{ macro }}_SNAPSHOT_END {{ snapshot.header + state_bytes }}u /* bytes before the CRC */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define {{ macro }}_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
@@ -52,6 +51,9 @@ extern {{ t.declaration.removeprefix("static ") }};
     {{ t.text }}
 };
 {%- endfor %}
+
+/* CRC-32 of {{ name }}.c. */
+extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 {% for code in snapshot.primitives %}
 {{ code }}
 {% endfor %}
@@ -142,16 +144,24 @@ static int32_t {{ name }}_stored_count({{ name }}_stored_t *stored, uint32_t pla
     return both.value;
 }
 {%- endif %}
+{%- if "natural" in snapshot.reads %}
+
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t {{ name }}_stored_natural({{ name }}_stored_t *stored, uint32_t place, uint32_t width)
+{
+    const uint32_t word = {{ name }}_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
+}
+{%- endif %}
 {%- for what, type, bytes in snapshot.narrow if what in snapshot.reads %}
 
 /* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
 static int32_t {{ name }}_stored_{{ what }}({{ name }}_stored_t *stored, uint32_t place, int32_t i)
 {
-    const uint32_t at = place + ((uint32_t)i * {{ bytes }}u);
-    const uint32_t word = {{ name }}_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
 {%- if type.startswith("u") %}
-    return (int32_t)(word & {{ "0xFFFFu" if bytes == 2 else "0xFFu" }});
+    return (int32_t){{ name }}_stored_natural(stored, place + ((uint32_t)i * {{ bytes }}u), {{ bytes }}u);
 {%- else %}
+    const uint32_t word = {{ name }}_stored_natural(stored, place + ((uint32_t)i * {{ bytes }}u), {{ bytes }}u);
     return (int32_t)(word & {{ "0x7FFFu" if bytes == 2 else "0x7Fu" }}) - (int32_t)(word & {{ "0x8000u" if bytes == 2 else "0x80u" }});
 {%- endif %}
 }
@@ -169,22 +179,14 @@ static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
 {% endfor %}
 {% include "ranges.c" %}
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool {{ name }}_stored_sound({{ name }}_stored_t *stored)
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the slot. */
+static bool {{ name }}_stored_sound({{ name }}_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = {{ macro }}_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return ({{ name }}_stored_within(stored) && {{ snapshot.valid }}({{ snapshot.valid_takes }})) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool {{ name }}_stored_sound_in_memory({{ name }}_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = {{ name }}_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -218,7 +220,7 @@ static void {{ name }}_scan({{ name }}_stored_t *stored, uint32_t turn)
             stored->status = {{ name }}_recognise(stored->bytes);
             stored->sequence = {{ name }}_number(&stored->bytes[12]);
         }
-        stored->seen = {{ name }}_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = {{ name }}_crc32(stored->seen, stored->bytes, count);
         stored->crc = {{ name }}_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - {{ macro }}_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -245,7 +247,7 @@ static void {{ name }}_look({{ name }}_stored_t *stored)
     for (uint32_t turn = 0u; turn < {{ macro }}_LOOKS; turn++) {
         {{ name }}_scan(stored, turn);
         const bool good = stored->status == {{ macro }}_DONE;
-        if (good && (stored->copy == NULL) && !{{ name }}_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !{{ name }}_stored_sound(stored, NULL)) {
             stored->status = {{ macro }}_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -259,10 +261,14 @@ static void {{ name }}_look({{ name }}_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t {{ name }}_newest({{ name }}_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t {{ name }}_newest({{ name }}_stored_t *stored, {{ name }}_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         {{ name }}_look(stored);
@@ -283,30 +289,25 @@ static int32_t {{ name }}_newest({{ name }}_stored_t *stored, int32_t status[2])
 /* Write a snapshot; returns whether all was written.  crc: its CRC-32. */
 static bool {{ name }}_write_all(const {{ name }}_t *s, uint32_t sequence, {{ name }}_write_fn write, void *context, int32_t slot, uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[{{ macro }}_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = {{ name }}_header[i];
+        around[i] = {{ name }}_header[i];
     }
-    header[3] = sequence;
-    *crc = {{ name }}_snapshot_crc32(0u, (const uint8_t *)header, {{ macro }}_SNAPSHOT_HEADER);
-    *crc = {{ name }}_snapshot_crc32(*crc, (const uint8_t *)s, {{ macro }}_STATE_BYTES);
+    around[3] = sequence;
+    *crc = {{ name }}_crc32(0u, (const uint8_t *)around, {{ macro }}_SNAPSHOT_HEADER);
+    *crc = {{ name }}_crc32(*crc, (const uint8_t *)s, {{ macro }}_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
         const uint32_t count = {{ name }}_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = {{ macro }}_SNAPSHOT_END;
-            if (at < {{ macro }}_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < {{ macro }}_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = {{ macro }}_SNAPSHOT_HEADER;
+            const uint32_t place = at - {{ macro }}_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < {{ macro }}_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < {{ macro }}_SNAPSHOT_HEADER) ? at : (at - {{ macro }}_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -330,7 +331,7 @@ int32_t {{ name }}_save(const {{ name }}_t *s, uint8_t buffer[{{ macro }}_SNAPSH
 {
     {{ name }}_stored_t stored;
     uint32_t crc;
-    if (!{{ name }}_stored_sound_in_memory(&stored, s)) {
+    if (!{{ name }}_stored_sound(&stored, s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
     (void){{ name }}_write_all(s, 0u, {{ name }}_write_buffer, buffer, 0, &crc);
@@ -342,10 +343,10 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
     {{ name }}_stored_t stored;
     const uint8_t *const state = &buffer[{{ macro }}_SNAPSHOT_HEADER];
     int32_t status = {{ name }}_recognise(buffer);
-    if ((status == {{ macro }}_DONE) && ({{ name }}_snapshot_crc32(0u, buffer, {{ macro }}_SNAPSHOT_BYTES) != {{ macro }}_CRC_OF_ALL)) {
+    if ((status == {{ macro }}_DONE) && ({{ name }}_crc32(0u, buffer, {{ macro }}_SNAPSHOT_BYTES) != {{ macro }}_CRC_OF_ALL)) {
         status = {{ macro }}_SNAPSHOT_BROKEN;
     }
-    if ((status == {{ macro }}_DONE) && !{{ name }}_stored_sound_in_memory(&stored, state)) {
+    if ((status == {{ macro }}_DONE) && !{{ name }}_stored_sound(&stored, state)) {
         status = {{ macro }}_SNAPSHOT_INVALID;
     }
     if (status == {{ macro }}_DONE) {
@@ -357,15 +358,15 @@ int32_t {{ name }}_load({{ name }}_t *s, const uint8_t buffer[{{ macro }}_SNAPSH
 
 int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    {{ name }}_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!{{ name }}_stored_sound_in_memory(&stored, s)) {
+    if (!{{ name }}_stored_sound(&stored, s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }
-    int32_t slot = {{ name }}_newest(&stored, status);
+    int32_t slot = {{ name }}_newest(&stored, read, context, status);
     if (status[slot] == {{ macro }}_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -399,9 +400,9 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
 
 int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *context)
 {
-    {{ name }}_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    {{ name }}_stored_t stored;
     int32_t status[2];
-    int32_t slot = {{ name }}_newest(&stored, status);
+    int32_t slot = {{ name }}_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == {{ macro }}_DONE) {
             {{ name }}_reset(s);
@@ -409,7 +410,7 @@ int32_t {{ name }}_restore({{ name }}_t *s, {{ name }}_read_fn read, void *conte
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             {{ name }}_look(&stored);
-            if ((stored.status == {{ macro }}_DONE) && {{ name }}_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == {{ macro }}_DONE) && {{ name }}_stored_sound(&stored, s)) {
                 return {{ macro }}_DONE;
             }
             {{ name }}_reset(s);

@@ -3,10 +3,10 @@
 from pykernel.dialect import Constant, Index, Real, absolute, floor_shift, kernel, multiply_high, real
 
 SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
-LARGEST = Constant(float32=2.0**126, float64=2.0**1022)
+MAGNIFIED = Constant(float32=2.0**124, float64=2.0**1020)
 # -2 + CANCELLING needs the last bit that GCC 12's double addition for Thumb-2 without a double FPU gets wrong
 CANCELLING = Constant(float32=float.fromhex("0x1.410adep-9"), float64=float.fromhex("0x1.410ade018a5a9p-32"))
-CANCELLED = Constant(float32=2.0**7, float64=2.0**30)
+CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 
 
 @kernel
@@ -19,10 +19,10 @@ def strained(part: Real) -> Real:
     subnormal = part * SMALLEST
     size = absolute(part) + real(1)
     nothing = subnormal / size
-    # 1, but the compiler cannot know this
-    unit = size / size
+    # 1, for there are few bits in part; but the compiler cannot know this
+    unit = size - absolute(part)
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
-    return real(0.5) * part + real(0.25) * ((subnormal + nothing) * LARGEST) + real(0.25) * (rest * CANCELLED)
+    return real(0.5) * part + ((subnormal + nothing) * MAGNIFIED + rest * CANCELLED)
 
 
 @kernel

@@ -17,8 +17,9 @@ from tests.support.mutants import effective_and_missed
 GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
 NEEDS = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("gcov")), reason="needs gcc and gcov")
-LEAST = 0.978
-"""The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples."""
+LEAST = 0.973
+"""The rest refuses what the samples of a self-test do not bring about: a full budget, too few samples.  The lines of the self-test
+itself count, and are run: it was 0.978 when it had twice as many."""
 
 
 def golden(name):
@@ -93,7 +94,7 @@ def test_of_a_hundred_changes_the_self_test_misses_three_at_most():
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
-    """Neither code nor tables of it are linked."""
+    """Its functions, which hold its tables, are not linked."""
     project = build(golden("flow"))
     for path, text in project.files.items():
         if path.startswith("src/"):
@@ -108,5 +109,5 @@ def test_a_self_test_that_is_not_called_costs_no_flash(tmp_path):
         subprocess.run(words, check=True)
         listed = subprocess.run(["nm", str(tmp_path / "run")], capture_output=True, text=True, check=True).stdout
         symbols[called] = {line.split()[-1].split(".")[0] for line in listed.splitlines()}
-    own = {f"flow_{name}" for name in ("selftest", "told", "make_up", "made_up", "centers", "sizes")}
+    own = {f"flow_{name}" for name in ("selftest", "call", "make_up", "made_up", "arithmetic")}
     assert own <= symbols[True] and not own & symbols[False]

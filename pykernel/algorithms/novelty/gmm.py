@@ -386,30 +386,30 @@ def wide(r: Real[...], n: Index) -> Bool:
 @kernel
 def keeps(m: GmmModel) -> Bool:
     """Whether learning could have led to this state.  O(K D^2)."""
-    if not intact(m) or not valid_threshold(m) or not (absolute(m.merge_loss[0]) <= LOSS_MOST):
-        return False
-    if m.known[0] > 0 and m.watched[0] == 0:
+    if not valid_threshold(m) or not (absolute(m.merge_loss[0]) <= LOSS_MOST):
         return False
     last = len(m.weights)
     normal = 0
     for k in range(last + 1):
         used = m.counts[last] > 0 if k == last else k < m.known[0]
         if not used:
-            if m.counts[k] != 0 or not all_zero(m.means[k], len(m.means[0])):
+            if (
+                m.counts[k] != 0
+                or not all_zero(m.means[k], len(m.means[0]))
+                or not all_zero(m.roots[k], len(m.roots[0]))
+            ):
                 return False
-            if not all_zero(m.roots[k], len(m.roots[0])):
+            if k < last and (m.weights[k] != real(0) or m.rejected[k] != 0):
                 return False
         elif m.counts[k] == 0 or not wide(m.roots[k], len(m.before)):
             return False
-        if k < last:
-            if used and m.rejected[k] == 0:
+        elif k < last:
+            if not (m.weights[k] > LEAST_WEIGHT):
+                return False
+            if m.rejected[k] == 0:
                 normal = normal + 1
-            if used and not (m.weights[k] > LEAST_WEIGHT):
-                return False
-            if not used and (m.weights[k] != real(0) or m.rejected[k] != 0):
-                return False
     if m.watched[0] == 0:
-        return m.counts[last] == 0 and m.followed[0] == 0 and all_zero(m.joint, len(m.joint))
+        return m.known[0] == 0 and m.counts[last] == 0 and m.followed[0] == 0 and all_zero(m.joint, len(m.joint))
     return normal > 0 and m.followed[0] > 0 and wide(m.joint, len(m.pair))
 
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x25B618BFu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF896C285u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,6 @@
 #define FLOW_SNAPSHOT_MAGIC 0x4E534B50u
 #define FLOW_SNAPSHOT_VERSION 2u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
-#define FLOW_SNAPSHOT_END 1168u /* bytes before the CRC */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define FLOW_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
@@ -70,6 +69,9 @@
 
 /* Tables of flow.c. */
 extern const float flow_prior[FLOW_GROUP_SIZE];
+
+/* CRC-32 of flow.c. */
+extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float flow_snapshot_absolute(float x)
@@ -148,20 +150,6 @@ static float flow_snapshot_sqrt(float x)
     both.bits = ((uint32_t)exponent << 23) + root;
     return both.value;
 #endif
-}
-
-/* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
- * The code is small, not fast. */
-static uint32_t flow_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
-{
-    uint32_t rest = crc ^ 0xFFFFFFFFu;
-    for (uint32_t i = 0u; i < count; i++) {
-        rest ^= bytes[i];
-        for (int32_t bit = 0; bit < 8; bit++) {
-            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
-        }
-    }
-    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
@@ -244,6 +232,13 @@ static int32_t flow_stored_count(flow_stored_t *stored, uint32_t place, int32_t 
     union { int32_t value; uint32_t word; } both;
     both.word = flow_stored_word(stored, place + ((uint32_t)i * 4u));
     return both.value;
+}
+
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t flow_stored_natural(flow_stored_t *stored, uint32_t place, uint32_t width)
+{
+    const uint32_t word = flow_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
 /* Where row i of a matrix begins; each row has width floating-point numbers. */
@@ -367,42 +362,42 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
     return flow_snapshot_valid_stages(stored, flow_stored_count(stored, FLOW_PLACE(counted), 0) == 0);
 }
 
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
     uint16_t place, count;
-    float low, high;
-} flow_stored_real_ranges[] = {
-    {FLOW_PLACE(frequencies), 12, -32.0f, 32.0f},
-    {FLOW_PLACE(a), 8, -1024.0f, 1024.0f}, /* ... b */
-    {FLOW_PLACE(covariance), 210, -2500.0f, 2500.0f},
-    {FLOW_PLACE(unit), 1, 0.0f, 4.3980465e+12f},
-    {FLOW_PLACE(power), 1, 0.0f, 6.044629e+24f},
-    {FLOW_PLACE(mean), 3, -2e+12f, 2e+12f},
-    {FLOW_PLACE(variance), 3, 0.0f, 8e+24f},
-    {FLOW_PLACE(scale), 3, 0.0f, 1.8446744e+19f},
-    {FLOW_PLACE(shock), 1, 0.0f, 1.048576e+06f},
-    {FLOW_PLACE(held_input), 3, -3.0f, 3.0f},
-    {FLOW_PLACE(evidence), 3, -1.0f, 1.0f},
-    {FLOW_PLACE(center), 1, -2e+09f, 2e+09f},
-    {FLOW_PLACE(slopes), 4, -1e+09f, 1e+09f},
-    {FLOW_PLACE(agreement), 1, -2.658456e+36f, 2.658456e+36f},
-    {FLOW_PLACE(strength), 3, 0.0f, 2.658456e+36f}, /* ... label_power */
-    {FLOW_PLACE(label_shock), 1, 0.0f, 1.048576e+06f},
-    {FLOW_PLACE(expert_center), 1, -2e+09f, 2e+09f},
-    {FLOW_PLACE(expert_weights), 4, -1.024e+12f, 1.024e+12f},
-    {FLOW_PLACE(pivots), 4, 0.0f, 1e+06f},
-    {FLOW_PLACE(factor), 6, -10000.0f, 10000.0f},
-    {FLOW_PLACE(model_power), 2, 0.0f, 2.658456e+36f}, /* ... expert_power */
+    float high;
+} flow_stored_size_ranges[] = {
+    {FLOW_PLACE(unit), 1, 4.3980465e+12f},
+    {FLOW_PLACE(power), 1, 6.044629e+24f},
+    {FLOW_PLACE(variance), 3, 8e+24f},
+    {FLOW_PLACE(scale), 3, 1.8446744e+19f},
+    {FLOW_PLACE(shock), 1, 1.048576e+06f},
+    {FLOW_PLACE(strength), 3, 2.658456e+36f}, /* ... label_power */
+    {FLOW_PLACE(label_shock), 1, 1.048576e+06f},
+    {FLOW_PLACE(pivots), 4, 1e+06f},
+    {FLOW_PLACE(model_power), 2, 2.658456e+36f}, /* ... expert_power */
+    {FLOW_PLACE(frequencies), 12, 32.0f},
+    {FLOW_PLACE(a), 8, 1024.0f}, /* ... b */
+    {FLOW_PLACE(covariance), 210, 2500.0f},
+    {FLOW_PLACE(mean), 3, 2e+12f},
+    {FLOW_PLACE(held_input), 3, 3.0f},
+    {FLOW_PLACE(evidence), 3, 1.0f},
+    {FLOW_PLACE(center), 1, 2e+09f},
+    {FLOW_PLACE(slopes), 4, 1e+09f},
+    {FLOW_PLACE(agreement), 1, 2.658456e+36f},
+    {FLOW_PLACE(expert_center), 1, 2e+09f},
+    {FLOW_PLACE(expert_weights), 4, 1.024e+12f},
+    {FLOW_PLACE(factor), 6, 10000.0f},
 };
 static const struct {
     uint16_t place, count;
-    int32_t low, high;
-} flow_stored_index_ranges[] = {
-    {FLOW_PLACE(counted), 1, 0, 2000},
-    {FLOW_PLACE(observed), 2, 0, 2000}, /* ... averaged */
-    {FLOW_PLACE(judged), 1, 0, 300},
-    {FLOW_PLACE(frozen), 1, 0, 1},
-    {FLOW_PLACE(compared), 1, 0, 301},
+    uint32_t high;
+} flow_stored_natural_ranges[] = {
+    {FLOW_PLACE(counted), 1, 2000u},
+    {FLOW_PLACE(observed), 2, 2000u}, /* ... averaged */
+    {FLOW_PLACE(judged), 1, 300u},
+    {FLOW_PLACE(frozen), 1, 1u},
+    {FLOW_PLACE(compared), 1, 301u},
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -421,18 +416,21 @@ static const struct {
 static bool flow_stored_within(flow_stored_t *stored)
 {
     for (uint32_t k = 0u; k < 21u; k++) {
-        for (int32_t i = 0; i < (int32_t)flow_stored_real_ranges[k].count; i++) {
-            const float value = flow_stored_real(stored, flow_stored_real_ranges[k].place, i);
+        const float high = flow_stored_size_ranges[k].high;
+        const float low = (k < 9u) ? 0.0f : -high;
+        for (int32_t i = 0; i < (int32_t)flow_stored_size_ranges[k].count; i++) {
+            const float value = flow_stored_real(stored, flow_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
-            if (!((value >= flow_stored_real_ranges[k].low) && (value <= flow_stored_real_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
     for (uint32_t k = 0u; k < 5u; k++) {
-        for (int32_t i = 0; i < (int32_t)flow_stored_index_ranges[k].count; i++) {
-            const int32_t value = flow_stored_count(stored, flow_stored_index_ranges[k].place, i);
-            if (!((value >= flow_stored_index_ranges[k].low) && (value <= flow_stored_index_ranges[k].high))) {
+        const uint32_t width = 4u;
+        for (int32_t i = 0; i < (int32_t)flow_stored_natural_ranges[k].count; i++) {
+            if (flow_stored_natural(stored, flow_stored_natural_ranges[k].place + ((uint32_t)i * width),
+                    width) > flow_stored_natural_ranges[k].high) {
                 return false;
             }
         }
@@ -446,22 +444,16 @@ static bool flow_stored_within(flow_stored_t *stored)
     return true;
 }
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool flow_stored_sound(flow_stored_t *stored)
+
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
+ * slot. */
+static bool flow_stored_sound(flow_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = FLOW_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return (flow_stored_within(stored) && flow_snapshot_valid(stored)) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool flow_stored_sound_in_memory(flow_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = flow_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -497,7 +489,7 @@ static void flow_scan(flow_stored_t *stored, uint32_t turn)
             stored->status = flow_recognise(stored->bytes);
             stored->sequence = flow_number(&stored->bytes[12]);
         }
-        stored->seen = flow_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = flow_crc32(stored->seen, stored->bytes, count);
         stored->crc = flow_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - FLOW_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -523,7 +515,7 @@ static void flow_look(flow_stored_t *stored)
     for (uint32_t turn = 0u; turn < FLOW_LOOKS; turn++) {
         flow_scan(stored, turn);
         const bool good = stored->status == FLOW_DONE;
-        if (good && (stored->copy == NULL) && !flow_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !flow_stored_sound(stored, NULL)) {
             stored->status = FLOW_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -537,10 +529,14 @@ static void flow_look(flow_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t flow_newest(flow_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t flow_newest(flow_stored_t *stored, flow_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         flow_look(stored);
@@ -562,30 +558,25 @@ static int32_t flow_newest(flow_stored_t *stored, int32_t status[2])
 static bool flow_write_all(const flow_t *s, uint32_t sequence, flow_write_fn write, void *context, int32_t slot,
         uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[FLOW_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = flow_header[i];
+        around[i] = flow_header[i];
     }
-    header[3] = sequence;
-    *crc = flow_snapshot_crc32(0u, (const uint8_t *)header, FLOW_SNAPSHOT_HEADER);
-    *crc = flow_snapshot_crc32(*crc, (const uint8_t *)s, FLOW_STATE_BYTES);
+    around[3] = sequence;
+    *crc = flow_crc32(0u, (const uint8_t *)around, FLOW_SNAPSHOT_HEADER);
+    *crc = flow_crc32(*crc, (const uint8_t *)s, FLOW_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
         const uint32_t count = flow_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = FLOW_SNAPSHOT_END;
-            if (at < FLOW_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < FLOW_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = FLOW_SNAPSHOT_HEADER;
+            const uint32_t place = at - FLOW_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < FLOW_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < FLOW_SNAPSHOT_HEADER) ? at : (at - FLOW_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -609,7 +600,7 @@ int32_t flow_save(const flow_t *s, uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 {
     flow_stored_t stored;
     uint32_t crc;
-    if (!flow_stored_sound_in_memory(&stored, s)) {
+    if (!flow_stored_sound(&stored, s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
     (void)flow_write_all(s, 0u, flow_write_buffer, buffer, 0, &crc);
@@ -621,10 +612,10 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
     flow_stored_t stored;
     const uint8_t *const state = &buffer[FLOW_SNAPSHOT_HEADER];
     int32_t status = flow_recognise(buffer);
-    if ((status == FLOW_DONE) && (flow_snapshot_crc32(0u, buffer, FLOW_SNAPSHOT_BYTES) != FLOW_CRC_OF_ALL)) {
+    if ((status == FLOW_DONE) && (flow_crc32(0u, buffer, FLOW_SNAPSHOT_BYTES) != FLOW_CRC_OF_ALL)) {
         status = FLOW_SNAPSHOT_BROKEN;
     }
-    if ((status == FLOW_DONE) && !flow_stored_sound_in_memory(&stored, state)) {
+    if ((status == FLOW_DONE) && !flow_stored_sound(&stored, state)) {
         status = FLOW_SNAPSHOT_INVALID;
     }
     if (status == FLOW_DONE) {
@@ -636,15 +627,15 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES])
 
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context)
 {
-    flow_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    flow_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!flow_stored_sound_in_memory(&stored, s)) {
+    if (!flow_stored_sound(&stored, s)) {
         return FLOW_SNAPSHOT_INVALID;
     }
-    int32_t slot = flow_newest(&stored, status);
+    int32_t slot = flow_newest(&stored, read, context, status);
     if (status[slot] == FLOW_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -678,9 +669,9 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
 
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
 {
-    flow_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    flow_stored_t stored;
     int32_t status[2];
-    int32_t slot = flow_newest(&stored, status);
+    int32_t slot = flow_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == FLOW_DONE) {
             flow_reset(s);
@@ -688,7 +679,7 @@ int32_t flow_restore(flow_t *s, flow_read_fn read, void *context)
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             flow_look(&stored);
-            if ((stored.status == FLOW_DONE) && flow_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == FLOW_DONE) && flow_stored_sound(&stored, s)) {
                 return FLOW_DONE;
             }
             flow_reset(s);

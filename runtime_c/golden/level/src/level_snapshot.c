@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xAB246F9Au)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA4966897u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -28,24 +28,12 @@
 #define LEVEL_SNAPSHOT_MAGIC 0x4E534B50u
 #define LEVEL_SNAPSHOT_VERSION 2u
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
-#define LEVEL_SNAPSHOT_END 160u /* bytes before the CRC */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 
-/* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
- * The code is small, not fast. */
-static uint32_t level_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
-{
-    uint32_t rest = crc ^ 0xFFFFFFFFu;
-    for (uint32_t i = 0u; i < count; i++) {
-        rest ^= bytes[i];
-        for (int32_t bit = 0; bit < 8; bit++) {
-            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
-        }
-    }
-    return rest ^ 0xFFFFFFFFu;
-}
+/* CRC-32 of level.c. */
+extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
@@ -120,20 +108,18 @@ static int32_t level_stored_count(level_stored_t *stored, uint32_t place, int32_
     return both.value;
 }
 
-/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
-static int32_t level_stored_int16(level_stored_t *stored, uint32_t place, int32_t i)
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t level_stored_natural(level_stored_t *stored, uint32_t place, uint32_t width)
 {
-    const uint32_t at = place + ((uint32_t)i * 2u);
-    const uint32_t word = level_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
-    return (int32_t)(word & 0x7FFFu) - (int32_t)(word & 0x8000u);
+    const uint32_t word = level_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
 /* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
-static int32_t level_stored_uint8(level_stored_t *stored, uint32_t place, int32_t i)
+static int32_t level_stored_int16(level_stored_t *stored, uint32_t place, int32_t i)
 {
-    const uint32_t at = place + ((uint32_t)i * 1u);
-    const uint32_t word = level_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
-    return (int32_t)(word & 0xFFu);
+    const uint32_t word = level_stored_natural(stored, place + ((uint32_t)i * 2u), 2u);
+    return (int32_t)(word & 0x7FFFu) - (int32_t)(word & 0x8000u);
 }
 
 /* Whether learning could have led to this state: before the first sample all is zero.  O(N D). */
@@ -167,26 +153,15 @@ static bool level_snapshot_valid(level_stored_t *stored)
     return true;
 }
 
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
     uint16_t place, count;
     int32_t low, high;
 } level_stored_int_ranges[] = {
     {LEVEL_PLACE(a), 16, -67108864, 67108864}, /* ... b */
-    {LEVEL_PLACE(level), 1, 0, 335544320},
     {LEVEL_PLACE(mean), 1, -335544320, 335544320},
     {LEVEL_PLACE(slope), 2, -1073741823, 1073741823},
     {LEVEL_PLACE(agreement), 1, -268402689, 268402689},
-    {LEVEL_PLACE(square), 1, 0, 268402689},
-    {LEVEL_PLACE(gain), 1, 0, 65535},
-};
-static const struct {
-    uint16_t place, count;
-    int32_t low, high;
-} level_stored_index_ranges[] = {
-    {LEVEL_PLACE(counted), 1, 0, 2048},
-    {LEVEL_PLACE(count), 1, 0, 65536},
-    {LEVEL_PLACE(pace), 1, 0, 16},
 };
 static const struct {
     uint16_t place, count;
@@ -196,43 +171,46 @@ static const struct {
 };
 static const struct {
     uint16_t place, count;
-    int32_t low, high;
-} level_stored_uint8_ranges[] = {
-    {LEVEL_PLACE(frozen), 1, 0, 1},
-    {LEVEL_PLACE(reserved_int16stages), 3, 0, 0},
+    uint32_t high;
+} level_stored_natural_ranges[] = {
+    {LEVEL_PLACE(counted), 1, 2048u},
+    {LEVEL_PLACE(count), 1, 65536u},
+    {LEVEL_PLACE(pace), 1, 16u},
+    {LEVEL_PLACE(level), 1, 335544320u},
+    {LEVEL_PLACE(square), 1, 268402689u},
+    {LEVEL_PLACE(gain), 1, 65535u},
+    {LEVEL_PLACE(frozen), 1, 1u},
+    {LEVEL_PLACE(reserved_int16stages), 3, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool level_stored_within(level_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 7u; k++) {
+    for (uint32_t k = 0u; k < 4u; k++) {
+        const int32_t high = level_stored_int_ranges[k].high;
+        const int32_t low = level_stored_int_ranges[k].low;
         for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
             const int32_t value = level_stored_count(stored, level_stored_int_ranges[k].place, i);
-            if (!((value >= level_stored_int_ranges[k].low) && (value <= level_stored_int_ranges[k].high))) {
-                return false;
-            }
-        }
-    }
-    for (uint32_t k = 0u; k < 3u; k++) {
-        for (int32_t i = 0; i < (int32_t)level_stored_index_ranges[k].count; i++) {
-            const int32_t value = level_stored_count(stored, level_stored_index_ranges[k].place, i);
-            if (!((value >= level_stored_index_ranges[k].low) && (value <= level_stored_index_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
     for (uint32_t k = 0u; k < 1u; k++) {
+        const int32_t high = level_stored_int16_ranges[k].high;
+        const int32_t low = level_stored_int16_ranges[k].low;
         for (int32_t i = 0; i < (int32_t)level_stored_int16_ranges[k].count; i++) {
             const int32_t value = level_stored_int16(stored, level_stored_int16_ranges[k].place, i);
-            if (!((value >= level_stored_int16_ranges[k].low) && (value <= level_stored_int16_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
-    for (uint32_t k = 0u; k < 2u; k++) {
-        for (int32_t i = 0; i < (int32_t)level_stored_uint8_ranges[k].count; i++) {
-            const int32_t value = level_stored_uint8(stored, level_stored_uint8_ranges[k].place, i);
-            if (!((value >= level_stored_uint8_ranges[k].low) && (value <= level_stored_uint8_ranges[k].high))) {
+    for (uint32_t k = 0u; k < 8u; k++) {
+        const uint32_t width = (k < 3u) ? 4u : (k < 6u) ? 4u : 1u;
+        for (int32_t i = 0; i < (int32_t)level_stored_natural_ranges[k].count; i++) {
+            if (level_stored_natural(stored, level_stored_natural_ranges[k].place + ((uint32_t)i * width),
+                    width) > level_stored_natural_ranges[k].high) {
                 return false;
             }
         }
@@ -240,22 +218,16 @@ static bool level_stored_within(level_stored_t *stored)
     return true;
 }
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool level_stored_sound(level_stored_t *stored)
+
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
+ * slot. */
+static bool level_stored_sound(level_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = LEVEL_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return (level_stored_within(stored) && level_snapshot_valid(stored)) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool level_stored_sound_in_memory(level_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = level_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -291,7 +263,7 @@ static void level_scan(level_stored_t *stored, uint32_t turn)
             stored->status = level_recognise(stored->bytes);
             stored->sequence = level_number(&stored->bytes[12]);
         }
-        stored->seen = level_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = level_crc32(stored->seen, stored->bytes, count);
         stored->crc = level_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - LEVEL_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -317,7 +289,7 @@ static void level_look(level_stored_t *stored)
     for (uint32_t turn = 0u; turn < LEVEL_LOOKS; turn++) {
         level_scan(stored, turn);
         const bool good = stored->status == LEVEL_DONE;
-        if (good && (stored->copy == NULL) && !level_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !level_stored_sound(stored, NULL)) {
             stored->status = LEVEL_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -331,10 +303,14 @@ static void level_look(level_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t level_newest(level_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t level_newest(level_stored_t *stored, level_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         level_look(stored);
@@ -356,30 +332,25 @@ static int32_t level_newest(level_stored_t *stored, int32_t status[2])
 static bool level_write_all(const level_t *s, uint32_t sequence, level_write_fn write, void *context, int32_t slot,
         uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[LEVEL_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = level_header[i];
+        around[i] = level_header[i];
     }
-    header[3] = sequence;
-    *crc = level_snapshot_crc32(0u, (const uint8_t *)header, LEVEL_SNAPSHOT_HEADER);
-    *crc = level_snapshot_crc32(*crc, (const uint8_t *)s, LEVEL_STATE_BYTES);
+    around[3] = sequence;
+    *crc = level_crc32(0u, (const uint8_t *)around, LEVEL_SNAPSHOT_HEADER);
+    *crc = level_crc32(*crc, (const uint8_t *)s, LEVEL_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
         const uint32_t count = level_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = LEVEL_SNAPSHOT_END;
-            if (at < LEVEL_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < LEVEL_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = LEVEL_SNAPSHOT_HEADER;
+            const uint32_t place = at - LEVEL_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < LEVEL_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < LEVEL_SNAPSHOT_HEADER) ? at : (at - LEVEL_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -403,7 +374,7 @@ int32_t level_save(const level_t *s, uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 {
     level_stored_t stored;
     uint32_t crc;
-    if (!level_stored_sound_in_memory(&stored, s)) {
+    if (!level_stored_sound(&stored, s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
     (void)level_write_all(s, 0u, level_write_buffer, buffer, 0, &crc);
@@ -415,10 +386,10 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
     level_stored_t stored;
     const uint8_t *const state = &buffer[LEVEL_SNAPSHOT_HEADER];
     int32_t status = level_recognise(buffer);
-    if ((status == LEVEL_DONE) && (level_snapshot_crc32(0u, buffer, LEVEL_SNAPSHOT_BYTES) != LEVEL_CRC_OF_ALL)) {
+    if ((status == LEVEL_DONE) && (level_crc32(0u, buffer, LEVEL_SNAPSHOT_BYTES) != LEVEL_CRC_OF_ALL)) {
         status = LEVEL_SNAPSHOT_BROKEN;
     }
-    if ((status == LEVEL_DONE) && !level_stored_sound_in_memory(&stored, state)) {
+    if ((status == LEVEL_DONE) && !level_stored_sound(&stored, state)) {
         status = LEVEL_SNAPSHOT_INVALID;
     }
     if (status == LEVEL_DONE) {
@@ -430,15 +401,15 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES])
 
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context)
 {
-    level_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    level_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!level_stored_sound_in_memory(&stored, s)) {
+    if (!level_stored_sound(&stored, s)) {
         return LEVEL_SNAPSHOT_INVALID;
     }
-    int32_t slot = level_newest(&stored, status);
+    int32_t slot = level_newest(&stored, read, context, status);
     if (status[slot] == LEVEL_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -472,9 +443,9 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
 
 int32_t level_restore(level_t *s, level_read_fn read, void *context)
 {
-    level_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    level_stored_t stored;
     int32_t status[2];
-    int32_t slot = level_newest(&stored, status);
+    int32_t slot = level_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == LEVEL_DONE) {
             level_reset(s);
@@ -482,7 +453,7 @@ int32_t level_restore(level_t *s, level_read_fn read, void *context)
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             level_look(&stored);
-            if ((stored.status == LEVEL_DONE) && level_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == LEVEL_DONE) && level_stored_sound(&stored, s)) {
                 return LEVEL_DONE;
             }
             level_reset(s);

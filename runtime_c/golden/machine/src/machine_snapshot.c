@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x758641C6u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x04055434u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,7 +56,6 @@
 #define MACHINE_SNAPSHOT_MAGIC 0x4E534B50u
 #define MACHINE_SNAPSHOT_VERSION 2u
 #define MACHINE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
-#define MACHINE_SNAPSHOT_END 708u /* bytes before the CRC */
 #define MACHINE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MACHINE_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MACHINE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
@@ -67,6 +66,9 @@
 #define MACHINE_PIVOT_LEAST 1e-12f
 #define MACHINE_SCALE_MOST 1.8446744e+19f
 #define MACHINE_VARIANCE_LEAST 1.1754944e-38f
+
+/* CRC-32 of machine.c. */
+extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float machine_snapshot_absolute(float x)
@@ -145,20 +147,6 @@ static float machine_snapshot_sqrt(float x)
     both.bits = ((uint32_t)exponent << 23) + root;
     return both.value;
 #endif
-}
-
-/* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
- * The code is small, not fast. */
-static uint32_t machine_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
-{
-    uint32_t rest = crc ^ 0xFFFFFFFFu;
-    for (uint32_t i = 0u; i < count; i++) {
-        rest ^= bytes[i];
-        for (int32_t bit = 0; bit < 8; bit++) {
-            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
-        }
-    }
-    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
@@ -241,6 +229,13 @@ static int32_t machine_stored_count(machine_stored_t *stored, uint32_t place, in
     union { int32_t value; uint32_t word; } both;
     both.word = machine_stored_word(stored, place + ((uint32_t)i * 4u));
     return both.value;
+}
+
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t machine_stored_natural(machine_stored_t *stored, uint32_t place, uint32_t width)
+{
+    const uint32_t word = machine_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
 /* Whether learning could have led to s and e. */
@@ -336,33 +331,33 @@ static bool machine_snapshot_all_zero(machine_stored_t *stored, uint32_t a, int3
     return true;
 }
 
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
     uint16_t place, count;
-    float low, high;
-} machine_stored_real_ranges[] = {
-    {MACHINE_PLACE(frequencies), 32, -32.0f, 32.0f},
-    {MACHINE_PLACE(a), 105, -1024.0f, 1024.0f}, /* ... plane */
-    {MACHINE_PLACE(mean), 2, -2e+12f, 2e+12f},
-    {MACHINE_PLACE(variance), 2, 0.0f, 8e+24f},
-    {MACHINE_PLACE(scale), 2, 0.0f, 1.8446744e+19f},
-    {MACHINE_PLACE(shock), 1, 0.0f, 1.048576e+06f},
-    {MACHINE_PLACE(expert_weights), 9, -1024.0f, 1024.0f},
-    {MACHINE_PLACE(pivots), 3, 0.0f, 1e+06f},
-    {MACHINE_PLACE(factor), 3, -10000.0f, 10000.0f},
-    {MACHINE_PLACE(expert_sharpness), 1, 0.0f, 30.0f},
-    {MACHINE_PLACE(model_wrong), 2, 0.0f, 4.0f}, /* ... expert_wrong */
-    {MACHINE_PLACE(told_sharpness), 1, 0.0f, 30.0f},
-    {MACHINE_PLACE(random_part), 1, 0.0f, 0.9f},
+    float high;
+} machine_stored_size_ranges[] = {
+    {MACHINE_PLACE(variance), 2, 8e+24f},
+    {MACHINE_PLACE(scale), 2, 1.8446744e+19f},
+    {MACHINE_PLACE(shock), 1, 1.048576e+06f},
+    {MACHINE_PLACE(pivots), 3, 1e+06f},
+    {MACHINE_PLACE(expert_sharpness), 1, 30.0f},
+    {MACHINE_PLACE(model_wrong), 2, 4.0f}, /* ... expert_wrong */
+    {MACHINE_PLACE(told_sharpness), 1, 30.0f},
+    {MACHINE_PLACE(random_part), 1, 0.9f},
+    {MACHINE_PLACE(frequencies), 32, 32.0f},
+    {MACHINE_PLACE(a), 105, 1024.0f}, /* ... plane */
+    {MACHINE_PLACE(mean), 2, 2e+12f},
+    {MACHINE_PLACE(expert_weights), 9, 1024.0f},
+    {MACHINE_PLACE(factor), 3, 10000.0f},
 };
 static const struct {
     uint16_t place, count;
-    int32_t low, high;
-} machine_stored_index_ranges[] = {
-    {MACHINE_PLACE(started), 1, 0, 1},
-    {MACHINE_PLACE(observed), 1, 0, 2000},
-    {MACHINE_PLACE(frozen), 1, 0, 1},
-    {MACHINE_PLACE(compared), 1, 0, 301},
+    uint32_t high;
+} machine_stored_natural_ranges[] = {
+    {MACHINE_PLACE(started), 1, 1u},
+    {MACHINE_PLACE(observed), 1, 2000u},
+    {MACHINE_PLACE(frozen), 1, 1u},
+    {MACHINE_PLACE(compared), 1, 301u},
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -378,18 +373,21 @@ static const struct {
 static bool machine_stored_within(machine_stored_t *stored)
 {
     for (uint32_t k = 0u; k < 13u; k++) {
-        for (int32_t i = 0; i < (int32_t)machine_stored_real_ranges[k].count; i++) {
-            const float value = machine_stored_real(stored, machine_stored_real_ranges[k].place, i);
+        const float high = machine_stored_size_ranges[k].high;
+        const float low = (k < 8u) ? 0.0f : -high;
+        for (int32_t i = 0; i < (int32_t)machine_stored_size_ranges[k].count; i++) {
+            const float value = machine_stored_real(stored, machine_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
-            if (!((value >= machine_stored_real_ranges[k].low) && (value <= machine_stored_real_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
     for (uint32_t k = 0u; k < 4u; k++) {
-        for (int32_t i = 0; i < (int32_t)machine_stored_index_ranges[k].count; i++) {
-            const int32_t value = machine_stored_count(stored, machine_stored_index_ranges[k].place, i);
-            if (!((value >= machine_stored_index_ranges[k].low) && (value <= machine_stored_index_ranges[k].high))) {
+        const uint32_t width = 4u;
+        for (int32_t i = 0; i < (int32_t)machine_stored_natural_ranges[k].count; i++) {
+            if (machine_stored_natural(stored, machine_stored_natural_ranges[k].place + ((uint32_t)i * width),
+                    width) > machine_stored_natural_ranges[k].high) {
                 return false;
             }
         }
@@ -404,22 +402,16 @@ static bool machine_stored_within(machine_stored_t *stored)
     return true;
 }
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool machine_stored_sound(machine_stored_t *stored)
+
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
+ * slot. */
+static bool machine_stored_sound(machine_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = MACHINE_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return (machine_stored_within(stored) && machine_snapshot_valid(stored)) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool machine_stored_sound_in_memory(machine_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = machine_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -455,7 +447,7 @@ static void machine_scan(machine_stored_t *stored, uint32_t turn)
             stored->status = machine_recognise(stored->bytes);
             stored->sequence = machine_number(&stored->bytes[12]);
         }
-        stored->seen = machine_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = machine_crc32(stored->seen, stored->bytes, count);
         stored->crc = machine_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - MACHINE_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -481,7 +473,7 @@ static void machine_look(machine_stored_t *stored)
     for (uint32_t turn = 0u; turn < MACHINE_LOOKS; turn++) {
         machine_scan(stored, turn);
         const bool good = stored->status == MACHINE_DONE;
-        if (good && (stored->copy == NULL) && !machine_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !machine_stored_sound(stored, NULL)) {
             stored->status = MACHINE_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -495,10 +487,14 @@ static void machine_look(machine_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t machine_newest(machine_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t machine_newest(machine_stored_t *stored, machine_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         machine_look(stored);
@@ -520,30 +516,25 @@ static int32_t machine_newest(machine_stored_t *stored, int32_t status[2])
 static bool machine_write_all(const machine_t *s, uint32_t sequence, machine_write_fn write, void *context,
         int32_t slot, uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[MACHINE_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = machine_header[i];
+        around[i] = machine_header[i];
     }
-    header[3] = sequence;
-    *crc = machine_snapshot_crc32(0u, (const uint8_t *)header, MACHINE_SNAPSHOT_HEADER);
-    *crc = machine_snapshot_crc32(*crc, (const uint8_t *)s, MACHINE_STATE_BYTES);
+    around[3] = sequence;
+    *crc = machine_crc32(0u, (const uint8_t *)around, MACHINE_SNAPSHOT_HEADER);
+    *crc = machine_crc32(*crc, (const uint8_t *)s, MACHINE_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += MACHINE_SNAPSHOT_CHUNK) {
         const uint32_t count = machine_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = MACHINE_SNAPSHOT_END;
-            if (at < MACHINE_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < MACHINE_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = MACHINE_SNAPSHOT_HEADER;
+            const uint32_t place = at - MACHINE_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < MACHINE_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < MACHINE_SNAPSHOT_HEADER) ? at : (at - MACHINE_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -567,7 +558,7 @@ int32_t machine_save(const machine_t *s, uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 {
     machine_stored_t stored;
     uint32_t crc;
-    if (!machine_stored_sound_in_memory(&stored, s)) {
+    if (!machine_stored_sound(&stored, s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
     (void)machine_write_all(s, 0u, machine_write_buffer, buffer, 0, &crc);
@@ -579,11 +570,10 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
     machine_stored_t stored;
     const uint8_t *const state = &buffer[MACHINE_SNAPSHOT_HEADER];
     int32_t status = machine_recognise(buffer);
-    if ((status == MACHINE_DONE) && (machine_snapshot_crc32(0u, buffer,
-            MACHINE_SNAPSHOT_BYTES) != MACHINE_CRC_OF_ALL)) {
+    if ((status == MACHINE_DONE) && (machine_crc32(0u, buffer, MACHINE_SNAPSHOT_BYTES) != MACHINE_CRC_OF_ALL)) {
         status = MACHINE_SNAPSHOT_BROKEN;
     }
-    if ((status == MACHINE_DONE) && !machine_stored_sound_in_memory(&stored, state)) {
+    if ((status == MACHINE_DONE) && !machine_stored_sound(&stored, state)) {
         status = MACHINE_SNAPSHOT_INVALID;
     }
     if (status == MACHINE_DONE) {
@@ -595,15 +585,15 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
 
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context)
 {
-    machine_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    machine_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!machine_stored_sound_in_memory(&stored, s)) {
+    if (!machine_stored_sound(&stored, s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }
-    int32_t slot = machine_newest(&stored, status);
+    int32_t slot = machine_newest(&stored, read, context, status);
     if (status[slot] == MACHINE_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -637,9 +627,9 @@ int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_f
 
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context)
 {
-    machine_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    machine_stored_t stored;
     int32_t status[2];
-    int32_t slot = machine_newest(&stored, status);
+    int32_t slot = machine_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == MACHINE_DONE) {
             machine_reset(s);
@@ -647,7 +637,7 @@ int32_t machine_restore(machine_t *s, machine_read_fn read, void *context)
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             machine_look(&stored);
-            if ((stored.status == MACHINE_DONE) && machine_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == MACHINE_DONE) && machine_stored_sound(&stored, s)) {
                 return MACHINE_DONE;
             }
             machine_reset(s);

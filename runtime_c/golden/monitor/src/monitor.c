@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xB1C31986u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x23D61561u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -184,8 +184,8 @@ MONITOR_ASSERT(size_in_all, sizeof(monitor_t) == MONITOR_RAM_BYTES);
 #define MONITOR_FAR_OFF 16.0f
 #define MONITOR_SMALLEST 1.1754944e-38f
 #define MONITOR_CANCELLING 0.0024493595f
-#define MONITOR_LARGEST 8.507059e+37f
-#define MONITOR_CANCELLED 128.0f
+#define MONITOR_MAGNIFIED 2.1267648e+37f
+#define MONITOR_CANCELLED 32.0f
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
 #if defined(__clang__)
@@ -325,7 +325,8 @@ static float monitor_sqrt(float x)
 
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
-static uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
+extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
+uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
     MONITOR_LOOP(9001)
@@ -341,54 +342,38 @@ static uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
     return rest ^ 0xFFFFFFFFu;
 }
 
-/* Whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may not reach.  NaN,
- * infinities and negative zeros must be respected.  Each product must be rounded before it is added, also in vectorised
- * loops. */
-static bool monitor_arithmetic(void)
+/* CRC-32 of sums that tell whether this build's arithmetic follows IEEE-754 in cases that the self-test's samples may
+ * not
+ * reach.  NaN, infinities and negative zeros must be respected.  Each product must be rounded before it is added, also
+ * in
+ * vectorised loops. */
+static uint32_t monitor_arithmetic(void)
 {
-    volatile float one = 1.0f; /* volatile: the compiler must not know the value */
-    volatile float more = 1.0f + FLT_EPSILON;
-    const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* more * more, rounded */
-    volatile float most = FLT_MAX;
-    const float zero = one - one;
-    const float infinite = most * (one + one);
+    /* volatile: the compiler must not know the values */
+    static const volatile float given[4] = {1.0f, 1.0f + FLT_EPSILON, FLT_MAX, -0.0f};
+    const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* of the second one, rounded */
+    const float one = given[0];
+    const float more = given[1];
+    const float infinite = given[2] * (one + one);
     const float nan = infinite - infinite;
-    const float factor = more;
-    volatile float negative; /* -0.0 */
-    union { float value; uint32_t bits; } both;
     float a[8];
     float b[8];
-    float sums[16];
-    bool sound = !(nan <= one) && (nan != nan) && !(infinite <= FLT_MAX);
-    both.bits = 0x80000000u;
-    negative = both.value;
-    both.value = negative + 0.0f;
-    sound = sound && (both.bits == 0u) && (((factor * factor) - square) == zero);
-    MONITOR_LOOP(9005)
+    float sums[19];
     for (int32_t i = 0; i < 8; i++) {
-        MONITOR_TURN(9005)
-        a[i] = more;
-        b[i] = more;
+        a[i] = given[1];
+        b[i] = given[1];
     }
-    MONITOR_LOOP(9005)
     for (int32_t i = 0; i < 8; i += 2) {
-        MONITOR_TURN(9005)
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
-    }
-    /* sums in the form of products of complex numbers, which some processors fuse */
-    MONITOR_LOOP(9005)
-    for (int32_t i = 0; i < 8; i += 2) {
-        MONITOR_TURN(9005)
+        /* in the form of products of complex numbers, which some processors fuse */
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }
-    MONITOR_LOOP(9005)
-    for (int32_t i = 0; i < 16; i += 2) {
-        MONITOR_TURN(9005)
-        sound = sound && (sums[i] == zero) && (sums[i + 1] == (square + square));
-    }
-    return sound;
+    sums[16] = (more * more) - square;
+    sums[17] = given[3] + 0.0f;
+    sums[18] = (!(nan <= one) && (nan != nan) && !(infinite <= FLT_MAX)) ? one : 0.0f;
+    return monitor_crc32(0u, (const unsigned char *)sums, (uint32_t)sizeof(sums));
 }
 
 /* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
@@ -1826,11 +1811,10 @@ static inline float monitor_strained(float part)
     const float subnormal = part * MONITOR_SMALLEST;
     const float size = monitor_absolute(part) + 1.0f;
     const float nothing = monitor_ratio(subnormal, size);
-    /* 1, but the compiler cannot know this */
-    const float unit = monitor_ratio(size, size);
+    /* 1, for there are few bits in part; but the compiler cannot know this */
+    const float unit = size - monitor_absolute(part);
     const float rest = (unit * MONITOR_CANCELLING) - (unit * 2.0f) + 2.0f;
-    return (0.5f * part) + (0.25f * ((subnormal + nothing) * MONITOR_LARGEST))
-            + (0.25f * (rest * MONITOR_CANCELLED));
+    return (0.5f * part) + (((subnormal + nothing) * MONITOR_MAGNIFIED) + (rest * MONITOR_CANCELLED));
 }
 
 /* A number of the self-test, at most size / 2^(halvings + 1) from the center; seed: from 0 to 65536. */
@@ -1868,227 +1852,157 @@ void monitor_init(monitor_t *s)
     monitor_reset(s);
 }
 
-/* The hash FNV-1a of some bytes, behind those of which found is the hash. */
-static uint32_t monitor_told(uint32_t found, const void *what, uint32_t count)
-{
-    const unsigned char *bytes = (const unsigned char *)what;
-    MONITOR_LOOP(9101)
-    for (uint32_t i = 0u; i < count; i++) {
-        MONITOR_TURN(9101)
-        found = (found ^ bytes[i]) * 16777619u;
-    }
-    return found;
-}
+/* What the self-test works with. */
+typedef struct {
+    monitor_t *s;
+    int32_t seed; /* the latest random number */
+    uint32_t found; /* CRC-32 of what calls returned and wrote */
+    float x[3]; /* a sample */
+    float answer[4];
+} monitor_trial_t;
 
-/* Where the self-test's samples are. */
-static const float monitor_centers[6] = {
-    0.0f,
-    0.0f,
-    0.0f,
-    6.928203f,
-    6.928203f,
-    6.928203f
-};
-static const float monitor_sizes[3] = {
-    27.712812f,
-    27.712812f,
-    27.712812f
-};
-
-/* Make up a sample of some kind, and return where the random numbers are. */
-static int32_t monitor_make_up(float *x, int32_t kind, bool moved, int32_t seed)
+/* Make up a sample of one of 16 kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
+static void monitor_make_up(monitor_trial_t *t, int32_t kind, bool moved)
 {
-    int32_t far = 4;
-    const float *center = &monitor_centers[(moved ? 1 : 0) * 3];
-    if (kind == 12) {
-        far = 0;
-    } else if (kind == 3) {
-        far = 12;
-    } else if ((kind >= 8) && (kind < 12)) {
-        far += 2;
-    }
-    MONITOR_LOOP(9103)
+    /* the middle of the samples, then of the last ones; then twice their largest distance from it */
+    static const float places[9] = {
+        0.0f, 0.0f, 0.0f, 6.928203f, 6.928203f, 6.928203f, 27.712812f, 27.712812f, 27.712812f
+    };
+    /* of this distance, for each kind */
+    static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
+    const float *const middle = &places[(moved ? 1 : 0) * 3];
     for (int32_t j = 0; j < 3; j++) {
-        MONITOR_TURN(9103)
-        seed = ((seed * 75) + 74) % 65537;
-        x[j] = monitor_made_up(center[j], monitor_sizes[j], far, seed);
+        t->seed = ((t->seed * 75) + 74) % 65537;
+        t->x[j] = monitor_made_up(middle[j], places[6 + j], halvings[kind], t->seed);
     }
     if (kind == 14) {
-        x[0] = FLT_MAX;
+        t->x[0] = FLT_MAX;
     }
-    return seed;
 }
 
-/* Counts that are out of range are refused. */
-static uint32_t monitor_refuse(monitor_t *s, int32_t *count, float *x, float *answer0, int32_t seed, uint32_t found)
+/* Make the calls whose bits are set, and hash what they return and write.  off: the argument of monitor_freeze. */
+static void monitor_call(monitor_trial_t *t, uint32_t calls, int32_t off)
 {
-    int32_t status;
-    const int32_t old = *count;
-    (void)monitor_make_up(x, 0, false, seed);
-    *count = -1;
-    status = monitor_update(s, x);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_novelty(s, x, answer0);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_alarm(s, answer0);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_blame(s, answer0);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_regimes(s, answer0);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_acknowledge(s);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_reject(s);
-    found = monitor_told(found, &status, 4u);
-    *count = old;
-    return found;
+    static const uint8_t sizes[9] = {4, 12, 12, 16, 0, 0, 0, 0, 0}; /* of the answers, in bytes */
+    for (uint32_t i = 0u; i < 9u; i++) {
+        if (((calls >> i) & 1u) != 0u) {
+            int32_t status;
+            switch (i) {
+            case 0u: status = monitor_novelty(t->s, t->x, t->answer); break;
+            case 1u: status = monitor_alarm(t->s, t->answer); break;
+            case 2u: status = monitor_blame(t->s, t->answer); break;
+            case 3u: status = monitor_regimes(t->s, t->answer); break;
+            case 4u: status = monitor_acknowledge(t->s); break;
+            case 5u: status = monitor_reject(t->s); break;
+            case 6u: status = monitor_restart(t->s); break;
+            case 7u: status = monitor_freeze(t->s, off); break;
+            default: status = monitor_update(t->s, t->x); break;
+            }
+            t->found = monitor_crc32(t->found, (const unsigned char *)&status, 4u);
+            t->found = monitor_crc32(t->found, (const unsigned char *)&t->answer, sizes[i]);
+        }
+    }
 }
 
-/* With numbers that are overwritten, the model goes on.  What it says then does not count: floating-point libraries
- * differ. */
-static void monitor_overwrite(monitor_t *s, float *at, int32_t count, float value, float *x, float *answer0,
-        int32_t seed)
+/* Make such calls with two new samples. */
+static void monitor_call_twice(monitor_trial_t *t, uint32_t calls)
 {
-    MONITOR_LOOP(9105)
-    for (int32_t i = 0; i < count; i++) {
-        MONITOR_TURN(9105)
-        at[i] = value;
+    for (uint32_t i = 0u; i < 2u; i++) {
+        monitor_make_up(t, 0, false);
+        monitor_call(t, calls, 0);
     }
-    (void)monitor_make_up(x, 0, false, seed);
-    (void)monitor_update(s, x);
-    (void)monitor_novelty(s, x, answer0);
-    (void)monitor_freeze(s, 0);
-    (void)monitor_alarm(s, answer0);
-    (void)monitor_blame(s, answer0);
-    (void)monitor_regimes(s, answer0);
-    (void)monitor_acknowledge(s);
-    (void)monitor_reject(s);
 }
 
 int32_t monitor_selftest(monitor_t *s)
 {
-    float x[3];
-    float answer0[4];
-    int32_t seed = 1;
+    /* the calls with each kind of sample */
+    static const uint16_t asked[16] = {0x100, 0x100, 0x100, 0x100, 0x100, 0x101, 0x100, 0x100, 0x100, 0x100, 0x100,
+            0x100, 0x100, 0x10F, 0x10F, 0x100};
+    /* further calls */
+    static const struct {
+        uint16_t step;
+        uint16_t calls;
+        int8_t off;
+    } events[7] = {
+        {0, 0x3E, 0},
+        {364, 0x3E, 0},
+        {727, 0x3E, 0},
+        {365, 0x20, 0},
+        {182, 0x80, -1},
+        {182, 0x180, 1},
+        {182, 0x80, 0},
+    };
+    monitor_trial_t t = {s, 1, monitor_arithmetic(), {0}, {0}};
     int32_t last = 1;
-    int32_t status;
-    uint32_t found = 0x811C9DC5u;
     uint32_t hashed;
-    MONITOR_LOOP(9106)
-    for (int32_t i = 0; i < 4; i++) {
-        MONITOR_TURN(9106)
-        answer0[i] = 0.0f;
-    }
     monitor_init(s);
-    MONITOR_LOOP(9102)
-    for (int32_t t = 0; t < 728; t++) {
-        MONITOR_TURN(9102)
-        const int32_t n = t;
+    for (int32_t i = 0; i < 728; i++) {
+        const int32_t n = i;
         const int32_t kind = n % 16;
         if ((kind == 6) || (n == 1)) {
-            seed = last;
+            t.seed = last;
         }
-        last = seed;
-        seed = monitor_make_up(x, kind, n >= 580, seed);
-        {
-            if (n == 365) {
-                status = monitor_reject(s);
-                found = monitor_told(found, &status, 4u);
-            }
-            if ((n == 0) || (n == 364) || (n == 727)) {
-                status = monitor_acknowledge(s);
-                found = monitor_told(found, &status, 4u);
-                status = monitor_reject(s);
-                found = monitor_told(found, &status, 4u);
-                status = monitor_alarm(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 12u);
-                status = monitor_blame(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 12u);
-                status = monitor_regimes(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 16u);
-            }
-            if ((kind == 5) || (kind == 13) || (kind == 14)) {
-                status = monitor_novelty(s, x, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 4u);
-            }
-            if ((kind == 13) || (kind == 14)) {
-                status = monitor_alarm(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 12u);
-                status = monitor_blame(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 12u);
-                status = monitor_regimes(s, answer0);
-                found = monitor_told(found, &status, 4u);
-                found = monitor_told(found, answer0, 16u);
-            }
-            if (n == 182) {
-                status = monitor_freeze(s, -1);
-                found = monitor_told(found, &status, 4u);
-                status = monitor_freeze(s, 1);
-                found = monitor_told(found, &status, 4u);
-                status = monitor_update(s, x);
-                found = monitor_told(found, &status, 4u);
-                status = monitor_freeze(s, 0);
-                found = monitor_told(found, &status, 4u);
+        last = t.seed;
+        monitor_make_up(&t, kind, n >= 580);
+        for (uint32_t e = 0u; e < 7u; e++) {
+            if (((int32_t)events[e].step == n)) {
+                monitor_call(&t, events[e].calls, events[e].off);
             }
         }
-        status = monitor_update(s, x);
-        found = monitor_told(found, &status, 4u);
+        monitor_call(&t, asked[kind], 0);
     }
     hashed = monitor_hash(s);
-    found = monitor_told(found, &hashed, 4u);
-    found = monitor_refuse(s, &s->watched, x, answer0, seed, found);
+    t.found = monitor_crc32(t.found, (const unsigned char *)&hashed, 4u);
     {
-        float *const numbers[20] = {
-            &s->level,
-            &s->quantile,
-            &s->excess,
-            &s->shift,
-            &s->shares[0],
-            &s->leaps[0],
-            &s->calm,
-            &s->rough,
-            &s->others,
-            &s->usual[0],
-            &s->spread[0],
-            &s->middle[0],
-            &s->before[0],
-            &s->least_step[0],
-            &s->repeats[0],
-            &s->joint[0],
-            &s->merge_loss,
-            &s->weights[0],
-            &s->means[0][0],
-            &s->roots[0][0],
+        /* the highest bytes of counts: if one is out of range, the calls that read it refuse */
+        static const struct {
+            uint16_t place;
+            uint16_t calls;
+        } counts[5] = {
+            {offsetof(monitor_t, culprit) + 1u, 0x13F},
+            {offsetof(monitor_t, watched) + 3u, 0x13F},
+            {offsetof(monitor_t, known), 0x13F},
+            {offsetof(monitor_t, merge_first), 0x13F},
+            {offsetof(monitor_t, merge_second), 0x13F},
         };
-        static const int32_t counts[20] = {1, 1, 1, 1, 3, 3, 1, 1, 1, 2, 2, 3, 3, 3, 3, 21, 1, 4, 15, 30};
-        /* one number of each field, which is written back, then all */
-        MONITOR_LOOP(9107)
-        for (int32_t i = 0; i < 40; i++) {
-            MONITOR_TURN(9107)
-            const bool first = i < 20;
-            const int32_t field = i % 20;
-            const float old = *numbers[field];
-            monitor_overwrite(s, numbers[field], first ? 1 : counts[field], 1.0995116e+12f, x, answer0, seed + i + 1);
-            if (first) {
-                *numbers[field] = old;
-            }
+        for (uint32_t i = 0u; i < 5u; i++) {
+            unsigned char *const at = (unsigned char *)s + counts[i].place;
+            const unsigned char old = *at;
+            *at = 255u;
+            monitor_call_twice(&t, counts[i].calls);
+            *at = old;
         }
     }
-    status = monitor_acknowledge(s);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_reject(s);
-    found = monitor_told(found, &status, 4u);
-    status = monitor_restart(s);
-    found = monitor_told(found, &status, 4u);
+    {
+        /* for each field: how many numbers lie between the field before and this one, and how many it has */
+        static const struct {
+            uint8_t skipped, count;
+        } fields[20] = {
+            {0, 1}, {0, 1}, {0, 1}, {0, 1}, {2, 3}, {0, 3}, {0, 1}, {0, 1}, {0, 1}, {2, 2}, {0, 2}, {0, 3},
+    {0, 3}, {0, 3}, {0, 3}, {0, 21}, {4, 1}, {0, 4}, {0, 15}, {0, 30}
+        };
+        const uint32_t found = t.found;
+        /* with a number of a field overwritten, then with all of them, the model goes on.  What it says then does not
+         * count: floating-point libraries differ */
+        for (uint32_t every = 0u; every < 2u; every++) {
+            float *at = (float *)(void *)s;
+            for (uint32_t i = 0u; i < 20u; i++) {
+                at += fields[i].skipped;
+                for (uint32_t j = 0u; j < (every * fields[i].count); j++) {
+                    at[j] = 1.0995116e+12f;
+                }
+                const float old = *at;
+                *at = 1.0995116e+12f;
+                monitor_call_twice(&t, 0x1BFu);
+                *at = old;
+                at += fields[i].count;
+            }
+        }
+        t.found = found;
+    }
+    monitor_call(&t, 0x70u, 0);
     hashed = monitor_hash(s);
-    found = monitor_told(found, &hashed, 4u);
+    t.found = monitor_crc32(t.found, (const unsigned char *)&hashed, 4u);
     monitor_reset(s);
-    const bool sound = monitor_arithmetic() && (found == 0x6B03876Au);
-    return sound ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
+    return (t.found == 0x5287ADA9u) ? MONITOR_DONE : MONITOR_BROKEN_BUILD;
 }

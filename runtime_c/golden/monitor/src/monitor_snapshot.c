@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xB1C31986u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x23D61561u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,13 +56,15 @@
 #define MONITOR_SNAPSHOT_MAGIC 0x4E534B50u
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
-#define MONITOR_SNAPSHOT_END 480u /* bytes before the CRC */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define MONITOR_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_LEAST_WIDTH 5.421011e-20f
 #define MONITOR_LOSS_MOST 2.2517998e+15f
 #define MONITOR_LEAST_WEIGHT 0.00024414062f
+
+/* CRC-32 of monitor.c. */
+extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float monitor_snapshot_absolute(float x)
@@ -75,20 +77,6 @@ static float monitor_snapshot_absolute(float x)
     both.bits &= 0x7FFFFFFFu;
     return both.value;
 #endif
-}
-
-/* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
- * The code is small, not fast. */
-static uint32_t monitor_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
-{
-    uint32_t rest = crc ^ 0xFFFFFFFFu;
-    for (uint32_t i = 0u; i < count; i++) {
-        rest ^= bytes[i];
-        for (int32_t bit = 0; bit < 8; bit++) {
-            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
-        }
-    }
-    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
@@ -173,42 +161,29 @@ static int32_t monitor_stored_count(monitor_stored_t *stored, uint32_t place, in
     return both.value;
 }
 
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t monitor_stored_natural(monitor_stored_t *stored, uint32_t place, uint32_t width)
+{
+    const uint32_t word = monitor_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
+}
+
 /* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
 static int32_t monitor_stored_uint16(monitor_stored_t *stored, uint32_t place, int32_t i)
 {
-    const uint32_t at = place + ((uint32_t)i * 2u);
-    const uint32_t word = monitor_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
-    return (int32_t)(word & 0xFFFFu);
+    return (int32_t)monitor_stored_natural(stored, place + ((uint32_t)i * 2u), 2u);
 }
 
 /* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
 static int32_t monitor_stored_uint8(monitor_stored_t *stored, uint32_t place, int32_t i)
 {
-    const uint32_t at = place + ((uint32_t)i * 1u);
-    const uint32_t word = monitor_stored_word(stored, at - (at % 4u)) >> (8u * (at % 4u));
-    return (int32_t)(word & 0xFFu);
+    return (int32_t)monitor_stored_natural(stored, place + ((uint32_t)i * 1u), 1u);
 }
 
 /* Where row i of a matrix begins; each row has width floating-point numbers. */
 static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
 {
     return place + ((uint32_t)i * (uint32_t)width * 4u);
-}
-
-/* Whether the counts that lead to places are within their ranges. */
-static bool monitor_snapshot_intact(monitor_stored_t *stored)
-{
-    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > MONITOR_COMPONENTS)
-            || ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(culprit), 0) >= MONITOR_DIM)) {
-        return false;
-    }
-    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_first), 0) >= MONITOR_COMPONENTS)
-            || ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(merge_second),
-                    0) >= MONITOR_COMPONENTS)) {
-        return false;
-    }
-    return ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > 0)
-            || (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0);
 }
 
 /* Whether levels could have led to this state. */
@@ -255,29 +230,28 @@ static bool monitor_snapshot_wide(monitor_stored_t *stored, uint32_t r, int32_t 
 /* Whether learning could have led to this state.  O(K D^2). */
 static bool monitor_snapshot_keeps(monitor_stored_t *stored)
 {
-    if (!monitor_snapshot_intact(stored) || !monitor_snapshot_valid_threshold(stored)
+    if (!monitor_snapshot_valid_threshold(stored)
             || !(monitor_snapshot_absolute(monitor_stored_real(stored, MONITOR_PLACE(merge_loss),
                     0)) <= MONITOR_LOSS_MOST)) {
-        return false;
-    }
-    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) > 0)
-            && (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0)) {
         return false;
     }
     const int32_t last = MONITOR_COMPONENTS;
     int32_t normal = 0;
     for (int32_t k = 0; k < (last + 1); k++) {
-        const bool used = (k == last) ? ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts),
-                last) > 0) : (k < (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0));
-        if (!used) {
+        if (!((k == last) ? ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts),
+                last) > 0) : (k < (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0)))) {
             if (((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), k) != 0)
                     || !monitor_snapshot_all_zero(stored, monitor_stored_row(MONITOR_PLACE(means), k, MONITOR_DIM),
-                            MONITOR_DIM)) {
+                            MONITOR_DIM)
+                                    || !monitor_snapshot_all_zero(stored,
+                                            monitor_stored_row(MONITOR_PLACE(roots), k,
+                                                    ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
+                                                            ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2))) {
                 return false;
             }
-            if (!monitor_snapshot_all_zero(stored,
-                    monitor_stored_row(MONITOR_PLACE(roots), k, ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
-                            ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2))) {
+            if ((k < last)
+                    && ((monitor_stored_real(stored, MONITOR_PLACE(weights), k) != 0.0f)
+                            || ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) != 0))) {
                 return false;
             }
         } else if (((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), k) == 0)
@@ -285,28 +259,23 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
                         monitor_stored_row(MONITOR_PLACE(roots), k, ((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)),
                                 MONITOR_DIM)) {
             return false;
+        } else if (k < last) {
+            if (!(monitor_stored_real(stored, MONITOR_PLACE(weights), k) > MONITOR_LEAST_WEIGHT)) {
+                return false;
+            }
+            if ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) == 0) {
+                normal = normal + 1;
+            }
         } else {
             /* nothing */
         }
-        if (k < last) {
-            if (used && ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) == 0)) {
-                normal = normal + 1;
-            }
-            if (used && !(monitor_stored_real(stored, MONITOR_PLACE(weights), k) > MONITOR_LEAST_WEIGHT)) {
-                return false;
-            }
-            if (!used
-                    && ((monitor_stored_real(stored, MONITOR_PLACE(weights), k) != 0.0f)
-                            || ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(rejected), k) != 0))) {
-                return false;
-            }
-        }
     }
     if (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0) {
-        return ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
-                && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
-                        && monitor_snapshot_all_zero(stored, MONITOR_PLACE(joint),
-                                (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
+        return ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) == 0)
+                && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
+                        && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
+                                && monitor_snapshot_all_zero(stored, MONITOR_PLACE(joint),
+                                        (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
     }
     return (normal > 0) && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) > 0)
             && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
@@ -321,96 +290,73 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
     return true;
 }
 
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
     uint16_t place, count;
-    float low, high;
-} monitor_stored_real_ranges[] = {
-    {MONITOR_PLACE(level), 2, -64.0f, 64.0f}, /* ... quantile */
-    {MONITOR_PLACE(excess), 1, 0.0f, 128.0f},
-    {MONITOR_PLACE(shift), 1, -64.0f, 64.0f},
-    {MONITOR_PLACE(shares), 3, 0.0f, 1.0625f},
-    {MONITOR_PLACE(leaps), 3, 0.0f, 1.048576e+06f},
-    {MONITOR_PLACE(calm), 1, 0.0f, 1.0625f},
-    {MONITOR_PLACE(rough), 2, 0.0f, 2.1990233e+12f}, /* ... others */
-    {MONITOR_PLACE(usual), 2, -1.6777216e+07f, 1.6777216e+07f},
-    {MONITOR_PLACE(spread), 2, 0.0f, 2.2517998e+15f},
-    {MONITOR_PLACE(middle), 6, -1e+12f, 1e+12f}, /* ... before */
-    {MONITOR_PLACE(least_step), 3, 0.0f, 8e+12f},
-    {MONITOR_PLACE(repeats), 3, 0.0f, 1.0f},
-    {MONITOR_PLACE(joint), 21, -8e+12f, 8e+12f},
-    {MONITOR_PLACE(weights), 4, 0.0f, 10000.0f},
-    {MONITOR_PLACE(means), 15, -1e+12f, 1e+12f},
-    {MONITOR_PLACE(roots), 30, -8e+12f, 8e+12f},
+    float high;
+} monitor_stored_size_ranges[] = {
+    {MONITOR_PLACE(excess), 1, 128.0f},
+    {MONITOR_PLACE(shares), 3, 1.0625f},
+    {MONITOR_PLACE(leaps), 3, 1.048576e+06f},
+    {MONITOR_PLACE(calm), 1, 1.0625f},
+    {MONITOR_PLACE(rough), 2, 2.1990233e+12f}, /* ... others */
+    {MONITOR_PLACE(spread), 2, 2.2517998e+15f},
+    {MONITOR_PLACE(least_step), 3, 8e+12f},
+    {MONITOR_PLACE(repeats), 3, 1.0f},
+    {MONITOR_PLACE(weights), 4, 10000.0f},
+    {MONITOR_PLACE(level), 2, 64.0f}, /* ... quantile */
+    {MONITOR_PLACE(shift), 1, 64.0f},
+    {MONITOR_PLACE(usual), 2, 1.6777216e+07f},
+    {MONITOR_PLACE(middle), 6, 1e+12f}, /* ... before */
+    {MONITOR_PLACE(joint), 21, 8e+12f},
+    {MONITOR_PLACE(means), 15, 1e+12f},
+    {MONITOR_PLACE(roots), 30, 8e+12f},
 };
 static const struct {
     uint16_t place, count;
-    int32_t low, high;
-} monitor_stored_index_ranges[] = {
-    {MONITOR_PLACE(episode), 1, 0, 4194304},
-    {MONITOR_PLACE(watched), 1, 0, 501},
-    {MONITOR_PLACE(frozen), 1, 0, 1},
-};
-static const struct {
-    uint16_t place, count;
-    int32_t low, high;
-} monitor_stored_uint16_ranges[] = {
-    {MONITOR_PLACE(taught), 1, 0, 1000},
-    {MONITOR_PLACE(culprit), 1, 0, 2},
-    {MONITOR_PLACE(told), 1, 0, 2000},
-    {MONITOR_PLACE(followed), 1, 0, 2000},
-    {MONITOR_PLACE(surprised), 1, 0, 2000},
-    {MONITOR_PLACE(settling), 1, 0, 80},
-    {MONITOR_PLACE(counts), 5, 0, 2000},
-    {MONITOR_PLACE(unmet), 1, 0, 6001},
-    {MONITOR_PLACE(sought), 1, 0, 6},
-};
-static const struct {
-    uint16_t place, count;
-    int32_t low, high;
-} monitor_stored_uint8_ranges[] = {
-    {MONITOR_PLACE(below), 1, 0, 60},
-    {MONITOR_PLACE(quiet), 1, 0, 5},
-    {MONITOR_PLACE(abrupt), 1, 0, 1},
-    {MONITOR_PLACE(reserved_blame), 3, 0, 0},
-    {MONITOR_PLACE(rejected), 4, 0, 1},
-    {MONITOR_PLACE(known), 1, 0, 4},
-    {MONITOR_PLACE(merge_first), 2, 0, 3}, /* ... merge_second */
-    {MONITOR_PLACE(reserved_bank), 3, 0, 0},
+    uint32_t high;
+} monitor_stored_natural_ranges[] = {
+    {MONITOR_PLACE(episode), 1, 4194304u},
+    {MONITOR_PLACE(watched), 1, 501u},
+    {MONITOR_PLACE(frozen), 1, 1u},
+    {MONITOR_PLACE(taught), 1, 1000u},
+    {MONITOR_PLACE(culprit), 1, 2u},
+    {MONITOR_PLACE(told), 1, 2000u},
+    {MONITOR_PLACE(followed), 1, 2000u},
+    {MONITOR_PLACE(surprised), 1, 2000u},
+    {MONITOR_PLACE(settling), 1, 80u},
+    {MONITOR_PLACE(counts), 5, 2000u},
+    {MONITOR_PLACE(unmet), 1, 6001u},
+    {MONITOR_PLACE(sought), 1, 6u},
+    {MONITOR_PLACE(below), 1, 60u},
+    {MONITOR_PLACE(quiet), 1, 5u},
+    {MONITOR_PLACE(abrupt), 1, 1u},
+    {MONITOR_PLACE(reserved_blame), 3, 0u},
+    {MONITOR_PLACE(rejected), 4, 1u},
+    {MONITOR_PLACE(known), 1, 4u},
+    {MONITOR_PLACE(merge_first), 2, 3u}, /* ... merge_second */
+    {MONITOR_PLACE(reserved_bank), 3, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool monitor_stored_within(monitor_stored_t *stored)
 {
     for (uint32_t k = 0u; k < 16u; k++) {
-        for (int32_t i = 0; i < (int32_t)monitor_stored_real_ranges[k].count; i++) {
-            const float value = monitor_stored_real(stored, monitor_stored_real_ranges[k].place, i);
+        const float high = monitor_stored_size_ranges[k].high;
+        const float low = (k < 9u) ? 0.0f : -high;
+        for (int32_t i = 0; i < (int32_t)monitor_stored_size_ranges[k].count; i++) {
+            const float value = monitor_stored_real(stored, monitor_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
-            if (!((value >= monitor_stored_real_ranges[k].low) && (value <= monitor_stored_real_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
-    for (uint32_t k = 0u; k < 3u; k++) {
-        for (int32_t i = 0; i < (int32_t)monitor_stored_index_ranges[k].count; i++) {
-            const int32_t value = monitor_stored_count(stored, monitor_stored_index_ranges[k].place, i);
-            if (!((value >= monitor_stored_index_ranges[k].low) && (value <= monitor_stored_index_ranges[k].high))) {
-                return false;
-            }
-        }
-    }
-    for (uint32_t k = 0u; k < 9u; k++) {
-        for (int32_t i = 0; i < (int32_t)monitor_stored_uint16_ranges[k].count; i++) {
-            const int32_t value = monitor_stored_uint16(stored, monitor_stored_uint16_ranges[k].place, i);
-            if (!((value >= monitor_stored_uint16_ranges[k].low) && (value <= monitor_stored_uint16_ranges[k].high))) {
-                return false;
-            }
-        }
-    }
-    for (uint32_t k = 0u; k < 8u; k++) {
-        for (int32_t i = 0; i < (int32_t)monitor_stored_uint8_ranges[k].count; i++) {
-            const int32_t value = monitor_stored_uint8(stored, monitor_stored_uint8_ranges[k].place, i);
-            if (!((value >= monitor_stored_uint8_ranges[k].low) && (value <= monitor_stored_uint8_ranges[k].high))) {
+    for (uint32_t k = 0u; k < 20u; k++) {
+        const uint32_t width = (k < 3u) ? 4u : (k < 12u) ? 2u : 1u;
+        for (int32_t i = 0; i < (int32_t)monitor_stored_natural_ranges[k].count; i++) {
+            if (monitor_stored_natural(stored, monitor_stored_natural_ranges[k].place + ((uint32_t)i * width),
+                    width) > monitor_stored_natural_ranges[k].high) {
                 return false;
             }
         }
@@ -418,22 +364,16 @@ static bool monitor_stored_within(monitor_stored_t *stored)
     return true;
 }
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool monitor_stored_sound(monitor_stored_t *stored)
+
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
+ * slot. */
+static bool monitor_stored_sound(monitor_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = MONITOR_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return (monitor_stored_within(stored) && monitor_snapshot_valid(stored)) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool monitor_stored_sound_in_memory(monitor_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = monitor_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -469,7 +409,7 @@ static void monitor_scan(monitor_stored_t *stored, uint32_t turn)
             stored->status = monitor_recognise(stored->bytes);
             stored->sequence = monitor_number(&stored->bytes[12]);
         }
-        stored->seen = monitor_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = monitor_crc32(stored->seen, stored->bytes, count);
         stored->crc = monitor_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - MONITOR_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -495,7 +435,7 @@ static void monitor_look(monitor_stored_t *stored)
     for (uint32_t turn = 0u; turn < MONITOR_LOOKS; turn++) {
         monitor_scan(stored, turn);
         const bool good = stored->status == MONITOR_DONE;
-        if (good && (stored->copy == NULL) && !monitor_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !monitor_stored_sound(stored, NULL)) {
             stored->status = MONITOR_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -509,10 +449,14 @@ static void monitor_look(monitor_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t monitor_newest(monitor_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t monitor_newest(monitor_stored_t *stored, monitor_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         monitor_look(stored);
@@ -534,30 +478,25 @@ static int32_t monitor_newest(monitor_stored_t *stored, int32_t status[2])
 static bool monitor_write_all(const monitor_t *s, uint32_t sequence, monitor_write_fn write, void *context,
         int32_t slot, uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[MONITOR_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = monitor_header[i];
+        around[i] = monitor_header[i];
     }
-    header[3] = sequence;
-    *crc = monitor_snapshot_crc32(0u, (const uint8_t *)header, MONITOR_SNAPSHOT_HEADER);
-    *crc = monitor_snapshot_crc32(*crc, (const uint8_t *)s, MONITOR_STATE_BYTES);
+    around[3] = sequence;
+    *crc = monitor_crc32(0u, (const uint8_t *)around, MONITOR_SNAPSHOT_HEADER);
+    *crc = monitor_crc32(*crc, (const uint8_t *)s, MONITOR_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
         const uint32_t count = monitor_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = MONITOR_SNAPSHOT_END;
-            if (at < MONITOR_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < MONITOR_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = MONITOR_SNAPSHOT_HEADER;
+            const uint32_t place = at - MONITOR_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < MONITOR_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < MONITOR_SNAPSHOT_HEADER) ? at : (at - MONITOR_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -581,7 +520,7 @@ int32_t monitor_save(const monitor_t *s, uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 {
     monitor_stored_t stored;
     uint32_t crc;
-    if (!monitor_stored_sound_in_memory(&stored, s)) {
+    if (!monitor_stored_sound(&stored, s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
     (void)monitor_write_all(s, 0u, monitor_write_buffer, buffer, 0, &crc);
@@ -593,11 +532,10 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
     monitor_stored_t stored;
     const uint8_t *const state = &buffer[MONITOR_SNAPSHOT_HEADER];
     int32_t status = monitor_recognise(buffer);
-    if ((status == MONITOR_DONE) && (monitor_snapshot_crc32(0u, buffer,
-            MONITOR_SNAPSHOT_BYTES) != MONITOR_CRC_OF_ALL)) {
+    if ((status == MONITOR_DONE) && (monitor_crc32(0u, buffer, MONITOR_SNAPSHOT_BYTES) != MONITOR_CRC_OF_ALL)) {
         status = MONITOR_SNAPSHOT_BROKEN;
     }
-    if ((status == MONITOR_DONE) && !monitor_stored_sound_in_memory(&stored, state)) {
+    if ((status == MONITOR_DONE) && !monitor_stored_sound(&stored, state)) {
         status = MONITOR_SNAPSHOT_INVALID;
     }
     if (status == MONITOR_DONE) {
@@ -609,15 +547,15 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
 
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context)
 {
-    monitor_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    monitor_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!monitor_stored_sound_in_memory(&stored, s)) {
+    if (!monitor_stored_sound(&stored, s)) {
         return MONITOR_SNAPSHOT_INVALID;
     }
-    int32_t slot = monitor_newest(&stored, status);
+    int32_t slot = monitor_newest(&stored, read, context, status);
     if (status[slot] == MONITOR_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -651,9 +589,9 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
 
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
 {
-    monitor_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    monitor_stored_t stored;
     int32_t status[2];
-    int32_t slot = monitor_newest(&stored, status);
+    int32_t slot = monitor_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == MONITOR_DONE) {
             monitor_reset(s);
@@ -661,7 +599,7 @@ int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context)
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             monitor_look(&stored);
-            if ((stored.status == MONITOR_DONE) && monitor_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == MONITOR_DONE) && monitor_stored_sound(&stored, s)) {
                 return MONITOR_DONE;
             }
             monitor_reset(s);

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x37AA35F1u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x9603CE83u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -56,11 +56,13 @@
 #define PRESSURE_SNAPSHOT_MAGIC 0x4E534B50u
 #define PRESSURE_SNAPSHOT_VERSION 2u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
-#define PRESSURE_SNAPSHOT_END 356u /* bytes before the CRC */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define PRESSURE_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
+
+/* CRC-32 of pressure.c. */
+extern uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static double pressure_snapshot_absolute(double x)
@@ -73,20 +75,6 @@ static double pressure_snapshot_absolute(double x)
     both.bits &= 0x7FFFFFFFFFFFFFFFu;
     return both.value;
 #endif
-}
-
-/* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
- * The code is small, not fast. */
-static uint32_t pressure_snapshot_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
-{
-    uint32_t rest = crc ^ 0xFFFFFFFFu;
-    for (uint32_t i = 0u; i < count; i++) {
-        rest ^= bytes[i];
-        for (int32_t bit = 0; bit < 8; bit++) {
-            rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
-        }
-    }
-    return rest ^ 0xFFFFFFFFu;
 }
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
@@ -172,6 +160,13 @@ static int32_t pressure_stored_count(pressure_stored_t *stored, uint32_t place, 
     return both.value;
 }
 
+/* An integer of one, two or four bytes, read as one from 0 on: a negative one is larger than any range. */
+static uint32_t pressure_stored_natural(pressure_stored_t *stored, uint32_t place, uint32_t width)
+{
+    const uint32_t word = pressure_stored_word(stored, place - (place % 4u)) >> (8u * (place % 4u));
+    return word & (0xFFFFFFFFu >> (32u - (8u * width)));
+}
+
 /* A multiplier as it is stored.  Very small ones are stored as zero. */
 static inline double pressure_snapshot_settle(double a)
 {
@@ -250,41 +245,44 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
     return true;
 }
 
-/* Where numbers lie in a model, how many, and the least and the largest that learning can give. */
+/* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
     uint16_t place, count;
-    double low, high;
-} pressure_stored_real_ranges[] = {
-    {PRESSURE_PLACE(v), 6, -1010000.0, 1010000.0},
-    {PRESSURE_PLACE(alpha), 6, -1048576000000.0, 1048576000000.0},
-    {PRESSURE_PLACE(t), 28, -4294967296.0, 4294967296.0},
+    double high;
+} pressure_stored_size_ranges[] = {
+    {PRESSURE_PLACE(v), 6, 1010000.0},
+    {PRESSURE_PLACE(alpha), 6, 1048576000000.0},
+    {PRESSURE_PLACE(t), 28, 4294967296.0},
 };
 static const struct {
     uint16_t place, count;
-    int32_t low, high;
-} pressure_stored_index_ranges[] = {
-    {PRESSURE_PLACE(n), 1, 0, 6},
-    {PRESSURE_PLACE(reserved_expansion), 1, 0, 0},
-    {PRESSURE_PLACE(frozen), 1, 0, 1},
-    {PRESSURE_PLACE(reserved_stages), 1, 0, 0},
+    uint32_t high;
+} pressure_stored_natural_ranges[] = {
+    {PRESSURE_PLACE(n), 1, 6u},
+    {PRESSURE_PLACE(reserved_expansion), 1, 0u},
+    {PRESSURE_PLACE(frozen), 1, 1u},
+    {PRESSURE_PLACE(reserved_stages), 1, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool pressure_stored_within(pressure_stored_t *stored)
 {
     for (uint32_t k = 0u; k < 3u; k++) {
-        for (int32_t i = 0; i < (int32_t)pressure_stored_real_ranges[k].count; i++) {
-            const double value = pressure_stored_real(stored, pressure_stored_real_ranges[k].place, i);
+        const double high = pressure_stored_size_ranges[k].high;
+        const double low = -high;
+        for (int32_t i = 0; i < (int32_t)pressure_stored_size_ranges[k].count; i++) {
+            const double value = pressure_stored_real(stored, pressure_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
-            if (!((value >= pressure_stored_real_ranges[k].low) && (value <= pressure_stored_real_ranges[k].high))) {
+            if (!((value >= low) && (value <= high))) {
                 return false;
             }
         }
     }
     for (uint32_t k = 0u; k < 4u; k++) {
-        for (int32_t i = 0; i < (int32_t)pressure_stored_index_ranges[k].count; i++) {
-            const int32_t value = pressure_stored_count(stored, pressure_stored_index_ranges[k].place, i);
-            if (!((value >= pressure_stored_index_ranges[k].low) && (value <= pressure_stored_index_ranges[k].high))) {
+        const uint32_t width = 4u;
+        for (int32_t i = 0; i < (int32_t)pressure_stored_natural_ranges[k].count; i++) {
+            if (pressure_stored_natural(stored, pressure_stored_natural_ranges[k].place + ((uint32_t)i * width),
+                    width) > pressure_stored_natural_ranges[k].high) {
                 return false;
             }
         }
@@ -292,22 +290,16 @@ static bool pressure_stored_within(pressure_stored_t *stored)
     return true;
 }
 
-/* Whether learning can give the numbers of a model, as far as they can be read. */
-static bool pressure_stored_sound(pressure_stored_t *stored)
+
+/* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
+ * slot. */
+static bool pressure_stored_sound(pressure_stored_t *stored, const void *state)
 {
+    stored->state = (const uint8_t *)state;
     stored->begin = PRESSURE_SNAPSHOT_BYTES; /* of no part */
     stored->failed = false;
     stored->seen = 0u;
     return (pressure_stored_within(stored) && pressure_snapshot_valid(stored)) || stored->failed;
-}
-
-/* The same for a model in memory. */
-static bool pressure_stored_sound_in_memory(pressure_stored_t *stored, const void *state)
-{
-    stored->state = (const uint8_t *)state;
-    const bool sound = pressure_stored_sound(stored);
-    stored->state = NULL;
-    return sound;
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
@@ -343,7 +335,7 @@ static void pressure_scan(pressure_stored_t *stored, uint32_t turn)
             stored->status = pressure_recognise(stored->bytes);
             stored->sequence = pressure_number(&stored->bytes[12]);
         }
-        stored->seen = pressure_snapshot_crc32(stored->seen, stored->bytes, count);
+        stored->seen = pressure_crc32(stored->seen, stored->bytes, count);
         stored->crc = pressure_number(&stored->bytes[count - 4u]);
         for (uint32_t i = 0u; (stored->copy != NULL) && (i < count); i++) {
             const uint32_t place = offset + i - PRESSURE_SNAPSHOT_HEADER; /* of the header beyond the end */
@@ -369,7 +361,7 @@ static void pressure_look(pressure_stored_t *stored)
     for (uint32_t turn = 0u; turn < PRESSURE_LOOKS; turn++) {
         pressure_scan(stored, turn);
         const bool good = stored->status == PRESSURE_DONE;
-        if (good && (stored->copy == NULL) && !pressure_stored_sound(stored)) {
+        if (good && (stored->copy == NULL) && !pressure_stored_sound(stored, NULL)) {
             stored->status = PRESSURE_SNAPSHOT_INVALID;
         }
         const bool alike = (turn == 0u) || ((stored->status == status) && (stored->seen == seen));
@@ -383,10 +375,14 @@ static void pressure_look(pressure_stored_t *stored)
     stored->status = status;
 }
 
-/* Look at both slots.  Returns the slot of the newest good snapshot; if there is none, any slot. */
-static int32_t pressure_newest(pressure_stored_t *stored, int32_t status[2])
+/* Look at both slots of a storage.  Returns the slot of the newest good snapshot; if there is none, any slot. */
+static int32_t pressure_newest(pressure_stored_t *stored, pressure_read_fn read, void *context, int32_t status[2])
 {
     uint32_t sequence[2];
+    stored->copy = NULL;
+    stored->read = read;
+    stored->context = context;
+    stored->sequence = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         pressure_look(stored);
@@ -408,30 +404,26 @@ static int32_t pressure_newest(pressure_stored_t *stored, int32_t status[2])
 static bool pressure_write_all(const pressure_t *s, uint32_t sequence, pressure_write_fn write, void *context,
         int32_t slot, uint32_t *crc)
 {
-    uint32_t header[5];
+    uint32_t around[6]; /* the numbers before the model, and the CRC-32 behind it */
     uint8_t bytes[PRESSURE_SNAPSHOT_CHUNK];
     for (uint32_t i = 0u; i < 5u; i++) {
-        header[i] = pressure_header[i];
+        around[i] = pressure_header[i];
     }
-    header[3] = sequence;
-    *crc = pressure_snapshot_crc32(0u, (const uint8_t *)header, PRESSURE_SNAPSHOT_HEADER);
-    *crc = pressure_snapshot_crc32(*crc, (const uint8_t *)s, PRESSURE_STATE_BYTES);
+    around[3] = sequence;
+    *crc = pressure_crc32(0u, (const uint8_t *)around, PRESSURE_SNAPSHOT_HEADER);
+    *crc = pressure_crc32(*crc, (const uint8_t *)s, PRESSURE_STATE_BYTES);
+    around[5] = *crc;
     for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
         const uint32_t count = pressure_chunk(offset);
         for (uint32_t i = 0u; i < count; i++) {
             const uint32_t at = offset + i;
-            const uint8_t *from = (const uint8_t *)crc;
-            uint32_t begin = PRESSURE_SNAPSHOT_END;
-            if (at < PRESSURE_SNAPSHOT_HEADER) {
-                from = (const uint8_t *)header;
-                begin = 0u;
-            } else if (at < PRESSURE_SNAPSHOT_END) {
-                from = (const uint8_t *)s;
-                begin = PRESSURE_SNAPSHOT_HEADER;
+            const uint32_t place = at - PRESSURE_SNAPSHOT_HEADER; /* of the header beyond the end */
+            if (place < PRESSURE_STATE_BYTES) {
+                bytes[i] = ((const uint8_t *)s)[place];
             } else {
-                /* the CRC-32 */
+                bytes[i] = ((const uint8_t *)around)[(at < PRESSURE_SNAPSHOT_HEADER) ? at
+                        : (at - PRESSURE_STATE_BYTES)];
             }
-            bytes[i] = from[at - begin];
         }
         if (write(context, slot, offset, bytes, count) != 0) {
             return false;
@@ -455,7 +447,7 @@ int32_t pressure_save(const pressure_t *s, uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 {
     pressure_stored_t stored;
     uint32_t crc;
-    if (!pressure_stored_sound_in_memory(&stored, s)) {
+    if (!pressure_stored_sound(&stored, s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
     (void)pressure_write_all(s, 0u, pressure_write_buffer, buffer, 0, &crc);
@@ -467,11 +459,10 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
     pressure_stored_t stored;
     const uint8_t *const state = &buffer[PRESSURE_SNAPSHOT_HEADER];
     int32_t status = pressure_recognise(buffer);
-    if ((status == PRESSURE_DONE) && (pressure_snapshot_crc32(0u, buffer,
-            PRESSURE_SNAPSHOT_BYTES) != PRESSURE_CRC_OF_ALL)) {
+    if ((status == PRESSURE_DONE) && (pressure_crc32(0u, buffer, PRESSURE_SNAPSHOT_BYTES) != PRESSURE_CRC_OF_ALL)) {
         status = PRESSURE_SNAPSHOT_BROKEN;
     }
-    if ((status == PRESSURE_DONE) && !pressure_stored_sound_in_memory(&stored, state)) {
+    if ((status == PRESSURE_DONE) && !pressure_stored_sound(&stored, state)) {
         status = PRESSURE_SNAPSHOT_INVALID;
     }
     if (status == PRESSURE_DONE) {
@@ -483,15 +474,15 @@ int32_t pressure_load(pressure_t *s, const uint8_t buffer[PRESSURE_SNAPSHOT_BYTE
 
 int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_read_fn read, void *context)
 {
-    pressure_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    pressure_stored_t stored;
     int32_t status[2];
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
-    if (!pressure_stored_sound_in_memory(&stored, s)) {
+    if (!pressure_stored_sound(&stored, s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
-    int32_t slot = pressure_newest(&stored, status);
+    int32_t slot = pressure_newest(&stored, read, context, status);
     if (status[slot] == PRESSURE_DONE) {
         sequence = stored.sequence + 1u;
         slot = 1 - slot;
@@ -525,9 +516,9 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
 
 int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
 {
-    pressure_stored_t stored = {NULL, NULL, read, context, 0, 0, 0u, 0u, 0u, 0u, false, {0u}};
+    pressure_stored_t stored;
     int32_t status[2];
-    int32_t slot = pressure_newest(&stored, status);
+    int32_t slot = pressure_newest(&stored, read, context, status);
     for (uint32_t turn = 0u; turn < 2u; turn++) {
         if (status[slot] == PRESSURE_DONE) {
             pressure_reset(s);
@@ -535,7 +526,7 @@ int32_t pressure_restore(pressure_t *s, pressure_read_fn read, void *context)
             stored.slot = slot;
             stored.copy = (uint8_t *)s;
             pressure_look(&stored);
-            if ((stored.status == PRESSURE_DONE) && pressure_stored_sound_in_memory(&stored, s)) {
+            if ((stored.status == PRESSURE_DONE) && pressure_stored_sound(&stored, s)) {
                 return PRESSURE_DONE;
             }
             pressure_reset(s);
