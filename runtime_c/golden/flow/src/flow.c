@@ -304,9 +304,9 @@ static float flow_sqrt(float x)
 #endif
 }
 
+extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
-extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;

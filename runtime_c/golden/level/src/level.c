@@ -194,9 +194,9 @@ static inline uint32_t level_word(int32_t a)
     return (uint32_t)a;
 }
 
+extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 /* CRC-32 of some bytes (IEEE 802.3, the same as zlib's).  crc is the CRC-32 of the bytes before, or 0 at the beginning.
  * The code is small, not fast. */
-extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 {
     uint32_t rest = crc ^ 0xFFFFFFFFu;
