@@ -131,6 +131,8 @@ def snapshot_context(
 
     ranges = _ranges(spec, layout, printer)
     read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
+    if blanks:
+        read.add("count")  # of what they wait for
     if read & {*NARROW.values()}:
         read.add("natural")
     return {

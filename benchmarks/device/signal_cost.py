@@ -221,7 +221,7 @@ def memory() -> Iterator[dict[str, Any]]:
 
 def stage_bytes(spec: Spec, project: Project) -> int:
     slots = spec.memory(project.drop).layout.slots
-    return sum(slot.nbytes for slot in slots if slot.struct.removeprefix("Whole") in ("Signal", "SignalWork"))
+    return sum(slot.nbytes for slot in slots if slot.struct.removeprefix("Int16") in ("Signal", "SignalWork"))
 
 
 def memory_of(spec: Spec, what: str) -> dict[str, Any]:

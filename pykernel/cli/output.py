@@ -147,8 +147,9 @@ def show_document(document: Document, verdict: bool = True) -> None:
     """Lay out what a command found.  verdict: whether to end with it; an error says it of its own."""
     from pykernel.report.document import Facts, Sentence, Table
 
+    lines: list[str] = []  # below which a line is left empty if anything follows
     for section in document.sections:
-        lines: list[str] = []
+        show_lines(lines)
         for part in section.parts if section.shown == "both" else ():
             if isinstance(part, Facts):
                 lines += [f"{name:<9} {text}" for name, text in part.pairs if text]
@@ -158,12 +159,14 @@ def show_document(document: Document, verdict: bool = True) -> None:
                 show_lines(lines)
                 title = part.title or section.title
                 show_table(title, part.columns, part.rows, part.words, part.strong, part.spare)
-        show_lines(lines)
     end = [document.verdict] if verdict and document.verdict else []
     if document.next:
         end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]
     if end:
-        show(*end)
+        show_lines(lines)
+        lines = end
+    if lines:
+        show(*lines)
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON

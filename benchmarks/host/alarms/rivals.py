@@ -138,7 +138,7 @@ class Okfeb(Bare):
                 "columns": [f"x{i}" for i in range(dim)],
                 "standardise": True,
                 "clip": groups("monitor", int16=False)[-1][0].sections["input"]["clip"],
-                "max_abs": 1e24,
+                "max_abs": 1e18,
             },
             "kernel": {"sigma": groups("monitor", int16=False)[-1][0].sigma(dim)},
             "learning": {"rule": "okfeb", "features": 12},

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xF896C285u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB90F0B50u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1638,9 +1638,16 @@ int32_t flow_selftest(flow_t *s)
         {44, 0x6, 1},
         {44, 0x2, 0},
     };
-    flow_trial_t t = {s, 1, flow_arithmetic(), {0}, {0}};
+    flow_trial_t t;
     int32_t last = 1;
     uint32_t hashed;
+    /* by hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
+        ((unsigned char *)&t)[i] = 0u;
+    }
+    t.s = s;
+    t.seed = 1;
+    t.found = flow_arithmetic();
     flow_init(s);
     for (int32_t i = 0; i < 176; i++) {
         const int32_t n = i;

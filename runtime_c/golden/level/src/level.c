@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA4966897u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x88832FF0u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -776,9 +776,15 @@ int32_t level_selftest(level_t *s)
         {40, 0x6, 1},
         {40, 0x2, 0},
     };
-    level_trial_t t = {s, 1, 0u, {0}, {0}, {0}};
+    level_trial_t t;
     int32_t last = 1;
     uint32_t hashed;
+    /* by hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
+        ((unsigned char *)&t)[i] = 0u;
+    }
+    t.s = s;
+    t.seed = 1;
     level_init(s);
     for (int32_t i = 0; i < 160; i++) {
         const int32_t n = i;

@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xA4966897u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x88832FF0u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x04055434u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x99473C44u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1569,9 +1569,16 @@ int32_t machine_selftest(machine_t *s)
         {44, 0x18, 1},
         {44, 0x8, 0},
     };
-    machine_trial_t t = {s, 1, machine_arithmetic(), {0}, {0}, { {0}}};
+    machine_trial_t t;
     int32_t last = 1;
     uint32_t hashed;
+    /* by hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
+        ((unsigned char *)&t)[i] = 0u;
+    }
+    t.s = s;
+    t.seed = 1;
+    t.found = machine_arithmetic();
     machine_init(s);
     for (int32_t i = 0; i < 176; i++) {
         const int32_t n = i;
