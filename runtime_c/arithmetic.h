@@ -3,16 +3,20 @@
  * vectorised loops. */
 static uint32_t pk_arithmetic(void)
 {
-    /* volatile: the compiler must not know the values */
-    static const volatile PK_REAL given[4] = {PK_ONE, PK_ONE + PK_EPSILON, PK_MAX, -PK_ZERO};
+    volatile PK_REAL given[4]; /* volatile: the compiler must not know the values */
     const PK_REAL square = PK_ONE + PK_EPSILON + PK_EPSILON; /* of the second one, rounded */
-    const PK_REAL one = given[0];
-    const PK_REAL more = given[1];
-    const PK_REAL infinite = given[2] * (one + one);
-    const PK_REAL nan = infinite - infinite;
+    PK_REAL one, more, infinite, nan;
     PK_REAL a[8];
     PK_REAL b[8];
     PK_REAL sums[19];
+    given[0] = PK_ONE;
+    given[1] = PK_ONE + PK_EPSILON;
+    given[2] = PK_MAX;
+    given[3] = -PK_ZERO;
+    one = given[0];
+    more = given[1];
+    infinite = given[2] * (one + one);
+    nan = infinite - infinite;
     for (int32_t i = 0; i < 8; i++) {
         a[i] = given[1];
         b[i] = given[1];

@@ -18,6 +18,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* CRC-32 of {{ name }}.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
+
 {{ guard_code }}
 
 #define {{ macro }}_SNAPSHOT_MAGIC 0x{{ "%08X" % snapshot.magic }}u
@@ -51,9 +54,6 @@ extern {{ t.declaration.removeprefix("static ") }};
     {{ t.text }}
 };
 {%- endfor %}
-
-/* CRC-32 of {{ name }}.c. */
-extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 {% for code in snapshot.primitives %}
 {{ code }}
 {% endfor %}
@@ -178,7 +178,6 @@ static uint32_t {{ name }}_stored_row(uint32_t place, int32_t i, int32_t width)
 {{ code }}
 {% endfor %}
 {% include "ranges.c" %}
-
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the slot. */
 static bool {{ name }}_stored_sound({{ name }}_stored_t *stored, const void *state)
 {

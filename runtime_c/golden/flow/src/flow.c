@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB90F0B50u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x69BD8183u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -330,16 +330,20 @@ uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
  * vectorised loops. */
 static uint32_t flow_arithmetic(void)
 {
-    /* volatile: the compiler must not know the values */
-    static const volatile float given[4] = {1.0f, 1.0f + FLT_EPSILON, FLT_MAX, -0.0f};
+    volatile float given[4]; /* volatile: the compiler must not know the values */
     const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* of the second one, rounded */
-    const float one = given[0];
-    const float more = given[1];
-    const float infinite = given[2] * (one + one);
-    const float nan = infinite - infinite;
+    float one, more, infinite, nan;
     float a[8];
     float b[8];
     float sums[19];
+    given[0] = 1.0f;
+    given[1] = 1.0f + FLT_EPSILON;
+    given[2] = FLT_MAX;
+    given[3] = -0.0f;
+    one = given[0];
+    more = given[1];
+    infinite = given[2] * (one + one);
+    nan = infinite - infinite;
     for (int32_t i = 0; i < 8; i++) {
         a[i] = given[1];
         b[i] = given[1];

@@ -12,13 +12,16 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB90F0B50u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x69BD8183u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* CRC-32 of flow.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* The memory's bytes are taken as they lie. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -69,9 +72,6 @@
 
 /* Tables of flow.c. */
 extern const float flow_prior[FLOW_GROUP_SIZE];
-
-/* CRC-32 of flow.c. */
-extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float flow_snapshot_absolute(float x)
@@ -443,7 +443,6 @@ static bool flow_stored_within(flow_stored_t *stored)
     }
     return true;
 }
-
 
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
  * slot. */

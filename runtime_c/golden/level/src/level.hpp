@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x88832FF0u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5BD3F31Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

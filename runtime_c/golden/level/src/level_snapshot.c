@@ -12,13 +12,16 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x88832FF0u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5BD3F31Cu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* CRC-32 of level.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* The memory's bytes are taken as they lie. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -31,9 +34,6 @@
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-
-/* CRC-32 of level.c. */
-extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
@@ -217,7 +217,6 @@ static bool level_stored_within(level_stored_t *stored)
     }
     return true;
 }
-
 
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
  * slot. */

@@ -12,13 +12,16 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x99473C44u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xBB3D5ACFu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* CRC-32 of machine.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* The memory's bytes are taken as they lie. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -66,9 +69,6 @@
 #define MACHINE_PIVOT_LEAST 1e-12f
 #define MACHINE_SCALE_MOST 1.8446744e+19f
 #define MACHINE_VARIANCE_LEAST 1.1754944e-38f
-
-/* CRC-32 of machine.c. */
-extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float machine_snapshot_absolute(float x)
@@ -401,7 +401,6 @@ static bool machine_stored_within(machine_stored_t *stored)
     }
     return true;
 }
-
 
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
  * slot. */

@@ -12,13 +12,16 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xF66130CEu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x2B4CEFFCu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* CRC-32 of monitor.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* The memory's bytes are taken as they lie. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -62,9 +65,6 @@
 #define MONITOR_LEAST_WIDTH 5.421011e-20f
 #define MONITOR_LOSS_MOST 2.2517998e+15f
 #define MONITOR_LEAST_WEIGHT 0.00024414062f
-
-/* CRC-32 of monitor.c. */
-extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float monitor_snapshot_absolute(float x)
@@ -363,7 +363,6 @@ static bool monitor_stored_within(monitor_stored_t *stored)
     }
     return true;
 }
-
 
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
  * slot. */

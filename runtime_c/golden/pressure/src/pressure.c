@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x17157691u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x663F3443u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -255,16 +255,20 @@ uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count
  * vectorised loops. */
 static uint32_t pressure_arithmetic(void)
 {
-    /* volatile: the compiler must not know the values */
-    static const volatile double given[4] = {1.0, 1.0 + DBL_EPSILON, DBL_MAX, -0.0};
+    volatile double given[4]; /* volatile: the compiler must not know the values */
     const double square = 1.0 + DBL_EPSILON + DBL_EPSILON; /* of the second one, rounded */
-    const double one = given[0];
-    const double more = given[1];
-    const double infinite = given[2] * (one + one);
-    const double nan = infinite - infinite;
+    double one, more, infinite, nan;
     double a[8];
     double b[8];
     double sums[19];
+    given[0] = 1.0;
+    given[1] = 1.0 + DBL_EPSILON;
+    given[2] = DBL_MAX;
+    given[3] = -0.0;
+    one = given[0];
+    more = given[1];
+    infinite = given[2] * (one + one);
+    nan = infinite - infinite;
     for (int32_t i = 0; i < 8; i++) {
         a[i] = given[1];
         b[i] = given[1];

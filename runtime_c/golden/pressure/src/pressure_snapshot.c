@@ -12,13 +12,16 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x17157691u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x663F3443u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* CRC-32 of pressure.c.  Before the pragmas: both files may be compiled as one. */
+extern uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* The memory's bytes are taken as they lie. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -60,9 +63,6 @@
 #define PRESSURE_LOOKS 4u /* most readings of a slot: it is bad if so many give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
-
-/* CRC-32 of pressure.c. */
-extern uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static double pressure_snapshot_absolute(double x)
@@ -289,7 +289,6 @@ static bool pressure_stored_within(pressure_stored_t *stored)
     }
     return true;
 }
-
 
 /* Whether learning can give the numbers of a model, as far as they can be read.  state: the model, NULL if it is in the
  * slot. */
