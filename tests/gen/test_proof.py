@@ -120,7 +120,7 @@ def test_without_frama_c_one_sentence_names_the_package(monkeypatch, tmp_path, c
 def test_a_model_is_proved(tmp_path, capsys):
     (tmp_path / "m.toml").write_text(make_spec(RLS).to_toml())
     with pytest.raises(SystemExit) as ended:
-        main(["prove", str(tmp_path / "m.toml"), "--level", "state", "--json"])
+        main(["prove", str(tmp_path / "m.toml"), "--from", "state", "--json"])
     report = json.loads(capsys.readouterr().out)
     assert ended.value.code == 0 and report["ok"] and not report["findings"]
     assert {row["call"]: (row["proved_ranges"], row["ranges"]) for row in report["calls"]} == {

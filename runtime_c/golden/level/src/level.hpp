@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5BD3F31Cu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x733509A1u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xBB3D5ACFu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x3D7B3B10u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
