@@ -335,7 +335,9 @@ IDLE_OPERATION = re.compile(r"[\w)\]] [-+] 0\b(?!\.)|\* 1\b(?!\.)|(?<![.\w])(1 \
 @pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
 def test_one_reads_only_of_what_this_model_has(model):
     """Statuses, helpers, parameters in comments, sentences about choices: models with others have those of them alone."""
-    spec = make_spec(content_of(*model) | {"name": "m"})
+    if (content := content_of(*model)) is None:
+        pytest.skip("this rule has no such stage")
+    spec = make_spec(content | {"name": "m"})
     sources = built(spec).sources
     code = {name: re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL) for name, text in sources.items()}
     listed = set(re.findall(r"\bM_(\w+) = -?\d+", code["m.h"]))
