@@ -27,7 +27,7 @@ extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint3
 #define {{ macro }}_SNAPSHOT_VERSION {{ snapshot.version }}u
 #define {{ macro }}_SNAPSHOT_HEADER {{ snapshot.header }}u /* bytes before the model: five numbers */
 #define {{ macro }}_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define {{ macro }}_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define {{ macro }}_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define {{ macro }}_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 {%- for p in snapshot.parameters if not (classes and p.name == "CLASSES") %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}{% if p.doc %} /* {{ p.doc }} */{% endif %}

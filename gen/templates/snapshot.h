@@ -23,7 +23,7 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * or {{ macro }}_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.store }};
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -32,7 +32,7 @@ typedef int32_t (*{{ name }}_read_fn)(void *context, int32_t slot, uint32_t offs
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 {{ calls.restore }};
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -229,7 +229,7 @@ FAULTS = {
     "bytes before the model": Fault("klms", SNAPSHOT, "save", "if (at < M_SNAPSHOT_HEADER) {", "if (at < 1u) {", file="m_snapshot.c"),
     "bytes before the copy": Fault("klms", SNAPSHOT, "restore", "if (place < M_STATE_BYTES)", "if (place != M_STATE_BYTES)", file="m_snapshot.c"),
     "a count above its range": Fault("klms", SNAPSHOT, "valid", "> m_stored_natural_ranges[k].high", "> (m_stored_natural_ranges[k].high + 1u)", file="prove_valid.c"),
-    "fewer looks": Fault("klms", SNAPSHOT, "restore", "M_LOOKS 8u", "M_LOOKS 2u", answers=True, file="m_snapshot.c"),
+    "fewer looks": Fault("klms", SNAPSHOT, "restore", "M_LOOKS 12u", "M_LOOKS 2u", answers=True, file="m_snapshot.c"),
     # whole numbers
     "a multiplier without limits": Fault("whole", STATE, "update", "m_clip(moved, -M_ALPHA_MOST, M_ALPHA_MOST)", "moved"),
     "an error without limits": Fault("whole", STATE, "update", "value = m_clip(s->error[o], -1073741824, 1073741824)", "value = s->error[o] * 4"),

@@ -182,10 +182,10 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
     found = {name: int(number) for name, number in map(str.split, done.stdout.splitlines())}
     header = " ".join(project.files["src/m.h"].replace(" * ", " ").split())
     for call, checks in (("restore", 2), ("store", 3)):
-        # three whole slots, and a check of each that is not copied; of two slots eight looks and checks, then as many or two copies
+        # three whole slots, and a check of each that is not copied; of two slots twelve looks and checks, then as many or two copies
         assert (found[f"{call}_whole"], found[f"{call}_checks"]) == (3, checks), found
-        assert 24 < found[f"{call}_most"] <= 48, found
+        assert 24 < found[f"{call}_most"] <= 72, found
         page = (DOCS / "snapshots.md").read_text(encoding="utf-8")
         (low, high) = map(int, re.search(r"(\d+) to (\d+) times\s+the\s+slot", page).groups())  # type: ignore[union-attr]
         assert low <= round(found[f"{call}_check"] / 100 / checks) <= high
-    assert header.count("three whole slots") == header.count("read or checked at most 48 times") == 2
+    assert header.count("three whole slots") == header.count("read or checked at most 72 times") == 2

@@ -32,7 +32,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1172u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x06A18819u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xE6EAE49Fu /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xED49E0E1u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xA6FE7E98u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -175,7 +175,7 @@ int32_t flow_load(flow_t *s, const uint8_t buffer[FLOW_SNAPSHOT_BYTES]);
  * or FLOW_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -184,7 +184,7 @@ int32_t flow_store(const flow_t *s, flow_write_fn write, flow_read_fn read, void
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t flow_restore(flow_t *s, flow_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

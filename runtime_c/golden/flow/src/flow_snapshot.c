@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xED49E0E1u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA6FE7E98u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -60,7 +60,7 @@ extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 #define FLOW_SNAPSHOT_VERSION 2u
 #define FLOW_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define FLOW_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define FLOW_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define FLOW_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */

@@ -31,7 +31,7 @@ extern "C" {
 #define LEVEL_LABEL_SCALE 524288 /* a label or a prediction of 1 is this number */
 #define LEVEL_CONFIG_HASH 0x7E6923B6u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x886B3850u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x733509A1u /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x5B3E49DAu /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -137,7 +137,7 @@ int32_t level_load(level_t *s, const uint8_t buffer[LEVEL_SNAPSHOT_BYTES]);
  * or LEVEL_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -146,7 +146,7 @@ int32_t level_store(const level_t *s, level_write_fn write, level_read_fn read, 
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t level_restore(level_t *s, level_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

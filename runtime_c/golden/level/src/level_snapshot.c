@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x733509A1u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5B3E49DAu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -32,7 +32,7 @@ extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 #define LEVEL_SNAPSHOT_VERSION 2u
 #define LEVEL_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define LEVEL_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define LEVEL_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x3D7B3B10u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x041819F0u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

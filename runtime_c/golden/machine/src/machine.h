@@ -33,7 +33,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 712u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0xFB71F278u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0xA8E3052Cu /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0x3D7B3B10u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0x041819F0u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -178,7 +178,7 @@ int32_t machine_load(machine_t *s, const uint8_t buffer[MACHINE_SNAPSHOT_BYTES])
  * or MACHINE_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -187,7 +187,7 @@ int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_f
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t machine_restore(machine_t *s, machine_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x3D7B3B10u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x041819F0u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -60,7 +60,7 @@ extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
 #define MACHINE_SNAPSHOT_VERSION 2u
 #define MACHINE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define MACHINE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MACHINE_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define MACHINE_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MACHINE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MACHINE_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */

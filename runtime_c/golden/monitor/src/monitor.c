@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD8B92360u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x91E14464u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

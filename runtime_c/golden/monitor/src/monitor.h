@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 484u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0xF67BD15Bu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0xC5079B93u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xD8B92360u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0x91E14464u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -213,7 +213,7 @@ int32_t monitor_load(monitor_t *s, const uint8_t buffer[MONITOR_SNAPSHOT_BYTES])
  * or MONITOR_STORAGE_FAILED, and the old snapshot is still there.  Then call this function again.
  * A slot that reads otherwise each time, or cannot be read, is written over if the other one is good.
  * Takes the time to read three whole slots, to check the numbers of each, which reads some parts more than once, and to
- * write one.  A bad slot is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * write one.  A bad slot is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_fn read, void *context);
 
 /* Replace the model by the newest good snapshot of the two slots.
@@ -222,7 +222,7 @@ int32_t monitor_store(const monitor_t *s, monitor_write_fn write, monitor_read_f
  * good that could not be read.  The model is then unchanged, with one exception: if a slot was good when it was checked
  * and bad when it was copied, the model is reset.
  * Takes the time to read three whole slots, and to check the numbers of two, which reads some parts more than once.  A
- * slot that is bad is read eight times; if readings are wrong, slots are read or checked at most 48 times. */
+ * slot that is bad is read twelve times; if readings are wrong, slots are read or checked at most 72 times. */
 int32_t monitor_restore(monitor_t *s, monitor_read_fn read, void *context);
 
 /* Overwrite the whole memory with zeros, including the samples that the model keeps.  No compiler removes these writes.

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xD8B92360u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x91E14464u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -60,7 +60,7 @@ extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
 #define MONITOR_SNAPSHOT_VERSION 2u
 #define MONITOR_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define MONITOR_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define MONITOR_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define MONITOR_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MONITOR_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MONITOR_LEAST_WIDTH 5.421011e-20f
 #define MONITOR_LOSS_MOST 2.2517998e+15f

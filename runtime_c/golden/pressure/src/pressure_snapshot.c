@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x43D0E632u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x23324D63u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -60,7 +60,7 @@ extern uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_
 #define PRESSURE_SNAPSHOT_VERSION 2u
 #define PRESSURE_SNAPSHOT_HEADER 20u /* bytes before the model: five numbers */
 #define PRESSURE_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
-#define PRESSURE_LOOKS 8u /* most readings of a slot: it is bad if so many give the same bytes */
+#define PRESSURE_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define PRESSURE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define PRESSURE_ALPHA_FLOOR 7.888609052210118e-31
 
