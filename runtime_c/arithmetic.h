@@ -18,13 +18,15 @@ static uint32_t pk_arithmetic(void)
     infinite = given[2] * (one + one);
     nan = infinite - infinite;
     for (int32_t i = 0; i < 8; i++) {
-        a[i] = given[1];
-        b[i] = given[1];
+        a[i] = more;
+        b[i] = more;
     }
     for (int32_t i = 0; i < 8; i += 2) {
         sums[i] = (a[i] * b[i]) - square;
         sums[i + 1] = (a[i + 1] * b[i + 1]) + square;
-        /* in the form of products of complex numbers, which some processors fuse */
+    }
+    /* sums in the form of products of complex numbers, which some processors fuse */
+    for (int32_t i = 0; i < 8; i += 2) {
         sums[8 + i] = (a[i] * b[i]) - (a[i + 1] * b[i + 1]);
         sums[9 + i] = (a[i] * b[i + 1]) + (a[i + 1] * b[i]);
     }

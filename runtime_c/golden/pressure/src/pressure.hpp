@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x23324D63u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x62A46C3Au)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
