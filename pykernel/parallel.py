@@ -511,7 +511,6 @@ def whole_task() -> Iterator[None]:
         came.append(number)
         _handle(before)
 
-    wait.before = before  # type: ignore[attr-defined]
     _handle(dict.fromkeys(before, wait))
     try:
         yield
@@ -519,17 +518,6 @@ def whole_task() -> Iterator[None]:
         _handle(before)
     for number in came:
         before[number](number, None)
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Undo ``whole_task`` within the block: an interrupt does not wait for the end of the task."""
-    before = _handlers()
-    _handle({number: getattr(handler, "before", {}).get(number, handler) for number, handler in before.items()})
-    try:
-        yield
-    finally:
-        _handle(before)
 
 
 class _OneThread(contextlib.ContextDecorator):

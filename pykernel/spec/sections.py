@@ -514,7 +514,7 @@ def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
         if key not in known:
             remedy = did_you_mean(key, known, "it has " + ", ".join(known))
             raise ValueError(f"has no key {shown_value(key)}; {remedy}")
-        text = ",".join(map(str, value)) if isinstance(value, list) else value
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
         if not isinstance(text, str | int | float):
             raise ValueError(f"{key} is {shown_value(value)}; it must be text or a number")
         known[key].checked(text, key)

@@ -62,8 +62,11 @@ def need_possible(given: Fit) -> None:
             raise UserError(
                 f"{option(name)} is of machines that are trained on a table in memory, and {asks}; leave it out"
             )
+    many = f"; give one table, or a folder of the .parquet files of one{', or the label' * (why == 'label')}"
     if not isinstance(given.data, str | Path):
-        raise UserError(f"several tables were given, and {asks}; give one table, or a folder of the parts of one")
+        raise UserError(f"several tables were given, and {asks}{many}")
+    if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
+        raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
     for path in (given.output, given.plot):
         need_free(path_of(path), str(given.data), given.force)
     need_different([path_of(path) for path in (given.output, given.plot)])

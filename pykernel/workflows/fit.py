@@ -86,8 +86,8 @@ def _filled(given: Fit) -> Fit:
     for each in declared(Fit):
         section, _, key = (each.opt.key or "").rpartition(".")
         value = (content.get(section) or {} if section else content).get(key)
-        known = each.name == "rule" and value not in get_args(each.kinds[0])
-        if value is not None and not known and each.name not in ("name", "sigma", "gamma"):
+        other = each.name == "rule" and value not in get_args(each.kinds[0])  # fit makes no such model
+        if value is not None and not other and each.name not in ("name", "sigma", "gamma"):
             said[each.name] = value
     if spec.signal is None:
         said |= {"inputs": spec.input.columns}

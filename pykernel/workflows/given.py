@@ -114,12 +114,11 @@ def trained_by(given: Fit, spec: Spec) -> Spec:
     from pykernel.request.option import declared, stated
     from pykernel.spec.model import make_spec
 
-    said, told, kind = stated(given), dict[str, str | float](), cast(Any, type(given))
+    said, told, kind = stated(given), dict[str, Any](), cast(Any, type(given))
     for each in declared(kind):
         section, _, key = (each.opt.key or "").rpartition(".")
         if section == "training" and each.name in said:
-            value = said[each.name]
-            told[key] = value if isinstance(value, str | int | float) else ",".join(map(str, value))
+            told[key] = said[each.name]
     content = spec.model_dump(exclude_unset=True)
     return make_spec(content | {"training": told}, custom=spec.custom) if told else spec
 

@@ -608,6 +608,7 @@ def test_interrupted_nothing_is_written(folder):
     "arguments, what",
     [
         ("flow.npy", "Missing option '--output'"),
+        ("logs --output a.toml", "is a folder of several tables, and without --label, fit chooses a basis"),
         ("flow.npy --output flow.npy", "is the data itself"),
         ("flow.npy --output b.npz --plot b.npz", "is named for two files"),
         ("flow.npy --output there.npz", "is there already"),
@@ -683,6 +684,8 @@ def test_interrupted_nothing_is_written(folder):
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_leaves_nothing(folder, run, arguments, what):
     Path("there.npz").write_text("mine")
+    Path("logs").mkdir()
+    Path("logs/a.csv").write_text("a,b\n1,2\n")
     Path("flow.txt").write_text("1 2")
     np.save("one.npy", np.column_stack([X[:, 0], np.full(ROWS, 3.0)]))
     np.save("narrow.npy", X[:, :1])

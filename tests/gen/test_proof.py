@@ -220,7 +220,7 @@ FAULTS = {
     "hash too long": Fault("klms", STATE, "hash", "(const unsigned char *)s, M_STATE_BYTES", "(const unsigned char *)s, M_RAM_BYTES + 1u"),
     "reset too long": Fault("klms", STATE, "reset", "i < M_RAM_BYTES", "i <= M_RAM_BYTES"),
     "reset too short": Fault("klms", STATE, "reset", "i < M_RAM_BYTES", "i < 4u"),
-    "a larger clip": Fault("klms", STATE, "update", "return M_LARGEST_FACTOR;", "return 2.0f * M_LARGEST_FACTOR;", answers=True),
+    "a larger clip": Fault("klms", STATE, "update", "m_bounded(s->u[j], M_LARGEST_FACTOR)", "m_bounded(s->u[j], 2.0f * M_LARGEST_FACTOR)", answers=True),
     "another step": Fault("klms", STATE, "update", "M_ETA * s->error[o]", "-M_ETA * s->error[o]", answers=True),
     # snapshots
     "wipe too long": Fault("klms", SNAPSHOT, "wipe", "i < M_RAM_BYTES", "i <= M_RAM_BYTES", file="m_snapshot.c"),

@@ -333,6 +333,18 @@ IDLE_OPERATION = re.compile(r"[\w)\]] [-+] 0\b(?!\.)|\* 1\b(?!\.)|(?<![.\w])(1 \
 
 @pytest.mark.in_turn(40)
 @pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
+def test_how_it_was_trained_changes_no_byte_of_the_c(model):
+    if (content := content_of(*model)) is None:
+        pytest.skip("this rule has no such stage")
+    plain, trained = (
+        build(make_spec(content | more)).files for more in ({}, {"training": {"model": "krr", "tau": 0.1}})
+    )
+    differ = {name for name in plain if plain[name] != trained[name]}
+    assert plain.keys() == trained.keys() and not any(name.endswith((".c", ".h", ".hpp")) for name in differ)
+
+
+@pytest.mark.in_turn(40)
+@pytest.mark.parametrize("model", MODELS_OF_ALL_RULES)
 def test_one_reads_only_of_what_this_model_has(model):
     """Statuses, helpers, parameters in comments, sentences about choices: models with others have those of them alone."""
     if (content := content_of(*model)) is None:
