@@ -65,7 +65,7 @@ def device_of(spec: Spec) -> CModel:
     return CModel(built(spec), find_compilers()[0], ("-O1",))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("spec", MODELS)
 def test_a_forged_state_that_is_accepted_learns_as_a_new_one(spec: Spec, exhaustive: bool) -> None:
     """No good row is refused, the state can be saved at each step, host and C agree, and the error is soon as of a new model."""

@@ -204,6 +204,7 @@ def test_ties_go_as_they_were_asked_to(tie: str) -> None:
     assert (9.0 in in_use(model, "v")) == (tie == "newest")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("technique", REGISTERED)
 def test_ties_do_not_depend_on_the_digits_of_the_ridge(technique: str) -> None:
     """Of vectors far from all others, stored ones and the newest sample: their scores are one number, or fall with the multiplier."""

@@ -259,6 +259,7 @@ def test_a_value_of_another_type_or_beyond_the_limits_is_refused(command):
                 each.checked(value)
 
 
+@pytest.mark.exhaustive
 def test_type_checkers_know_the_arguments(tmp_path):
     """As they stand in the request: names, types and the result."""
     (tmp_path / "use.py").write_text(

@@ -114,6 +114,7 @@ def test_a_column_of_labels_is_predicted_as_a_column(kind):
 @pytest.mark.filterwarnings(
     "ignore:.*and a linear model's", "ignore:.*weights nearly cancel", "ignore:The number of un"
 )
+@pytest.mark.in_turn
 def test_classes_of_any_kind(kind, classes, names):
     x = np.random.default_rng(0).normal(size=(150, 2))
     classes = np.asarray(classes)

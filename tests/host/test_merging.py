@@ -189,6 +189,7 @@ def test_a_device_that_answers_otherwise_is_named(name: str) -> None:
     assert not merge(spec, states_of(devices)).warnings
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("stage", [name for name, each in STAGES.items() if "window" not in each.get("signal", {})])
 @pytest.mark.parametrize("rule", rules())
 def test_states_of_every_model_are_merged_or_refused_in_one_sentence(rule: str, stage: str) -> None:

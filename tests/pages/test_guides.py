@@ -126,6 +126,7 @@ def test_from_spec_to_firmware(follow):
     assert np.abs(model).mean() < 0.5 * min(np.abs(last).mean(), np.abs(mean).mean())
 
 
+@pytest.mark.exhaustive
 def test_eight_pumps(follow):
     assert follow("many-devices.md") == ["simulate", "simulate", "fit", "plan"]
     assert len(list(Path("states").iterdir())) == 8

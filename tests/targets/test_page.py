@@ -128,7 +128,7 @@ def test_the_pages_module_gives_the_hosts_hash(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 def test_the_reports_figures_stand_beside(kind: str) -> None:
     """Those of ``simulate``, of the same rows; they change no other part of the page."""
     spec, x, y = given(kind)

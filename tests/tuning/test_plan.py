@@ -212,6 +212,7 @@ def test_limits_are_kept_on_the_target(folder, run, exhaustive):
     assert found["verified"]["update"]["worst"] <= 60_000 and max(found["uses"].values()) <= 1
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("ram", [1000, 120])
 def test_the_first_trial_fits_the_ram_where_any_model_does(folder, run, ram):
     """The time may be over after it."""
