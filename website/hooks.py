@@ -11,6 +11,7 @@ import posixpath
 import re
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,11 @@ def on_files(files: Any, config: Any) -> Any:
         add(page, abs_src_path=str(ROOT / source))
     for name in ASSETS:
         add(name, abs_src_path=str(ROOT / "website" / name))
-    for path in NOTEBOOKS:
-        page = f"{path.stem}.md"
-        markdown, OUTPUTS[page] = executed(path)
-        add(page, content=markdown)
+    with ThreadPoolExecutor() as pool:  # each runs a process of its own
+        pages = [*pool.map(executed, NOTEBOOKS)]
+    for path, (markdown, outputs) in zip(NOTEBOOKS, pages, strict=True):
+        OUTPUTS[f"{path.stem}.md"] = outputs
+        add(f"{path.stem}.md", content=markdown)
     for page, piece in PIECES:
         add(piece, content=piece_of(page, piece))
     add("live.html", content=front_page())
