@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
-from pykernel.gen.check import check, mixed_stream
+from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
@@ -203,30 +203,12 @@ def test_size_report_shows_every_golden_model():
 # ----------------------------------------------------------------------------------------------------- fuzzing
 
 
-LEARNED = (*MODELS, *(name for name in MACHINES if machine(name).program.persistent), *SIGNALS)
-FAMILIES = (
-    "fklms",
-    "mklms",
-    "krls-t",
-    "before",
-    "classes",
-    "rff-rls",
-    "spectrum-ekf",
-    "krr",
-    "kfd-classes",
-    "stream",
-    "subspace-hybrid",
-    "signal-windows",
-    "signal-forecast",
-)
-"""One of each family at least, and what is unlike the others."""
 LEARNING = [
     (rule, precision, stage)
     for rule, precision, stage in MODELS_OF_ALL_RULES
     if "signal" in STAGES[stage] or any(each.persistent for each in family_of(rule, precision).programs.values())
 ]
 """Rule, precision and stage of everything that learns on the device."""
-FUZZED = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.exhaustive) for name in LEARNED]
 
 
 def assert_promises_hold(spec, folder, exhaustive):
@@ -239,25 +221,14 @@ def assert_promises_hold(spec, folder, exhaustive):
     program, made = build_fuzzer(build(spec), folder, "gcc", (*SANITIZERS, "-DALONE"))
     assert made.returncode == 0, made.stderr
     said = ""
-    for how, few, many in (("calls", "150", "5000"), ("forged", "1000", "25000"), ("garbage", "600", "5000")):
+    for how, few, many in (("calls", "150", "1000"), ("forged", "1000", "25000"), ("garbage", "600", "5000")):
         run = subprocess.run([program, how, many if exhaustive else few], capture_output=True, text=True)
         assert run.returncode == 0, f"{how}: {run.stderr[-3000:]}\n{spec.to_toml()}"
         said += run.stdout
     assert int(re.search(r"(\d+) taken", said)[1]) > 0, said
 
 
-@pytest.mark.in_turn(16)
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.parametrize("model", FUZZED)
-def test_random_calls_and_forged_states_keep_every_promise(model, tmp_path, exhaustive):
-    for i, precision in enumerate(PRECISIONS):
-        for full in (False, True) if exhaustive else [model in MODELS] * (i == list(LEARNED).index(model) % 2):
-            if model not in MODELS and full:  # has no more
-                continue
-            assert_promises_hold(spec_of(model, precision, full), tmp_path / f"{precision}-{full}", exhaustive)
-
-
-@pytest.mark.in_turn(400)
+@pytest.mark.in_turn(100)
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 @pytest.mark.parametrize(("rule", "precision", "stage"), LEARNING)
 def test_every_rule_precision_and_stage_keeps_every_promise(rule, precision, stage, tmp_path, exhaustive):
@@ -301,31 +272,18 @@ def test_the_harness_sees_what_is_broken(precision, how, old, new, tmp_path):
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
-@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.in_turn
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", MODELS)
-def test_fuzzer_finds_nothing(model, precision, full, tmp_path):
+def test_fuzzer_finds_nothing(model, precision, tmp_path):
     sanitizers = [flag.replace("=address", "=fuzzer,address") for flag in SANITIZERS]
-    program, made = build_fuzzer(build(spec_of(model, precision, full)), tmp_path, "clang", sanitizers)
+    program, made = build_fuzzer(build(spec_of(model, precision, True)), tmp_path, "clang", sanitizers)
     if "libclang_rt.fuzzer" in made.stderr:
         pytest.skip("needs clang's libFuzzer")
     assert made.returncode == 0, made.stderr
-    words = [program, "-runs=200000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
+    words = [program, "-runs=20000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
-
-
-# ----------------------------------------------------------------------------------------------------- equality
-
-
-@pytest.mark.exhaustive
-@pytest.mark.in_turn
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_is_equal_after_100000_updates(model, precision):
-    report = check(spec_of(model, precision, n_max=12), samples=100_000)
-    assert report.ok, report.rows
 
 
 IDLE_OPERATION = re.compile(r"[\w)\]] [-+] 0\b(?!\.)|\* 1\b(?!\.)|(?<![.\w])(1 \*|0 \+) ")
