@@ -460,6 +460,7 @@ ABSENT = {
     "novelty": "threshold",
     "expansion": "weights bias calibration phases prior_variance label_variance support_class noise trained",
     "signal": "window rate features resolution",
+    "target": "name ram flash instructions cycles",
 }
 """Keys that say something by not being there: there is none of it.  What follows from other keys is written."""
 ALONE = {
