@@ -90,10 +90,10 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)
     known = {name for struct in memory.structs for name in struct.fields}
+    where.need(host.has("predict"), "learns no function of its inputs; vectors is for models that do")
     where.need(
         spec.expansion is not None or "v" in known, "stores no vectors of its inputs; vectors is for models that do"
     )
-    where.need(host.has("predict"), "learns no function of its inputs; vectors is for models that do")
     vectors = _vectors(spec, memory)
     where.need(len(vectors), "stores no vectors yet; let it learn more")
     center, scale = (None if each is None else np.array(each, np.float64) for each in spec.scaling)

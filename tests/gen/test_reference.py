@@ -121,16 +121,14 @@ def test_they_are_of_every_family_and_precision() -> None:
 
 EVERY: dict[str, Callable[[], Spec]] = {
     **{
-        f"{name}, {precision}": lambda name=name, precision=precision: machine(name, precision)  # type: ignore[misc]
-        for name in [*MACHINES, *SIGNALS]
-        for precision in ("float32", "float64")
+        name: lambda name=name, i=i: machine(name, ("float32", "float64")[i % 2])  # type: ignore[misc]
+        for i, name in enumerate([*MACHINES, *SIGNALS])
     },
-    **{f"int16, frozen {seed}": lambda seed=seed: frozen(seed) for seed in range(24)},  # type: ignore[misc]
+    **{f"int16, frozen {seed}": lambda seed=seed: frozen(seed) for seed in range(6)},  # type: ignore[misc]
     **{f"int16, online {i}": lambda case=case: online(**case) for i, case in enumerate(INT16_ONLINE)},  # type: ignore[misc]
     **{
-        f"{rule}, random {seed}": lambda rule=rule, seed=seed: random_spec(np.random.default_rng([seed, 5]), rule)  # type: ignore[misc]
+        f"{rule}, random": lambda rule=rule: random_spec(np.random.default_rng(5), rule)  # type: ignore[misc]
         for rule in rules()
-        for seed in range(6)
     },
 }
 

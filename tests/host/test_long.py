@@ -14,7 +14,11 @@ SHORT = [
 ]
 """Each had errors of 1.2 to 20 times those of float64, until what it keeps was written in other coordinates."""
 
-KNOWN: dict[str, float] = {"krls-t, least ridge and noise": 1.25, "krls-t, the same, forgetting 0.9999": 1.15}
+KNOWN: dict[str, float] = {
+    "krls-t, least ridge and noise": 1.25,
+    "krls-t, the same, forgetting 0.9999": 1.15,
+    "okfeb, drop": 1.4,
+}
 """Rule -> what the geometric mean of its errors may be, in parts of float64's, in place of ``long.MOST_WORSE``."""
 
 
