@@ -10,7 +10,7 @@ from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.checks import calls
 from pykernel.report.common import Asked, inside, what_was_asked
-from pykernel.report.document import Cell, Document, Facts, Part, Section, Sentence, Table, table_of
+from pykernel.report.document import Cell, Document, Facts, Part, Section, Table, table_of
 from pykernel.report.figures import Panel
 from pykernel.telling import (
     KINDS,
@@ -20,9 +20,7 @@ from pykernel.telling import (
     byte_count,
     chosen,
     counted,
-    counts,
     data_sentences,
-    error_and_deviation,
     faults_told,
     growth,
     inertia,
@@ -40,7 +38,7 @@ from pykernel.telling import (
 
 BEST = 10
 """Most kinds of models of which the errors stand beside those of simple predictors."""
-SPECS = ("learning", "frozen", "small", "leaner", "better")
+SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
     "ram": ("RAM, struct and stack", " B"),
     "flash": ("flash, all that is linked", " B"),
@@ -104,7 +102,6 @@ def planned(
         [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])]
         for row in report["table"]
     ]
-    others = {name: report[f"{name}_spec"] for name in ("leaner", "better")}
     more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
     sections = [
         what_was_asked(asked, *more),
@@ -114,9 +111,7 @@ def planned(
         Section("The planned model", [Facts(facts)], "both"),
         Section("On the device", _uses(report, takes), "both"),
         Section("Its calls", calls([report["verified"]] if report["verified"] else [])),
-        Section(
-            "Features and windows", [] if report["signal"] is None else _signal(report["signal"], kind, others), "both"
-        ),
+        Section("Features", _signal(report["signal"], kind) if report["signal"] else [], "both"),
         Section("Files", [Facts(written)], "both"),
         Section("Faults that are missed", [Table(("kind", "missed", "of"), missed)]),
         Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
@@ -180,39 +175,17 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
     return [Table(heads, rows, title=f"on {limits['target']}"), Facts([("verified", equal)])]
 
 
-def _signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> list[Part]:
-    """The benefit of each kind of feature, and of further features and other windows.  files: written specs."""
-    planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
-    named = [(f"without {row['name']}", row) for row in found["features"]]
-    named += [(f"with {row['name']}", row) for row in found["added"]]
+def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
+    """What the planned model is without each kind of feature."""
     rows = [
         [
-            name,
+            f"without {row['name']}",
             number(row["error"]),
             "" if row["change"] is None else f"{100 * row['change']:+.1f} %",
-            *counts(row, "costs", missing=""),
+            byte_count(row["ram_bytes"]),
             row["reason"] or ("yes" if row["earns"] else "no"),
         ]
-        for name, row in named
+        for row in found["features"]
     ]
-    title = f"what features earn: {kind} of the planned model without them or with others{place and f'{place} in the worst call'}"
-    parts: list[Part] = [Table(("features", "error", "change", "takes", "earns it"), rows, title=title)]
-    windows = [
-        dict(zip(("window", "hop"), counts(row, "window", "hop", missing=""), strict=True))
-        | {"error": number(row.get("error")), "±": number(row.get("deviation"))}
-        | {"last label": number(row.get("last_label")) if planned["last_label"] is not None else ""}
-        | {
-            "steps judged": row["reason"] or f"{row['judged']:,}",
-            "a raw sample": "".join(counts(row, "per_sample", missing="")),
-        }
-        for row in (planned, *found["windows"])
-    ]
-    title = f"other windows and hops: {kind} of the planned model, for each step{place}"
-    parts += [table_of(windows if found["windows"] else [], ("window",), (0,), title), Sentence(found["note"] or "")]
-    for name, file in files.items():
-        if (row := found[name]) is not None:
-            what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
-            costs = [each["instructions"] for each in (row, planned)]
-            told = "" if None in costs else ", {:,} in place of {:,} instructions in the worst call".format(*costs)
-            parts.append(Sentence(f"{name:8}  {what}: {error_and_deviation(row)}{told}; {file}"))
-    return parts
+    title = f"what features earn: {kind} of the planned model without them"
+    return [Table(("features", "error", "change", "RAM", "earns it"), rows, title=title)]

@@ -177,14 +177,14 @@ class Table:
         """
         return make_spec(content) if self.stage is None else self.stage.around(content)
 
-    def with_signal(self, signal: Content, delay: int) -> Table:
+    def with_signal(self, signal: Content) -> Table:
         """A table with another signal for the same raw rows.  Raises UserError if the signal is not valid."""
         assert self.stage is not None
         stage = self.stage.with_signal(signal)
         x, y = (part[-MOST_ROWS:] for part in stage.steps())
         if len(x) < FEWEST:
             raise UserError(f"{len(x)} steps are too few")
-        return Table(x, None if self.y is None else y, delay, stage)
+        return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
         """Samples that the whole model takes, and their labels, (rows, 0) where it takes none."""
@@ -202,7 +202,7 @@ class Table:
 def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     """The result of a trial.  Raises UserError for a model that cannot be made."""
     if "signal" in task:
-        table = table.with_signal(task["signal"], task["delay"])
+        table = table.with_signal(task["signal"])
     training: Content = {}
     if task.get("final"):
         return {"spec": content_of(task, replace(table, final=True))}
@@ -217,8 +217,6 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         known = {"training": training} if training else {}
         others = [table.whole(content_of({**task, **known}, fold)).inner for fold in table.folds[1:]]
         found = judge(spec, table, others)
-    if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
-        found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
         found
         | {"ram_bytes": ram, "table_bytes": _table_bytes(spec)}
