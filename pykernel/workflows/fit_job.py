@@ -183,9 +183,9 @@ class Job:
                     f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; give more"
                 )
 
-    def frozen(self, trained: Any, distance: Distance = "auto", most: int = COMPARED_ROWS) -> Frozen:
-        """The spec, with the names of the table's columns and classes, compared with the estimator on at most ``most``
-        rows.
+    def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
+        """The spec, with the names of the table's columns and classes, compared with the estimator on at most
+        COMPARED_ROWS rows.
 
         With a signal stage, the inner model is compared.
         """
@@ -212,7 +212,7 @@ class Job:
                 f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision', 'float64')}"
             )
         x = self.rows[0]
-        rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // most)])
+        rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
         return Frozen(trained, spec, rounding, flash_bytes(spec.inner))
 
     # ---- what was found
