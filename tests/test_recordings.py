@@ -20,7 +20,7 @@ from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
 from pykernel.training.closed_form import Targets
 from pykernel.training.selection import GroupFolds, stratified_folds
-from pykernel.tuning.trials import Devices, Table, parts_of
+from pykernel.tuning.data import Devices, Table, parts_of
 from pykernel.workflows import devices as workflow
 
 CONTENT = {

@@ -38,10 +38,11 @@ from pykernel.tuning.ablation import ablation, without_each
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.costs import Limits, cost_task, make_limits, taken
+from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.stage import dump
-from pykernel.tuning.trials import Table, simple, watched_rows, watched_simply
+from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory

@@ -11,7 +11,8 @@ from pykernel.host.samples import samples_of
 from pykernel.host.signal import steps_of
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.tuning.ablation import groups_of, without
-from pykernel.tuning.trials import Table, judge
+from pykernel.tuning.data import Table
+from pykernel.tuning.trials import judge
 
 SMALL = ["--n-max", "6", "--rounds", "0", "--target", "none", "--jobs", "1"]
 RENT = """
