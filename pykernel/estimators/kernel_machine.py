@@ -13,7 +13,8 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection

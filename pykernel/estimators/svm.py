@@ -21,7 +21,8 @@ from pykernel.estimators.kernel_machine import ATTRIBUTES as OF_MACHINES
 from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
 from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration

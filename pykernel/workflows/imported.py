@@ -25,7 +25,7 @@ from pykernel.importers.importing import (
     spec_of_file,
     told_of_file,
 )
-from pykernel.parallel import working
+from pykernel.progress import working
 from pykernel.report.document import Facts, Found, Part, Table, told
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import Spec
