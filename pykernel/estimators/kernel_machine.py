@@ -18,7 +18,8 @@ from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
-from pykernel.training.closed_form import Targets, problem
+from pykernel.training.closed_form import problem
+from pykernel.training.targets import Targets
 from pykernel.training.trained import Machine, to_spec
 
 SHAPED_BY: dict[str, tuple[str, ...]] = {

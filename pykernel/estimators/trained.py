@@ -18,8 +18,8 @@ from pykernel.progress import working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration
-from pykernel.training.closed_form import Targets
 from pykernel.training.selection import stratified_folds
+from pykernel.training.targets import Targets
 from pykernel.training.trained import Machine, to_spec
 
 LINEAR_RIDGE = 1e-3

@@ -40,11 +40,11 @@ from pykernel.training.closed_form import (
     NO_COLUMNS,
     Model,
     Solution,
-    Targets,
     alike,
     fold_numbers,
     solve_each,
 )
+from pykernel.training.targets import Targets
 from pykernel.training.trained import Machine, input_max_abs, lists
 
 BLOCK = 2**20
@@ -168,7 +168,7 @@ class ReducedProblem:
         if self._recodes:
             # recoded targets are combinations of these; without a bias, the prediction for the target 1 is not 1
             one = np.ones((self.samples, int(not self.bias)))
-            self.taught = np.hstack([targets.values, targets._member, one])
+            self.taught = np.hstack([targets.values, targets.member, one])
         self.all = self._decomposed(self._triangles(np.zeros(self.samples, np.int64), 1)[0])
 
     @property
@@ -280,7 +280,7 @@ class ReducedProblem:
         if self.bias:  # the prediction for the target 1 is 1
             predictions = np.concatenate([predictions, np.ones((*predictions.shape[:2], 1))], axis=2)
         member, one = predictions[..., : self.outputs], predictions[..., self.outputs :]
-        return np.stack([self.targets._recoded(*each, parts) for each in zip(member, one, strict=True)])
+        return np.stack([self.targets.recoded(*each, parts) for each in zip(member, one, strict=True)])
 
     def _checked(self, ridges: Sequence[float]) -> np.ndarray:
         values = np.array([checked_positive(ridge, "ridge") for ridge in ridges])

@@ -251,9 +251,9 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """The content of a model with vectors that are chosen among the rows."""
-    from pykernel.training.closed_form import Targets
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
+    from pykernel.training.targets import Targets
     from pykernel.training.trained import Machine
 
     base, fisher = task["base"], task["rule"] == "kfd"
