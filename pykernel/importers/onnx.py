@@ -20,7 +20,7 @@ from pykernel.importers.place import Place
 from pykernel.importers.sklearn import of_pairs, require_targets
 from pykernel.importers.steps import FILE, Affine, behind, kernel_of, require_inputs
 from pykernel.spec.model import DIM_LIMIT, shown_value
-from pykernel.training.trained import Machine, array_of, checked, require_classes, votes
+from pykernel.training.machine import Machine, array_of, checked, require_classes, votes
 
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity")
 """What may stand before the machine."""

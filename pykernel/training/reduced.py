@@ -44,8 +44,9 @@ from pykernel.training.closed_form import (
     fold_numbers,
     solve_each,
 )
+from pykernel.training.machine import Machine
 from pykernel.training.targets import Targets
-from pykernel.training.trained import Machine, input_max_abs, lists
+from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
 """Numbers of one block of features, 8 MB; a pass has a few of them."""

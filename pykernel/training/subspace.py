@@ -31,8 +31,9 @@ from pykernel.rows import Rows, as_rows, each_row
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import Method, above_rounding, bkfe, directions, inverse_of, symmetric
 from pykernel.training.low_rank import gram_operator
+from pykernel.training.machine import Machine
 from pykernel.training.rounding import notes
-from pykernel.training.trained import Distance, Machine, to_spec
+from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 4096
 """Most rows for which a Gram matrix is kept (128 MB); with more rows, it is computed in blocks for each product."""

@@ -24,7 +24,7 @@ from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]

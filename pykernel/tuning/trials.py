@@ -28,7 +28,7 @@ from pykernel.tuning.thresholded import Thresholded
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
-    from pykernel.training.trained import Machine
+    from pykernel.training.machine import Machine
     from pykernel.training.vectors import Loss
 
 ANSWERED = 0.95
@@ -251,10 +251,10 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """The content of a model with vectors that are chosen among the rows."""
+    from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
     from pykernel.training.targets import Targets
-    from pykernel.training.trained import Machine
 
     base, fisher = task["base"], task["rule"] == "kfd"
     center, deviation = x.mean(axis=0), x.std(axis=0)

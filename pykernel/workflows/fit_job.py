@@ -21,8 +21,9 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root, without_model
+from pykernel.training.machine import Machine
 from pykernel.training.selection import GroupFolds, Selection
-from pykernel.training.trained import Distance, Machine, content, nearer_limit
+from pykernel.training.trained import Distance, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.fit_request import Fit

@@ -32,7 +32,7 @@ from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 from pykernel.workflows.given import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
