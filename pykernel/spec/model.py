@@ -37,7 +37,8 @@ from pykernel.spec.families.int16_online import INT16_ONLINE_MODELS
 from pykernel.spec.families.int16_spectrum import INT16_SPECTRUM_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
-from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
+from pykernel.spec.families.online import KERNEL_MODELS
+from pykernel.spec.families.online_keys import N_MAX_LIMIT
 from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
