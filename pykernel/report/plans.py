@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
@@ -60,11 +60,8 @@ def planned(
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
-    learner, frozen, grows = (
-        report["learner"] if report["learning_spec"] else None,
-        report["frozen"],
-        growth(winner["promise"]),
-    )
+    frozen, grows = report["frozen"], growth(winner["promise"])
+    learner = report["learner"] if report["learning_spec"] else None
     said = [misses(winner) if monitors else told_of(winner, f"{kind} "), *([grows] if grows and not monitors else [])]
     said += [(against_monitors if monitors else against_simple)(compared)] if compared else []
     facts = [
@@ -81,27 +78,11 @@ def planned(
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]
-    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
-    written = [
-        ("again", again if report["repeatable"] else None),
-        ("spec", report["spec"]),
-        *(("", report[f"{name}_spec"]) for name in SPECS),
-        *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-        ("report", report["plot"]),
-    ]
     judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
     title = (
         f"{counted(report)}, {judged} {judged_on(report)}; {report['trials']:,} trials"
         + f"; {kind} of the best" * (not monitors)
     )
-    missed = [
-        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
-        for name, (part, faults) in sorted((winner["missed"] or {}).items())
-    ]
-    every = [
-        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])]
-        for row in report["table"]
-    ]
     more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
     sections = [
         what_was_asked(asked, *more),
@@ -112,9 +93,9 @@ def planned(
         Section("On the device", _uses(report, takes), "both"),
         Section("Its calls", calls([report["verified"]] if report["verified"] else [])),
         Section("Features", _signal(report["signal"], kind) if report["signal"] else [], "both"),
-        Section("Files", [Facts(written)], "both"),
-        Section("Faults that are missed", [Table(("kind", "missed", "of"), missed)]),
-        Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
+        Section("Files", [_written(report)], "both"),
+        Section("Faults that are missed", [_missed(winner["missed"] or {})]),
+        Section("The best of each kind", [_every(report["table"], kind, shown)]),
         *inside(model),
     ]
     spec, names, late = (
@@ -125,6 +106,34 @@ def planned(
     then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
+
+
+def _written(report: Mapping[str, Any]) -> Facts:
+    """The files, and how to get them again."""
+    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
+    return Facts(
+        [
+            ("again", again if report["repeatable"] else None),
+            ("spec", report["spec"]),
+            *(("", report[f"{name}_spec"]) for name in SPECS),
+            *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
+            ("report", report["plot"]),
+        ]
+    )
+
+
+def _missed(faults: Mapping[str, Any]) -> Table:
+    """How many faults of each kind are missed."""
+    rows = [[KINDS.get(name, name), f"{part:,}", f"{most:,}"] for name, (part, most) in sorted(faults.items())]
+    return Table(("kind", "missed", "of"), rows)
+
+
+def _every(tried: Sequence[Mapping[str, Any]], kind: str, shown: Callable[[float], str]) -> Table:
+    """The error and the values of the best model of each kind."""
+    rows = [
+        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])] for row in tried
+    ]
+    return Table(("model", kind, "values"), rows, words=(0, 2))
 
 
 def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
