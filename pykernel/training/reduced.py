@@ -399,11 +399,6 @@ class _Reduced(selection.Grid):
     options: Mapping[str, Any]
     keep: int
 
-    def parts(self) -> tuple[list[Any], list[Any]]:
-        """Only a sample of the rows is digested."""
-        basis = self.basis.vectors if isinstance(self.basis, Basis) else np.asarray(self.basis)
-        return [sorted(self.options.items())], [some_of(self.rows), basis]
-
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
         done = 0
         try:
@@ -422,11 +417,6 @@ class _Reduced(selection.Grid):
             yield from [error] * (len(ridges) - done)
 
 
-def some_of(rows: Rows) -> np.ndarray:
-    """Evenly spaced rows, ROWS_FOR_SCALE at most."""
-    return rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-
-
 def select_reduced(
     model: Model,
     x: Any,
@@ -439,7 +429,6 @@ def select_reduced(
     cv: Any = "deleted",
     by: selection.Criterion | None = None,
     jobs: int | str | None = None,
-    results: Any = None,
     progress: bool = False,
     seed: int = 0,
     keep: int = KEPT,
@@ -455,7 +444,7 @@ def select_reduced(
     """
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
-    some = some_of(rows)
+    some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))  # evenly spaced
     if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (kernel.width,)
     function = cast(selection.Function, kernel.function)
@@ -473,7 +462,7 @@ def select_reduced(
         raise UserError(f"{next(iter(options))} is for choosing vectors, which are given; leave it out")
     folds, groups = selection.folds_and_groups(targets, cv, seed)
     grid = _Reduced(model, kernel, targets, folds, groups, rows, basis, {"seed": seed, **options}, keep)
-    return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, results, progress)
+    return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, progress)
 
 
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:
