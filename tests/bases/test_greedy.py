@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from benchmarks.papers.algorithm_2 import AlgorithmTwo
 from benchmarks.papers.drawn import radius, subset_size
 from pykernel.bases import sgma
 from pykernel.bases.candidates import Live, Selector, first_of_largest
@@ -42,8 +43,8 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def made(method: str, x: Any, kernel: MercerKernel, n_max: int, **options: Any) -> Any:
-    """A selector; memory "tight": room for C, and none for K."""
+def made(method: Any, x: Any, kernel: MercerKernel, n_max: int, **options: Any) -> Any:
+    """A selector, by its name or its class; memory "tight": room for C, and none for K."""
     rows = as_rows(x)
     if options.get("memory") == "tight":
         n, tried = min(n_max, len(rows)), 2 * len(rows) if method == "sgma" else 0
@@ -134,9 +135,9 @@ ALL: dict[str, tuple[str, dict[str, Any]]] = {
     "EFVS, lazy, literal": ("efvs", {"form": "literal", "lazy": True}),
     "EFVS, lazy": ("efvs", {"form": "gain", "lazy": True}),
 }
-TRACE: dict[str, tuple[str, dict[str, Any]]] = {
+TRACE: dict[str, tuple[Any, dict[str, Any]]] = {
     "SGMA": ("sgma", {}),
-    "Algorithm 2": ("sgma", {"form": "algorithm 2"}),
+    "Algorithm 2": (AlgorithmTwo, {}),
     "recursion": ("exhaustive", {}),
     "recursion without K": ("exhaustive", {"memory": "tight"}),
 }
@@ -549,7 +550,7 @@ def test_many_spanned_rows_are_found_in_few_draws() -> None:
 
 # --------------------------------------------------------------------------------------------------------------- edges
 
-EVERY: dict[str, tuple[str, dict[str, Any]]] = {
+EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     **{name: (method, {"candidates": None, "points": None, **options}) for name, (method, options) in ALL.items()},
     **{name: (method, {"candidates": None, **options}) for name, (method, options) in TRACE.items()},
     "EFVS 5": ("efvs", {"candidates": 5, "points": 4, "lazy": False}),
@@ -558,7 +559,7 @@ EVERY: dict[str, tuple[str, dict[str, Any]]] = {
     "EFVS 5, lazy, literal": ("efvs", {"candidates": 5, "points": 4, "lazy": True, "form": "literal"}),
     "SGMA 5": ("sgma", {"candidates": 5}),
     "SGMA 5, pool": ("sgma", {"candidates": 5, "pool": 2}),
-    "SGMA 5, Algorithm 2": ("sgma", {"candidates": 5, "form": "algorithm 2"}),
+    "SGMA 5, Algorithm 2": (AlgorithmTwo, {"candidates": 5}),
     "rule 4.3": ("sgma", {"candidates": 5, "rule": "4.3"}),
     "rule 4.1": ("sgma", {"candidates": 5, "view": "column"}),
     "rule 4.3, columns": ("sgma", {"candidates": 5, "view": "column", "rule": "4.3"}),
@@ -590,7 +591,6 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Sgma(rows, GAUSSIAN, 3, rule="4.1"), "in the function view it must be one of 4.2, 4.3"),
         (lambda: Sgma(rows, GAUSSIAN, 3, pool=20), "pool is 20; it must be from 0 to 19"),
         (lambda: Sgma(rows, GAUSSIAN, 3, view="column", pool=2), "0 in other views"),
-        (lambda: Sgma(rows, GAUSSIAN, 3, view="column", form="algorithm 2"), "algorithm 2 is of the function view"),
         (lambda: Sgma(rows, GAUSSIAN, 3, memory=100), "memory is 0 MB; take efvs"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, view="kronecker"), "one of function, column"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "take efvs"),
