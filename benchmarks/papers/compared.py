@@ -203,7 +203,7 @@ class RidgeLeverage(_Listed):
             if length == count:
                 return np.minimum(1.0, each_row(rows, size_of_block, solve))
             level = np.sort(permuted[:length])
-            scores = each_row(SomeRows(rows, indices=level), size_of_block, solve)
+            scores = each_row(SomeRows(rows, level), size_of_block, solve)
             chances = np.minimum(1.0, self.oversampling * scores)
             kept = np.flatnonzero(generator.random(length) < chances)
             if not len(kept):  # all rows are spanned, or nearly spanned

@@ -302,7 +302,6 @@ def test_directions_vanish_where_the_shrinkage_says_so_and_nothing_is_nan():
 def test_many_rows_of_one_kind_of_none_and_of_any_size(monkeypatch):
     """Eigenvalues that are equal, zero, near overflow or near underflow, by Lanczos and otherwise."""
     monkeypatch.setattr(bkfe, "DENSE", 50)
-    monkeypatch.setattr(hosted, "WHOLE", 150)
     linear, x = MercerKernel("linear"), samples(200)
     clusters = np.repeat(50.0 * np.eye(5), 40, axis=0)
     for rank, expected in ((3, [1, 1, 1]), (8, [1, 1, 1, 1, 1, 0, 0, 0])):
