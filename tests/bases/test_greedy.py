@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.papers.algorithm_2 import AlgorithmTwo
 from benchmarks.papers.drawn import radius, subset_size
+from benchmarks.papers.literal import LiteralEfvs, LiteralFvs
 from pykernel.bases import sgma
 from pykernel.bases.candidates import Live, Selector, first_of_largest
 from pykernel.bases.gram import MercerKernel
@@ -127,13 +128,13 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray, MercerKernel, int]:
     return x, draw(st.sampled_from(KERNELS)), draw(st.integers(1, 8))
 
 
-ALL: dict[str, tuple[str, dict[str, Any]]] = {
-    "FVS, literal": ("fvs", {"form": "literal"}),
-    "FVS": ("fvs", {"form": "gain"}),
-    "EFVS, literal": ("efvs", {"form": "literal", "lazy": False}),
-    "EFVS": ("efvs", {"form": "gain", "lazy": False}),
-    "EFVS, lazy, literal": ("efvs", {"form": "literal", "lazy": True}),
-    "EFVS, lazy": ("efvs", {"form": "gain", "lazy": True}),
+ALL: dict[str, tuple[Any, dict[str, Any]]] = {
+    "FVS, literal": (LiteralFvs, {}),
+    "FVS": ("fvs", {}),
+    "EFVS, literal": (LiteralEfvs, {"lazy": False}),
+    "EFVS": ("efvs", {"lazy": False}),
+    "EFVS, lazy, literal": (LiteralEfvs, {"lazy": True}),
+    "EFVS, lazy": ("efvs", {"lazy": True}),
 }
 TRACE: dict[str, tuple[Any, dict[str, Any]]] = {
     "SGMA": ("sgma", {}),
@@ -204,7 +205,7 @@ def test_gains_are_what_evaluating_the_fitness_anew_gives(
     """The same draws, and so the same rows, whether J is evaluated for each candidate or only its gain."""
     x = cloud(50, seed=seed)
     options = {"seed": seed, "candidates": candidates, "points": points, "lazy": lazy}
-    first, second = (made("efvs", x, kernel, 8, form=form, **options) for form in ("gain", "literal"))
+    first, second = (made(method, x, kernel, 8, **options) for method in ("efvs", LiteralEfvs))
     assert run(first).indices.tolist() == run(second).indices.tolist()
     np.testing.assert_allclose(first.errors, second.errors, rtol=1e-9)
 
@@ -556,7 +557,7 @@ EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "EFVS 5": ("efvs", {"candidates": 5, "points": 4, "lazy": False}),
     "EFVS 5, lazy": ("efvs", {"candidates": 5, "points": 4, "lazy": True}),
     "EFVS 5, lazy, overlapping": ("efvs", {"candidates": 5, "points": 4, "lazy": True, "disjoint": False}),
-    "EFVS 5, lazy, literal": ("efvs", {"candidates": 5, "points": 4, "lazy": True, "form": "literal"}),
+    "EFVS 5, lazy, literal": (LiteralEfvs, {"candidates": 5, "points": 4, "lazy": True}),
     "SGMA 5": ("sgma", {"candidates": 5}),
     "SGMA 5, pool": ("sgma", {"candidates": 5, "pool": 2}),
     "SGMA 5, Algorithm 2": (AlgorithmTwo, {"candidates": 5}),
@@ -574,7 +575,7 @@ EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
 def test_equal_rows_the_first_is_chosen(name: str) -> None:
     method, options = EVERY[name]
     if options.get("candidates") is not None:
-        options = {**options, "candidates": None} | ({"points": None} if method == "efvs" else {})
+        options = {**options, "candidates": None} | ({"points": None} if method in ("efvs", LiteralEfvs) else {})
     x = np.tile(cloud(7), (3, 1))
     assert max(chosen(method, x, GAUSSIAN, 5, **options)) < 7
 
@@ -596,8 +597,6 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "take efvs"),
         (lambda: Exhaustive(as_rows(np.zeros((100_001, 1), np.float32)), GAUSSIAN, 3), "must be the most: take efvs"),
         (lambda: Fvs(rows, GAUSSIAN, 3, memory=100), "take efvs"),
-        (lambda: Fvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
-        (lambda: Efvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
         (lambda: Efvs(rows, GAUSSIAN, 3, lazy=False, memory=100), "leave lazy=False out"),
     ]
     for call, sentence in wrong:
