@@ -35,7 +35,7 @@ from typing import Any, overload
 
 from pykernel.errors import UserError, option
 from pykernel.files import kind, lock
-from pykernel.progress import Show, bar
+from pykernel.progress import TaskBar
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
@@ -207,7 +207,7 @@ class Workers:
         """The key of each task that was run -> how long that took."""
         self._submit: Callable[[Task], Any] | None = None
         self._end = contextlib.ExitStack()
-        self._bar = _Bar(title, expect)
+        self._bar = TaskBar(title, expect)
         self.after: Callable[[], None] = self._bar.advance
         """Called after each task that was run."""
 
@@ -568,50 +568,3 @@ def _handle(handlers: Mapping[int, Any]) -> None:
 
 def _call(function: Function, task: Task) -> tuple[Any, float]:
     return _timed(function, task, _shared)
-
-
-# --------------------------------------------------------------------------------------------------------- progress
-
-
-@contextlib.contextmanager
-def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
-    """Show how far the work is, and give the function that is called after each step.
-
-    Without a title nothing is shown.
-    """
-    steps_done = _Bar(title)
-    steps_done.begin(steps, 0)
-    try:
-        yield steps_done.advance
-    finally:
-        steps_done.stop()
-
-
-class _Bar:
-    """A progress bar, as ``progress.bar`` shows it: how many tasks are done."""
-
-    def __init__(self, title: str | None, expect: int = 0) -> None:
-        self.title, self.expect, self.total, self.done = title, expect, 0, 0
-        self._shown = contextlib.ExitStack()
-        self._say: Show | None = None
-
-    def begin(self, tasks: int, done: int) -> None:
-        """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
-        self.total += tasks
-        self.done += done
-        if self.title is not None and self._say is None:
-            self._say = self._shown.enter_context(bar())
-        self._show()
-
-    def _show(self) -> None:
-        if self._say is not None:
-            of = max(self.total, self.expect, 1)
-            self._say(self.done / of, f"{self.title} {self.done:,} of {of:,}" if of > 1 else str(self.title))
-
-    def advance(self) -> None:
-        self.done += 1
-        self._show()
-
-    def stop(self) -> None:
-        self._shown.close()
-        self._say = None

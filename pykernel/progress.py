@@ -137,3 +137,47 @@ def _html(part: float, text: str, seconds: float) -> str:
     """A bar; one that moves to and fro if nobody knows which part is done."""
     known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
     return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"
+
+
+@contextlib.contextmanager
+def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
+    """Show how far the work is, and give the function that is called after each step.
+
+    Without a title nothing is shown.
+    """
+    steps_done = TaskBar(title)
+    steps_done.begin(steps, 0)
+    try:
+        yield steps_done.advance
+    finally:
+        steps_done.stop()
+
+
+class TaskBar:
+    """A progress bar, as ``progress.bar`` shows it: how many tasks are done."""
+
+    def __init__(self, title: str | None, expect: int = 0) -> None:
+        self.title, self.expect, self.total, self.done = title, expect, 0, 0
+        self._shown = contextlib.ExitStack()
+        self._say: Show | None = None
+
+    def begin(self, tasks: int, done: int) -> None:
+        """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
+        self.total += tasks
+        self.done += done
+        if self.title is not None and self._say is None:
+            self._say = self._shown.enter_context(bar())
+        self._show()
+
+    def _show(self) -> None:
+        if self._say is not None:
+            of = max(self.total, self.expect, 1)
+            self._say(self.done / of, f"{self.title} {self.done:,} of {of:,}" if of > 1 else str(self.title))
+
+    def advance(self) -> None:
+        self.done += 1
+        self._show()
+
+    def stop(self) -> None:
+        self._shown.close()
+        self._say = None

@@ -18,9 +18,9 @@ from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
-from pykernel.training.closed_form import Targets
 from pykernel.training.selection import GroupFolds, stratified_folds
-from pykernel.tuning.trials import Devices, Table, parts_of
+from pykernel.training.targets import Targets
+from pykernel.tuning.data import Devices, Table, parts_of
 from pykernel.workflows import devices as workflow
 
 CONTENT = {

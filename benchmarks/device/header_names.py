@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from pykernel.spec.base import is_prefix
+from pykernel.spec.keys import is_prefix
 
 INCLUDED = re.compile(
     r"(?:.*/)?(?:include|zephyr/posix|cores/arduino|libraries/\w+/src|variants/\w+)/([^/]+)\.h(?:pp)?$"

@@ -41,7 +41,8 @@ from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import toolchain
 from pykernel.targets.check import check_targets
-from pykernel.tuning.trials import Table, content_of
+from pykernel.tuning.data import Table
+from pykernel.tuning.trials import content_of
 
 VECTORS, TRAINED, TREES, LEAVES, HIDDEN = 64, 16, 10, 128, (16, 32)
 FOREST = f"forest of {TREES} trees"

@@ -37,7 +37,7 @@ from pykernel.host.bikeshare import bikeshare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.training import distilled
 from pykernel.training.distilled import classes_of, distil, width_of
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 PAGE = DOCS / "importing.md"
 SEEDS, FEWER = 3, 2

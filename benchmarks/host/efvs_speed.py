@@ -32,10 +32,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import basis_data
+from benchmarks.papers.compared import make_selector
 from benchmarks.tables import PAGE, Rows, load, markdown, progress_bar, publish, save
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import make_selector
 from pykernel.rows import as_rows
 
 SIZES = (500, 506)

@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import DATA, Rows, load, markdown, progress_bar, publish, save
 from pykernel.files import whole_file
-from pykernel.training.closed_form import Targets
 from pykernel.training.selection import Model, select
+from pykernel.training.targets import Targets
 
 DIM, GRID = 5, 20
 COMPARED, ALONE = (50, 100, 200), (100, 200, 500, 1000)

@@ -20,7 +20,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, progress_bar, publish, save
-from pykernel.training.closed_form import MODELS, Column, Model, Targets, problem
+from pykernel.training.closed_form import MODELS, Column, Model, problem
+from pykernel.training.targets import Targets
 
 PAGE = DOCS / "closed-form.md"
 SAMPLES = 20

@@ -35,7 +35,8 @@ from scipy.spatial.distance import cdist
 from benchmarks.figures import COLOURS, TRUTH
 from benchmarks.tables import Rows, load, markdown, progress_bar, publish, save
 from pykernel.files import whole_file
-from pykernel.training.closed_form import MODELS, Model, Targets, problem
+from pykernel.training.closed_form import MODELS, Model, problem
+from pykernel.training.targets import Targets
 
 SIZES = (100, 200, 500, 1000)
 ROUNDS = 3

@@ -26,8 +26,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, progress_bar, read, save, write
 from pykernel.bases.gram import MercerKernel
-from pykernel.training.closed_form import Model, Targets, error_rate, press, problem
+from pykernel.training.closed_form import Model, problem
 from pykernel.training.selection import CrossValidation, select
+from pykernel.training.targets import Targets, error_rate, press
 
 PAGE = DOCS / "model-selection.md"
 COMMAND = [

@@ -25,10 +25,10 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.arms import Trial, arms
 from pykernel.tuning.combinations import techniques, trained_at_once
 from pykernel.tuning.costs import Limits
+from pykernel.tuning.data import Table
 from pykernel.tuning.plan import Search, model_name
 from pykernel.tuning.promises import NEAR, NEW, Losses, promise
 from pykernel.tuning.tasks import work
-from pykernel.tuning.trials import Table
 from pykernel.workflows.plan import FLASH, RAM
 
 TABLES = {

@@ -29,11 +29,10 @@ import numpy as np
 from scipy.sparse.linalg import cg
 
 from benchmarks import basis_data
-from benchmarks.papers.preconditioning import preconditioner
+from benchmarks.papers.preconditioning import gram_operator, preconditioner
 from benchmarks.tables import DOCS, Rows, load, markdown, progress_bar, publish, save
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.training.low_rank import gram_operator
 
 PAGE = DOCS / "reduced.md"
 SETS = {"abalone": 3000, "digits": 1797}

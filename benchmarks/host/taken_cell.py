@@ -33,8 +33,9 @@ from sklearn.datasets import (
 
 from benchmarks.tables import DATA, DOCS, Rows, markdown, place, progress_bar, read, save, write
 from pykernel.bases.gram import MercerKernel
-from pykernel.training.closed_form import Model, Targets, problem
+from pykernel.training.closed_form import Model, problem
 from pykernel.training.selection import Selection, _alike, default_ridges, select
+from pykernel.training.targets import Targets
 
 PAGE = DOCS / "model-selection.md"
 TRIALS = 10

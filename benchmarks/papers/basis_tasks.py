@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import benchmarks.papers.basis_reference as reference
-from benchmarks.papers.compared import COMPARED, METHODS, select_basis
+from benchmarks.papers.compared import METHODS, make_selector, select_basis
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import choose_method, make_selector
+from pykernel.bases.select import choose_method
 from pykernel.rows import as_rows
 
 COMMON: dict[str, Any] = {"candidates": 59, "points": 59, "tau": 0.0, "epsilon": 1e-10}
@@ -71,7 +71,7 @@ def steps(task: Mapping[str, Any]) -> dict[str, Any]:
 
     def run(n_max: int, seed: int) -> tuple[list[float], int]:
         start = time.process_time()
-        selector = make_selector(COMPARED.get(method, method), rows, kernel, n_max, seed=seed, **options)
+        selector = make_selector(method, rows, kernel, n_max, seed=seed, **options)
         taken = []
         while selector.step():
             taken.append(time.process_time() - start)

@@ -19,6 +19,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from benchmarks.papers.literal import LiteralEfvs, LiteralFvs
 from pykernel.bases import select
 from pykernel.bases.arguments import checked_count, checked_positive
 from pykernel.bases.basis import Basis, block_rows, project
@@ -203,7 +204,7 @@ class RidgeLeverage(_Listed):
             if length == count:
                 return np.minimum(1.0, each_row(rows, size_of_block, solve))
             level = np.sort(permuted[:length])
-            scores = each_row(SomeRows(rows, indices=level), size_of_block, solve)
+            scores = each_row(SomeRows(rows, level), size_of_block, solve)
             chances = np.minimum(1.0, self.oversampling * scores)
             kept = np.flatnonzero(generator.random(length) < chances)
             if not len(kept):  # all rows are spanned, or nearly spanned
@@ -289,6 +290,18 @@ COMPARED: dict[str, type[Selector]] = {"leverage": RidgeLeverage, "k-means": KMe
 METHODS = (*select.METHODS, *COMPARED)
 
 
-def select_basis(x: Any, kernel: Any, n_max: int, method: str = "auto", **options: Any) -> Basis:
+LITERAL: dict[str, type[Selector]] = {"efvs": LiteralEfvs, "fvs": LiteralFvs}
+
+
+def _named(method: str, form: str) -> str | type[Selector]:
+    return LITERAL[method] if form == "literal" else COMPARED.get(method, method)
+
+
+def select_basis(x: Any, kernel: Any, n_max: int, method: str = "auto", form: str = "gain", **options: Any) -> Basis:
+    """As the product's, with the methods of this file.  form: "literal", of efvs and fvs as printed."""
+    return select.select_basis(x, kernel, n_max, _named(method, form), **options)
+
+
+def make_selector(method: str, rows: Rows, kernel: Any, n_max: int, form: str = "gain", **options: Any) -> Selector:
     """As the product's, with the methods of this file."""
-    return select.select_basis(x, kernel, n_max, COMPARED.get(method, method), **options)
+    return select.make_selector(_named(method, form), rows, kernel, n_max, **options)

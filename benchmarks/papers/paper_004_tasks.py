@@ -17,7 +17,8 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpotri
 from scipy.spatial.distance import cdist
 
-from pykernel.training.closed_form import FisherProblem, Targets, error_rate, press, problem
+from pykernel.training.closed_form import FisherProblem, problem
+from pykernel.training.targets import Targets, error_rate, press
 
 TIMED_GAMMA, TIMED_RIDGE = 0.5, 1.0
 TIMED_RIDGES = tuple(float(r) for r in np.logspace(-6, 2, 20))

@@ -9,13 +9,12 @@ rule 4.2 of paper 002; with another, it is rule 4.2 for the kernel k(a, b) / sqr
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pykernel.bases.arguments import need_choice, need_memory
-from pykernel.bases.basis import left_out, project, share
+from pykernel.bases.basis import share
 from pykernel.bases.candidates import (
     BLOCK,
     MEMORY,
@@ -32,11 +31,6 @@ from pykernel.rows import as_rows
 _MOST = 8192  # rows that are looked at once when most of what is drawn is spanned
 
 
-def unexplained(factor: np.ndarray, values: np.ndarray, diagonal: np.ndarray) -> float:
-    """1 - J on some rows, from L (n, n), K_:S of these rows (rows, n) and their k_ii: eq. 1.  O(rows n^2)."""
-    return float(share(left_out(diagonal, project(factor, values)), diagonal).mean())
-
-
 # ----------------------------------------------------------------------------------------------------------- EFVS
 
 
@@ -50,8 +44,6 @@ class Efvs(Selector):
     n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept: a vector takes l + rho v
     kernel values and O(n (l + rho v)) time; 8 l n bytes; the error is exact.  Not given: the form that needs fewer
     kernel values and fits into ``memory``.
-    form: "gain" computes a candidate's increase of J, O(v n); "literal" extends L for each candidate and evaluates all
-    quadratic forms, O(v n^2).  Both give the same scores; "literal" is for comparison.
     disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  Then a candidate's
     own error counts once, beside the estimate for all other rows.  A candidate that is also a point would count too
     often.
@@ -63,7 +55,7 @@ class Efvs(Selector):
     confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: the
     points also made the choice, which makes it too low; and it leaves out the dead rows, which makes it too high.
 
-    Raises UserError for an unknown form, or if lazy=False and C of all rows takes more than ``memory`` bytes.
+    Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
 
     method = "efvs"
@@ -78,15 +70,13 @@ class Efvs(Selector):
         candidates: int | None = 59,
         points: int | None = 59,
         lazy: bool | None = None,
-        form: Literal["gain", "literal"] = "gain",
         disjoint: bool = True,
         memory: int = MEMORY,
         **common: Any,
     ) -> None:
         super().__init__(rows, kernel, n_max, **common)
-        need_choice(form, "form", ("gain", "literal"))
         need_choice(lazy, "lazy", (True, False, None))
-        self.candidates, self.points, self.form, self.disjoint = candidates, points, form, disjoint
+        self.candidates, self.points, self.disjoint = candidates, points, disjoint
         l, n = len(self.rows), self.capacity
         rho, v = min(l, candidates or l), min(l, points or l)
         size = 8 * l * (n + 4)
@@ -193,33 +183,18 @@ class Efvs(Selector):
 
     # ------------------------------------------------------------------------------------------------- both
 
-    def _literal_gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
-        """Each candidate's increase of J on the points, times the number of points: J with the candidate minus J
-        without.
-        """
-        n = self.n
-        values = self.grown.values(points.x, self.grown.vectors[:n])
-        between = self._between(points, tried, slice(None))
-        gains = np.full(len(tried), unexplained(self.grown.factor[:n, :n], values, points.diagonal))
-        for j in range(len(tried)):
-            gains[j] -= unexplained(self._factor_with(tried, j), np.c_[values, between[:, j]], points.diagonal)
-        return gains * len(points)
-
-    def _factor_with(self, tried: Drawn, j: int) -> np.ndarray:
-        """L with a candidate, (n + 1, n + 1): section 1.1."""
-        n = self.n
-        return np.block([[self.grown.factor[:n, :n], np.zeros((n, 1))], [tried.z[j], np.sqrt(tried.left[j])]])
+    def _gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
+        """Each candidate's increase of J on the points, times the number of points."""
+        gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
+        size = max(1, BLOCK // len(points))
+        for some in (slice(start, start + size) for start in range(0, len(tried), size)):
+            between = self._between(points, tried, some) - points.z @ tried.z[some].T
+            gains[some] = weights @ np.square(between) / tried.left[some]
+        return gains
 
     def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
         """Append the best candidate; its number.  apart: how many rows are alive, if no candidate is a point."""
-        if self.form == "literal":
-            gains = self._literal_gains(tried, points)
-        else:
-            gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
-            size = max(1, BLOCK // len(points))
-            for some in (slice(start, start + size) for start in range(0, len(tried), size)):
-                between = self._between(points, tried, some) - points.z @ tried.z[some].T
-                gains[some] = weights @ np.square(between) / tried.left[some]
+        gains = self._gains(tried, points)
         if apart is not None:
             gains = with_own(gains, apart, len(points), tried.delta)
         j = first_of_largest(gains)
@@ -236,8 +211,7 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
 
-    form: "gain" computes what each row adds to J, O(l^2 n) for a vector; "literal" J itself, by an L of its own for each row,
-    O(l (n^3 + l n^2)).  Both compute the l^2 values of K once and keep them, and C.
+    What each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once and kept, and C.
     ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
     A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper
@@ -253,24 +227,17 @@ class Fvs(Efvs):
         kernel: MercerKernel,
         n_max: int,
         *,
-        form: Literal["gain", "literal"] = "gain",
         memory: int = MEMORY,
         **common: Any,
     ) -> None:
         rows = as_rows(rows)
         size = 8 * len(rows) * (len(rows) + min(n_max, len(rows)) + 4)
         need_memory(size, memory, "K and C of all rows, which fvs keeps,", "take efvs")
-        common |= {"candidates": None, "points": None, "lazy": False, "form": form, "memory": memory}
+        common |= {"candidates": None, "points": None, "lazy": False, "memory": memory}
         super().__init__(rows, kernel, n_max, **common)
 
     def _judges(self, alive: np.ndarray) -> np.ndarray:
         return np.arange(len(self.rows))
-
-    def _factor_with(self, tried: Drawn, j: int) -> np.ndarray:
-        chosen = np.append(self.grown.indices[: self.n], tried.rows[j])
-        with contextlib.suppress(np.linalg.LinAlgError):  # rounding decides with an epsilon of about 1e-14
-            return np.linalg.cholesky(self.parts.gram[np.ix_(chosen, chosen)])
-        return super()._factor_with(tried, j)
 
 
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:

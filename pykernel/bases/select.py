@@ -22,7 +22,8 @@ from pykernel.bases.sgma import Exhaustive, Sgma, SgmaInPasses, beyond_memory
 from pykernel.bases.skfa import Skfa
 from pykernel.bases.swaps import refine
 from pykernel.errors import UserError, did_you_mean
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.rows import Rows, as_rows
 
 # a new method: a class and a line

@@ -60,12 +60,10 @@ class Sgma(Selector):
 
     A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
-    bytes, and twice as much in the column view and for Algorithm 2.
+    bytes, and twice as much in the column view.
 
     pool: this number of the best candidates that were not chosen stay candidates for the next vector, with their
     columns.  So only kappa - pool new columns are computed.
-    form: "cholesky"; "algorithm 2" keeps the coefficients T (n, l) of the paper's Algorithm 2, corrected, instead of C: the
-    same rows, slower and with more rounding, for comparison.
     tau: on tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
 
     Raises UserError for a rule that is not the view's, or arrays beyond ``memory`` bytes.
@@ -84,28 +82,22 @@ class Sgma(Selector):
         view: Literal["function", "column", "kronecker"] = "function",
         rule: Literal["4.1", "4.2", "4.3"] | None = None,
         pool: int = 0,
-        form: Literal["cholesky", "algorithm 2"] = "cholesky",
         memory: int = 4 * MEMORY,
         **common: Any,
     ) -> None:
         super().__init__(rows, kernel, n_max, **common)
         need_choice(view, "view", RULES)
-        need_choice(form, "form", ("cholesky", "algorithm 2"))
         rule = rule or RULES[view][0]  # type: ignore[assignment]
         if rule not in RULES[view]:
             raise UserError(f"rule is {rule!r}; in the {view} view it must be one of {', '.join(RULES[view])}")
         l, n = len(self.rows), self.capacity
         kappa = min(l, candidates or l)
-        if not 0 <= pool < kappa or (pool and (view, form) != ("function", "cholesky")):
+        if not 0 <= pool < kappa or (pool and view != "function"):
             raise UserError(
-                f"pool is {pool}; it must be from 0 to {kappa - 1}, below the candidates, and 0 in other views and forms"
+                f"pool is {pool}; it must be from 0 to {kappa - 1}, below the candidates, and 0 in other views"
             )
-        if form != "cholesky" and view != "function":
-            raise UserError(f"algorithm 2 is of the function view; the {view} view has the form 'cholesky' only")
-        self.view, self.rule, self.form = view, rule, form
-        self.candidates, self.pool = candidates, pool
-        twice = view == "column" or form != "cholesky"
-        size = 8 * l * (2 if twice else 1) * (n + 2 * kappa)
+        self.view, self.rule, self.candidates, self.pool = view, rule, candidates, pool
+        size = 8 * l * (2 if view == "column" else 1) * (n + 2 * kappa)
         need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
         fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
         self.parts.whole = fewer and 8 * l * l + size <= memory
@@ -113,7 +105,6 @@ class Sgma(Selector):
         self.frobenius: list[float] = []
         self.energy = 0.0  # |K|^2
         self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'
-        self.coefficients = np.zeros((n if form != "cholesky" else 0, l))  # T; C is K_:S then
         self.kept = np.zeros(0, np.int64)
         self.kept_columns = np.zeros((0, l))
 
@@ -122,7 +113,7 @@ class Sgma(Selector):
         alive = residual.candidates()
         if not len(alive):
             return False
-        if self.view == "function" and self.form == "cholesky":
+        if self.view == "function":
             r, column = self._in_function_space(residual, alive)
         else:
             tried = drawn(self.generator, alive, self.candidates)
@@ -131,23 +122,12 @@ class Sgma(Selector):
             values = self.parts.columns(tried)
             j, column = self._among(residual, tried, values)
             r = int(tried[j])
-        if self.form == "cholesky":
-            column[r] = residual.left[r]
+        column[r] = residual.left[r]
         n = residual.n
         z, square = residual.take_in(r, column)
-        vector = self.rows.take([r])
-        if self.form != "cholesky":
-            # C is what Algorithm 2 calls K^c, and L is found from it
-            residual.projected[n] = values[j]
-            residual.left = np.clip(
-                residual.diagonal - np.einsum("ji,ji->i", residual.projected[: n + 1], self.coefficients[: n + 1]),
-                0,
-                None,
-            )
-            z = self.grown.features(vector)[0]
         if self.kept.size:
             self.kept_columns -= np.outer(residual.projected[n, self.kept], residual.projected[n])
-        self.grown.append(vector[0], r, z, square, residual.trace)
+        self.grown.append(self.rows.take([r])[0], r, z, square, residual.trace)
         return True
 
     def _in_function_space(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray]:
@@ -175,8 +155,6 @@ class Sgma(Selector):
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
         """Which of the rows that were tried is the best by its column of K, and R_:r."""
-        if self.view == "function":
-            return self._by_algorithm_2(residual, tried, values)
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -191,19 +169,6 @@ class Sgma(Selector):
         if self.view == "column":
             self.orthonormal[residual.n] = _normalised(columns[j], self.orthonormal[: residual.n])
         return j, residual.column(values[j], int(tried[j]))
-
-    def _by_algorithm_2(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """T grows by a row of zeros, and then by t dot', (n + 1, l)."""
-        n = residual.n
-        columns = values - self.coefficients[:n, tried].T @ residual.projected[:n]
-        scores = np.einsum("ij,ij->i", columns, columns)
-        if self.rule == "4.2":
-            scores = scores / columns[np.arange(len(tried)), tried]
-        j = first_of_largest(scores)
-        r, dot = tried[j], columns[j].copy()
-        t = np.append(-self.coefficients[:n, r], 1.0) / dot[r]
-        self.coefficients[: n + 1] += np.outer(t, dot)
-        return j, dot
 
 
 class SgmaInPasses(Selector):
@@ -277,7 +242,7 @@ def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
     """Whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
     l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
     kappa = min(l, arguments.get("candidates") or l)
-    other = {"view", "rule", "pool", "form"} & set(arguments)
+    other = {"view", "rule", "pool"} & set(arguments)
     return not other and kappa <= COLUMNS and 8 * l * (min(n_max, l) + 2 * kappa) > memory
 
 

@@ -48,11 +48,9 @@ def refine(
         better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
         return replace(better, evaluations=found.evaluations + l * n)
     drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)
-    judges, others = (SomeRows(rows, indices=np.sort(part)) for part in np.array_split(drawn, 2))
+    judges, others = (SomeRows(rows, np.sort(part)) for part in np.array_split(drawn, 2))
     before = measured(basis, others, exact=False)
-    after = measured(
-        _refined(basis, judges, judges.origin(np.arange(len(judges))), rounds, epsilon), others, exact=False
-    )
+    after = measured(_refined(basis, judges, judges.indices, rounds, epsilon), others, exact=False)
     better = after if after.trace[-1] < before.trace[-1] else before
     return replace(better, evaluations=after.evaluations + 2 * len(others) * n)
 

@@ -14,7 +14,7 @@ from pykernel.errors import UserError
 from pykernel.estimators.base import Absent, Classifies, KernelEstimator, Regresses, column_names, label_section
 from pykernel.spec.model import Spec
 from pykernel.training.calibration import probabilities
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 LARGEST_WEIGHT = 1e300
 """Largest weight of a sample; sums of larger weights could overflow."""

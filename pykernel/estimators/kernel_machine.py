@@ -13,12 +13,15 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import EXTREME, Expansion
 from pykernel.estimators.parameters import FINITE, Must, Parameter, one_of, plain, short, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.spec.model import Spec
 from pykernel.training import reduced, selection
-from pykernel.training.closed_form import Targets, problem
-from pykernel.training.trained import Machine, to_spec
+from pykernel.training.closed_form import problem
+from pykernel.training.machine import Machine
+from pykernel.training.targets import Targets
+from pykernel.training.trained import to_spec
 
 SHAPED_BY: dict[str, tuple[str, ...]] = {
     "gaussian": ("sigma",),

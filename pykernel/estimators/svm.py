@@ -21,12 +21,13 @@ from pykernel.estimators.kernel_machine import ATTRIBUTES as OF_MACHINES
 from pykernel.estimators.kernel_machine import PARAMETERS as OF_FAMILY
 from pykernel.estimators.kernel_machine import KernelMachine, _candidates
 from pykernel.estimators.parameters import NOT_NEGATIVE, POSITIVE, Must, Parameter, one_of, plain, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.training import lp, reduced, svm
 from pykernel.training.calibration import fit_calibration
-from pykernel.training.closed_form import Targets, error_rate, press
 from pykernel.training.selection import GroupFolds, default_widths, stratified_folds
+from pykernel.training.targets import Targets, error_rate, press
 
 MOST = 1024
 """Most vectors, if ``basis`` does not say it."""

@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from pykernel.estimators.base import warn
 from pykernel.estimators.functions import ClassifiesByFunctions, Expansion, RegressesByFunctions
 from pykernel.estimators.parameters import LEFT_OUT, Must, Parameter, one_of, plain, whole
-from pykernel.parallel import one_thread, working
+from pykernel.parallel import one_thread
+from pykernel.progress import working
 from pykernel.spec.model import Spec
 from pykernel.training import vectors
 from pykernel.training.calibration import fit_calibration
-from pykernel.training.closed_form import Targets
+from pykernel.training.machine import Machine
 from pykernel.training.selection import stratified_folds
-from pykernel.training.trained import Machine, to_spec
+from pykernel.training.targets import Targets
+from pykernel.training.trained import to_spec
 
 LINEAR_RIDGE = 1e-3
 """Ridge of the linear model with which the machine is compared, in squares of the inputs' unit."""

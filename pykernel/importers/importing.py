@@ -23,8 +23,9 @@ from pykernel.importers.steps import steps_of
 from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
+from pykernel.training.machine import Machine, pairs, votes
 from pykernel.training.rounding import device_bound, notes, source_bound
-from pykernel.training.trained import FILE_LIMIT, Distance, Machine, content, pairs, to_spec, votes
+from pykernel.training.trained import FILE_LIMIT, Distance, content, to_spec
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

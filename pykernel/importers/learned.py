@@ -26,7 +26,7 @@ from pykernel.importers.sklearn import LEARNS
 from pykernel.importers.steps import steps_of
 from pykernel.spec.families.int16_scales import unit_of
 from pykernel.spec.model import Spec
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 Answers = Callable[[np.ndarray], np.ndarray]
 RIDGE = 1e-6

@@ -28,7 +28,8 @@ from pykernel.importers.steps import (
 )
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, Spec, shown_value, visible_name
-from pykernel.training.trained import Machine, array_of, checked, collapsed, number_of, require_classes
+from pykernel.training.machine import Machine, array_of, checked, number_of, require_classes
+from pykernel.training.trained import collapsed
 
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
 """Matern kernels by their nu."""

@@ -18,7 +18,7 @@ import numpy as np
 from pykernel.importers.place import Place
 from pykernel.spec.kernel_settings import UNIT
 from pykernel.spec.model import DIM_LIMIT, shown_value
-from pykernel.training.trained import Machine, array_of, number_of
+from pykernel.training.machine import Machine, array_of, number_of
 
 FILE = Place("")
 KERNELS = {

@@ -21,18 +21,7 @@ def fitted(
     shown, measure = (rate, "errors") if classes else (number, "RMSE")
     rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"
     trained = f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
-    best, taken = (_values(report[cell]) for cell in ("best", "taken"))
-    told = {
-        f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
-        f"{how}, taken: {taken}": errors["cross_validated"],
-        "the same, corrected for having been chosen": errors.get("corrected"),
-        **(simple := simple_errors(report)),
-        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
-    }
-    about = errors.get("held_out_deviation")
-    known = [[text, shown(error)] for text, error in told.items() if error is not None]
-    if about is not None:
-        known[-1][1] += f" ± {shown(about)}"
+    simple = simple_errors(report)
     name, ours = min(simple, key=lambda each: simple[each]), errors["cross_validated"]
     error = f"{shown(ours)} by {how}" if ours is not None else f"not known, for {how} were interrupted"
     flash = f"in {report['flash_bytes']:,} bytes of flash"
@@ -48,17 +37,7 @@ def fitted(
         ),
         read,
         Section("Errors of widths and ridges", [*tried, *_tried(report, trained)], "both"),
-        Section(
-            "What to expect",
-            [
-                Table(
-                    ("estimate", measure),
-                    known,
-                    strong=[i for i, row in enumerate(known) if row[0] == f"{how}, taken: {taken}"],
-                )
-            ],
-            "both",
-        ),
+        Section("What to expect", [_expected(report, measure)], "both"),
         Section(
             "The model",
             [
@@ -82,6 +61,26 @@ def fitted(
     good = ours is not None and ours < simple[name]
     then = [f"pykernel generate {quote(report['spec'])} -o out/"] if report["spec"] else []
     return Document(f"fit of {report['name']}: {counted(report)}", said, sections, good, then)
+
+
+def _expected(report: Mapping[str, Any], measure: str) -> Table:
+    """What errors to expect, by several estimates, and errors of simple models."""
+    classes, errors, how = report["classes"], report["errors"], how_tested(report)
+    shown = rate if classes else number
+    best, taken = (_values(report[cell]) for cell in ("best", "taken"))
+    told = {
+        f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
+        f"{how}, taken: {taken}": errors["cross_validated"],
+        "the same, corrected for having been chosen": errors.get("corrected"),
+        **simple_errors(report),
+        f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
+    }
+    about = errors.get("held_out_deviation")
+    known = [[text, shown(error)] for text, error in told.items() if error is not None]
+    if about is not None:
+        known[-1][1] += f" ± {shown(about)}"
+    strong = [i for i, row in enumerate(known) if row[0] == f"{how}, taken: {taken}"]
+    return Table(("estimate", measure), known, strong=strong)
 
 
 def _values(cell: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
@@ -10,7 +10,7 @@ from pykernel.errors import option
 from pykernel.report import figures
 from pykernel.report.checks import calls
 from pykernel.report.common import Asked, inside, what_was_asked
-from pykernel.report.document import Cell, Document, Facts, Part, Section, Sentence, Table, table_of
+from pykernel.report.document import Cell, Document, Facts, Part, Section, Table, table_of
 from pykernel.report.figures import Panel
 from pykernel.telling import (
     KINDS,
@@ -20,9 +20,7 @@ from pykernel.telling import (
     byte_count,
     chosen,
     counted,
-    counts,
     data_sentences,
-    error_and_deviation,
     faults_told,
     growth,
     inertia,
@@ -40,7 +38,7 @@ from pykernel.telling import (
 
 BEST = 10
 """Most kinds of models of which the errors stand beside those of simple predictors."""
-SPECS = ("learning", "frozen", "small", "leaner", "better")
+SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
     "ram": ("RAM, struct and stack", " B"),
     "flash": ("flash, all that is linked", " B"),
@@ -62,11 +60,8 @@ def planned(
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
-    learner, frozen, grows = (
-        report["learner"] if report["learning_spec"] else None,
-        report["frozen"],
-        growth(winner["promise"]),
-    )
+    frozen, grows = report["frozen"], growth(winner["promise"])
+    learner = report["learner"] if report["learning_spec"] else None
     said = [misses(winner) if monitors else told_of(winner, f"{kind} "), *([grows] if grows and not monitors else [])]
     said += [(against_monitors if monitors else against_simple)(compared)] if compared else []
     facts = [
@@ -83,28 +78,11 @@ def planned(
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]
-    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
-    written = [
-        ("again", again if report["repeatable"] else None),
-        ("spec", report["spec"]),
-        *(("", report[f"{name}_spec"]) for name in SPECS),
-        *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-        ("report", report["plot"]),
-    ]
     judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
     title = (
         f"{counted(report)}, {judged} {judged_on(report)}; {report['trials']:,} trials"
         + f"; {kind} of the best" * (not monitors)
     )
-    missed = [
-        [KINDS.get(name, name), f"{part:,}", f"{faults:,}"]
-        for name, (part, faults) in sorted((winner["missed"] or {}).items())
-    ]
-    every = [
-        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])]
-        for row in report["table"]
-    ]
-    others = {name: report[f"{name}_spec"] for name in ("leaner", "better")}
     more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
     sections = [
         what_was_asked(asked, *more),
@@ -114,12 +92,10 @@ def planned(
         Section("The planned model", [Facts(facts)], "both"),
         Section("On the device", _uses(report, takes), "both"),
         Section("Its calls", calls([report["verified"]] if report["verified"] else [])),
-        Section(
-            "Features and windows", [] if report["signal"] is None else _signal(report["signal"], kind, others), "both"
-        ),
-        Section("Files", [Facts(written)], "both"),
-        Section("Faults that are missed", [Table(("kind", "missed", "of"), missed)]),
-        Section("The best of each kind", [Table(("model", kind, "values"), every, words=(0, 2))]),
+        Section("Features", _signal(report["signal"], kind) if report["signal"] else [], "both"),
+        Section("Files", [_written(report)], "both"),
+        Section("Faults that are missed", [_missed(winner["missed"] or {})]),
+        Section("The best of each kind", [_every(report["table"], kind, shown)]),
         *inside(model),
     ]
     spec, names, late = (
@@ -130,6 +106,34 @@ def planned(
     then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
+
+
+def _written(report: Mapping[str, Any]) -> Facts:
+    """The files, and how to get them again."""
+    again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
+    return Facts(
+        [
+            ("again", again if report["repeatable"] else None),
+            ("spec", report["spec"]),
+            *(("", report[f"{name}_spec"]) for name in SPECS),
+            *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
+            ("report", report["plot"]),
+        ]
+    )
+
+
+def _missed(faults: Mapping[str, Any]) -> Table:
+    """How many faults of each kind are missed."""
+    rows = [[KINDS.get(name, name), f"{part:,}", f"{most:,}"] for name, (part, most) in sorted(faults.items())]
+    return Table(("kind", "missed", "of"), rows)
+
+
+def _every(tried: Sequence[Mapping[str, Any]], kind: str, shown: Callable[[float], str]) -> Table:
+    """The error and the values of the best model of each kind."""
+    rows = [
+        [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])] for row in tried
+    ]
+    return Table(("model", kind, "values"), rows, words=(0, 2))
 
 
 def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
@@ -180,39 +184,17 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
     return [Table(heads, rows, title=f"on {limits['target']}"), Facts([("verified", equal)])]
 
 
-def _signal(found: Mapping[str, Any], kind: str, files: Mapping[str, str | None]) -> list[Part]:
-    """The benefit of each kind of feature, and of further features and other windows.  files: written specs."""
-    planned, place = found["planned"], f", instructions on {found['target']}" if found["target"] else ""
-    named = [(f"without {row['name']}", row) for row in found["features"]]
-    named += [(f"with {row['name']}", row) for row in found["added"]]
+def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
+    """What the planned model is without each kind of feature."""
     rows = [
         [
-            name,
+            f"without {row['name']}",
             number(row["error"]),
             "" if row["change"] is None else f"{100 * row['change']:+.1f} %",
-            *counts(row, "costs", missing=""),
+            byte_count(row["ram_bytes"]),
             row["reason"] or ("yes" if row["earns"] else "no"),
         ]
-        for name, row in named
+        for row in found["features"]
     ]
-    title = f"what features earn: {kind} of the planned model without them or with others{place and f'{place} in the worst call'}"
-    parts: list[Part] = [Table(("features", "error", "change", "takes", "earns it"), rows, title=title)]
-    windows = [
-        dict(zip(("window", "hop"), counts(row, "window", "hop", missing=""), strict=True))
-        | {"error": number(row.get("error")), "±": number(row.get("deviation"))}
-        | {"last label": number(row.get("last_label")) if planned["last_label"] is not None else ""}
-        | {
-            "steps judged": row["reason"] or f"{row['judged']:,}",
-            "a raw sample": "".join(counts(row, "per_sample", missing="")),
-        }
-        for row in (planned, *found["windows"])
-    ]
-    title = f"other windows and hops: {kind} of the planned model, for each step{place}"
-    parts += [table_of(windows if found["windows"] else [], ("window",), (0,), title), Sentence(found["note"] or "")]
-    for name, file in files.items():
-        if (row := found[name]) is not None:
-            what = f"without {', '.join(row['dropped'])}" if name == "leaner" else row["name"]
-            costs = [each["instructions"] for each in (row, planned)]
-            told = "" if None in costs else ", {:,} in place of {:,} instructions in the worst call".format(*costs)
-            parts.append(Sentence(f"{name:8}  {what}: {error_and_deviation(row)}{told}; {file}"))
-    return parts
+    title = f"what features earn: {kind} of the planned model without them"
+    return [Table(("features", "error", "change", "RAM", "earns it"), rows, title=title)]

@@ -6,7 +6,6 @@ import io
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,18 +61,10 @@ class Rows(Protocol):
         """All rows in their order: the position of the first, and (k, D) float64 with k at most ``size``."""
 
 
-class Stored(ABC):
-    """Rows in memory or on disk, whose blocks may begin and end anywhere."""
-
-    @abstractmethod
-    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Of the rows from ``first`` to before ``last``."""
-
-
 # ---------------------------------------------------------------------------------------------------------- arrays
 
 
-class ArrayRows(Stored):
+class ArrayRows:
     """Rows of an array (l, D) of any real type, which is not copied."""
 
     def __init__(self, x: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
@@ -91,16 +82,15 @@ class ArrayRows(Stored):
         indices = checked_positions(indices, len(self))
         return finite(np.asarray(self.x[indices], np.float64), indices, self.name)
 
-    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Of the rows from ``first`` to before ``last``."""
-        for start, end in parts(len(self), size, first, last):
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        for start, end in parts(len(self), size):
             yield start, finite(np.array(self.x[start:end], np.float64, order="C"), start, self.name)
 
 
 # ------------------------------------------------------------------------------------------------------- .npy files
 
 
-class FileRows(Stored):
+class FileRows:
     """Rows of a file of row-major numbers, read with ``pread``.  Memory: the requested rows, and 4 MB.
 
     take: O(k log k + k D), one read for each run of near rows.  The object can be sent to another process, which opens
@@ -145,9 +135,8 @@ class FileRows(Stored):
             first = last
         return finite(out, indices, self.name)
 
-    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Of the rows from ``first`` to before ``last``."""
-        for start, end in parts(len(self), size, first, last):
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        for start, end in parts(len(self), size):
             yield start, finite(np.array(self._read(start, end - start), np.float64, order="C"), start, self.name)
 
     def _read(self, start: int, count: int) -> np.ndarray:
@@ -258,33 +247,20 @@ def save_rows(
 
 
 class SomeRows:
-    """Some of other rows: those from ``first`` to before ``last``, or those at ``indices``.  Copies nothing."""
+    """Other rows at some positions.  Copies nothing."""
 
-    def __init__(self, rows: Rows, first: int = 0, last: int | None = None, indices: np.ndarray | None = None) -> None:
-        self.rows, self.dim, self.first = rows, rows.dim, first
-        self.last = len(rows) if last is None else last
-        self.indices = None if indices is None else checked_positions(indices, len(rows))
-        if not 0 <= first <= self.last <= len(rows):
-            raise IndexError(f"rows from {first:,} to {self.last:,} of {len(rows):,}")
+    def __init__(self, rows: Rows, indices: np.ndarray) -> None:
+        self.rows, self.dim, self.indices = rows, rows.dim, checked_positions(indices, len(rows))
 
     def __len__(self) -> int:
-        return self.last - self.first if self.indices is None else len(self.indices)
-
-    def origin(self, indices: Any) -> np.ndarray:
-        """Positions of these rows in the underlying rows."""
-        indices = checked_positions(indices, len(self))
-        return indices + self.first if self.indices is None else self.indices[indices]
+        return len(self.indices)
 
     def take(self, indices: Any) -> np.ndarray:
-        return self.rows.take(self.origin(indices))
+        return self.rows.take(self.indices[checked_positions(indices, len(self))])
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        if self.indices is None and isinstance(self.rows, Stored):
-            for start, block in self.rows.blocks(size, self.first, self.last):
-                yield start - self.first, block
-            return
-        for start, end in parts(len(self), size, 0, None):
-            yield start, self.take(np.arange(start, end))
+        for start, end in parts(len(self), size):
+            yield start, self.rows.take(self.indices[start:end])
 
 
 class ScaledRows:
@@ -380,10 +356,9 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
     return found
 
 
-def parts(count: int, size: int, first: int, last: int | None) -> Iterator[tuple[int, int]]:
+def parts(count: int, size: int) -> Iterator[tuple[int, int]]:
     """Where each block begins and ends."""
     if size < 1:
         raise UserError(f"a block of {size} rows was asked for; it must be 1 or more")
-    last = count if last is None else min(last, count)
-    for start in range(first, last, size):
-        yield start, min(start + size, last)
+    for start in range(0, count, size):
+        yield start, min(start + size, count)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,13 @@ from pyarrow import types
 
 from pykernel.errors import UserError
 from pykernel.files import open_plain
-from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, Stored, checked_positions, finite, parts, positions_of
+from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, checked_positions, finite, parts, positions_of
 
 BATCH_ROWS = 2**16
 """Rows of Parquet that are decoded at a time."""
 
 
-class _Parts(Stored):
+class _Parts(ABC):
     """Rows that lie in parts, one after the other: Parquet's row groups, Arrow's record batches.
 
     starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if that holds every
@@ -51,12 +52,12 @@ class _Parts(Stored):
             self._gather(part, indices[some] - self.starts[part], out, some)
         return finite(out, indices, self.name, self._tell)
 
-    def blocks(self, size: int, first: int = 0, last: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Of the rows from ``first`` to before ``last``.  Rows are cut where ``size`` says, not where parts end."""
-        borders = parts(len(self), size, first, last)
+    def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Rows are cut where ``size`` says, not where parts end."""
+        borders = parts(len(self), size)
         block, filled = np.empty((0, self.dim)), 0
-        start = first
-        for piece in self._pieces(first, len(self) if last is None else min(last, len(self))):
+        start = 0
+        for piece in itertools.chain.from_iterable(map(self._read, range(len(self.starts) - 1))):
             done = 0
             while done < len(piece):
                 if filled == len(block):
@@ -67,11 +68,6 @@ class _Parts(Stored):
                 filled, done = filled + count, done + count
                 if filled == len(block):
                     yield start, finite(block, start, self.name, self._tell)
-
-    def _pieces(self, first: int, last: int) -> Iterator[np.ndarray]:
-        for part, (start, end) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
-            if first < end and start < last:
-                yield from self._read(part, max(first - start, 0), min(last, end) - start)
 
     def _owner(self, rows: Any) -> Any:
         """The part of a row, or of each row."""
@@ -88,8 +84,8 @@ class _Parts(Stored):
         """Write these rows of a part to these places of ``out``."""
 
     @abstractmethod
-    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
-        """A part's rows from ``low`` to before ``high``, (k, D) and in order, BATCH_ROWS at most at a time."""
+    def _read(self, part: int) -> Iterator[np.ndarray]:
+        """A part's rows, (k, D) and in order, BATCH_ROWS at most at a time."""
 
     @abstractmethod
     def _cell(self, part: int, row: int, j: int) -> Any:
@@ -159,19 +155,12 @@ class ParquetRows(_Parts):
     def _scatter(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
         """Decode a row group for some of its rows."""
         at = 0
-        for piece in self._decode(part):
+        for piece in self._read(part):
             here = (rows >= at) & (rows < at + len(piece))
             out[places[here]] = piece[rows[here] - at]
             at += len(piece)
 
-    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
-        at = 0
-        for piece in self._decode(part):
-            yield piece[max(low - at, 0) : max(high - at, 0)]
-            at += len(piece)
-
-    def _decode(self, part: int) -> Iterator[np.ndarray]:
-        """A row group's rows, BATCH_ROWS at a time, (k, D) of ``kind``."""
+    def _read(self, part: int) -> Iterator[np.ndarray]:
         number, group = self._groups[part]
         with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
             # each column's pages are read as they are needed, not all at once
@@ -220,10 +209,10 @@ class ArrowRows(_Parts):
         for j, column in enumerate(self._columns_of(part)):
             out[places, j] = column[rows]
 
-    def _read(self, part: int, low: int, high: int) -> Iterator[np.ndarray]:
+    def _read(self, part: int) -> Iterator[np.ndarray]:
         columns = self._columns_of(part)
-        for start in range(low, high, BATCH_ROWS):
-            yield np.column_stack([column[start : min(start + BATCH_ROWS, high)] for column in columns])
+        for start in range(0, self._batches[part].num_rows, BATCH_ROWS):
+            yield np.column_stack([column[start : start + BATCH_ROWS] for column in columns])
 
     def _columns_of(self, part: int) -> list[np.ndarray]:
         return list(map(_numbers, self._batches[part].columns))

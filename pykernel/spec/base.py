@@ -1,4 +1,4 @@
-"""A spec: the keys that every model has, and the values that kernels and the generator take from it.
+"""A spec: what goes together in it, and the values that kernels and the generator take from it.
 
 Each family has a subclass of ``Spec`` with the sections that the family declares.  ``pykernel.spec.model`` reads the
 rule and then chooses the subclass.
@@ -7,67 +7,30 @@ rule and then chooses the subclass.
 from __future__ import annotations
 
 import functools
-import json
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from pydantic import Field, PrivateAttr, field_validator, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import PrivateAttr, model_validator
 
 from pykernel.algorithms.signal.program import with_signal
-from pykernel.dialect import INTEGERS, PRECISIONS, Array, Kernel, Memory, Precision, Real, layout
+from pykernel.dialect import INTEGERS, Array, Kernel, Memory, Real, layout
 from pykernel.dialect.program import LabelKind, Program, Settings
-from pykernel.dialect.reserved import C_KEYWORDS, SYSTEM_HEADERS
 from pykernel.errors import UserError
 from pykernel.report import sections
 from pykernel.spec import missing
 from pykernel.spec import signal as signals
 from pykernel.spec.defaults import Chosen
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable, filling
+from pykernel.spec.keys import Keys
 from pykernel.spec.sections import (
-    Counts,
     Fading,
-    Input,
-    Label,
-    Learning,
-    ScaledInput,
-    Section,
     StandardisedInput,
-    TargetSection,
-    Trained,
     Within,
-    fields_of,
     limits_of,
-    section_of,
-    shown_value,
 )
 from pykernel.spec.signal import SignalSection
-
-# a file with such a name would hide a header of the compiler, or is impossible on Windows
-FORMAT = 1
-"""Version of a spec's keys and of their meaning, as in docs/versions.md."""
-
-
-def is_prefix(name: str) -> bool:
-    """Whether a name is allowed as the prefix of names in C."""
-    return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
-
-
-def checked_name(name: str) -> str:
-    """The name of a model.  Raises ValueError with a sentence without its beginning."""
-    if not is_prefix(name):
-        raise ValueError(
-            f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
-            "because C symbols and files are named after it"
-        )
-    if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
-        raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
-    if name in SYSTEM_HEADERS or re.fullmatch(r"check|aux|con|nul|prn|(com|lpt)\d", name):
-        raise ValueError(f"is {name!r}, and {name}.h would be taken for another file of that name; choose another")
-    return name
 
 
 class Refusal(ValueError):
@@ -120,23 +83,9 @@ def require_order(known: Names, given: Names, where: str, whose: str) -> None:
                 )
 
 
-class Spec(Section):
+class Spec(Keys):
     """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
 
-    name: str = Field(
-        description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
-    )
-    format: Literal[1] = Field(1, description="version of the spec's keys and their meaning, as in docs/versions.md")
-    precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
-    signal: SignalSection | None = None
-    input: Input
-    label: Label = Label()
-    target: TargetSection | None = None
-    training: Trained | None = Field(
-        None, description="a table: how `fit` trained it, by its keys `training.…`. It changes no byte of the C"
-    )
-    if TYPE_CHECKING:  # each family declares its own class of this section
-        learning: Learning
     _custom: Kernel | None = PrivateAttr(None)
     _chosen: Chosen = PrivateAttr(Chosen())
     models: ClassVar[Family]
@@ -144,8 +93,6 @@ class Spec(Section):
 
     def _repr_html_(self) -> str:
         return sections.spec_keys(self.name, self.learning.rule, self.given_keys())._repr_html_()
-
-    _named = field_validator("name")(checked_name)
 
     @model_validator(mode="after")
     def _together(self) -> Spec:
@@ -212,13 +159,6 @@ class Spec(Section):
                 where, value = f"[{section}] {key}", given
         takes = f"takes {taken:,} bytes; they must be at most {STATE_LIMIT:,}"
         refuse(where, f"is {value}, which {takes}")
-
-    def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
-        """Section, name, declaration and value of each key of the sections that the spec has."""
-        for section in type(self).model_fields:
-            given = getattr(self, section)
-            for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
-                yield section, key, field, getattr(given, key)
 
     @property
     def _held(self) -> np.finfo:
@@ -315,41 +255,12 @@ class Spec(Section):
         if self.label.classes is not None:
             refuse("[label] classes", "is for labels that are no numbers, and a channel is one; leave it out")
 
-    def __getattr__(self, name: str) -> Any:
-        """A section that other families have.
-
-        It is None if several families share the section; else AttributeError.
-        """
-        if name in ("kernel", "expansion", "linear"):
-            return None
-        if TYPE_CHECKING:
-            return None
-        return super().__getattr__(name)
-
     # ---- what kernels and the generator take
 
     @property
     def family(self) -> Family:
         """The family of the model."""
         return self.models
-
-    def has(self, section: str, key: str) -> bool:
-        """Whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""
-        declared = ((s, k) for s, k, _ in fields_of(type(self), self.learning.rule))
-        return (section, key) in declared and self.why_ignored(section, key) is None
-
-    def why_ignored(self, section: str, key: str) -> str | None:
-        """Why a key has no effect beside the spec's other keys, and what to do; None if it has an effect."""
-        field = type(self).model_fields[section]
-        kind = section_of(field)
-        assert kind is not None
-        marks = (mark for mark in (*field.metadata, *kind.model_fields[key].metadata) if isinstance(mark, Counts))
-        return next(filter(None, (mark.why_ignored(self) for mark in marks)), None)
-
-    @property
-    def forecasts(self) -> bool:
-        """Whether the label is a channel of the signal, some steps later."""
-        return self.signal is not None and self.label.column in self.signal.channels
 
     @property
     def inner(self) -> Spec:
@@ -367,40 +278,6 @@ class Spec(Section):
         copy = super().model_copy(**how)
         vars(copy).pop("config", None)  # it is of the original's keys
         return copy
-
-    @property
-    def width(self) -> int:
-        """How many numbers a sample has before the signal stage: channels with a signal stage, else inputs."""
-        return self.dim if self.signal is None else len(self.signal.channels)
-
-    @property
-    def sample_columns(self) -> tuple[str, ...] | None:
-        """Names of a sample's numbers, as in the header of the data; None if the spec has no names."""
-        return self.input.columns if self.signal is None else self.signal.channels
-
-    @property
-    def names(self) -> dict[str, tuple[str | None, ...]]:
-        """Names whose order decides what numbers mean: of a sample's numbers and then the labels, None where there is none; of classes."""
-        inputs = self.sample_columns or (None,) * self.width
-        return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
-
-    @property
-    def formulas(self) -> dict[int, str]:
-        """Position in a sample -> how the firmware computes this number; of those of which it is known."""
-        found = {}
-        for line in self.input.formulas or ():
-            begins = {
-                j: f"{name} = " for j, name in enumerate(self.sample_columns or ()) if line.startswith(f"{name} = ")
-            }
-            if begins:
-                j = max(begins, key=lambda i: len(begins[i]))
-                found[j] = line.removeprefix(begins[j])
-        return found
-
-    @property
-    def stride(self) -> int:
-        """Raw samples between two samples of the inner model; 1 without a signal stage."""
-        return 1 if self.signal is None else self.signal.step
 
     @property
     def program(self) -> Program:
@@ -435,15 +312,6 @@ class Spec(Section):
         return self._chosen.report
 
     @property
-    def dim(self) -> int:
-        return self.input.dim if self.input.dim is not None else len(self.input.columns or ())
-
-    @property
-    def label_columns(self) -> tuple[str, ...]:
-        """Names of the labels in the data; empty where the spec has none."""
-        return self.label.columns or ((self.label.column,) if self.label.column else ())
-
-    @property
     def label_kind(self) -> LabelKind:
         """The kind of label that the update takes: a number, several numbers, a class index, or none."""
         if self.label.classes is not None:
@@ -453,70 +321,9 @@ class Spec(Section):
         return "real" if self.outputs == 1 else "reals"
 
     @property
-    def _nameless(self) -> bool:
-        """Whether no key of the spec says that there are labels."""
-        label = self.label
-        return label.column is None and label.columns is None and label.outputs is None
-
-    @property
-    def outputs(self) -> int:
-        """How many functions are learned: one for each label; for classes, one if there are two, else one for each; 1
-        without labels.
-        """
-        if self.label.classes is not None:
-            return 1 if len(self.label.classes) == 2 else len(self.label.classes)
-        return len(self.label.columns) if self.label.columns is not None else self.label.outputs or 1
-
-    @property
     def label_max_abs(self) -> float:
         """The largest magnitude of a function's target value.  For classes it is 1: the targets are -1 and 1."""
         return 1.0 if self.label_kind == "class" else self.label.max_abs
-
-    @property
-    def length_scale(self) -> float:
-        """The typical distance between inputs, from the kernel's width."""
-        kernel = self.kernel
-        if kernel is not None and kernel.sigma is not None:
-            return float(kernel.sigma)
-        if kernel is not None and kernel.gamma is not None:
-            if kernel.function in ("laplacian", "matern12", "matern32", "matern52"):
-                return 1 / float(kernel.gamma)
-            if kernel.function in ("gaussian", "rational-quadratic"):
-                return math.sqrt(0.5 / kernel.gamma)
-        return min(1.0, self.input_max_abs)
-
-    @property
-    def input_max_abs(self) -> float:
-        """The largest magnitude that any input may have."""
-        return float(np.abs(self.input_ranges).max())
-
-    @property
-    def input_ranges(self) -> np.ndarray:
-        """The smallest and the largest value of each input that is accepted, (2, DIM)."""
-        limits = np.array(self.input.max_abs, float)
-        center = np.array(self.scaling[0] or 0.0) if limits.ndim else 0.0
-        return np.array(np.broadcast_arrays(center - limits, center + limits, np.zeros(self.dim))[:2])
-
-    @property
-    def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """(center, scale): the scaled input is (x - center) * scale; None for either if there is none."""
-        return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
-
-    @property
-    def completes(self) -> bool:
-        """Whether something stands in for missing inputs."""
-        return missing.choice(self) != "refuse"
-
-    @property
-    def standardises(self) -> bool:
-        """Whether the kernel sees inputs in running standard deviations."""
-        return isinstance(self.input, StandardisedInput) and self.input.standardise
-
-    def unscaled(self, x: np.ndarray) -> np.ndarray:
-        """The inverse of the scaling, (samples, DIM): inputs in the data's units for scaled inputs x."""
-        center, scale = self.scaling
-        x = x if scale is None else x / np.array(scale)
-        return x if center is None else x + np.array(center)
 
     # ---- inputs, labels and answers, in their units and as the C takes and gives them
 
@@ -543,13 +350,6 @@ class Spec(Section):
         """For each row: whether all of its inputs are within their limits, (samples,)."""
         return np.asarray(self.accepted(x).all(axis=1))
 
-    def limit_told(self, j: int) -> str:
-        """Words for the limit of input j."""
-        if not isinstance(self.input.max_abs, tuple):
-            return f"{self.input.max_abs:g}"
-        center = self.scaling[0] or (0.0,) * self.dim
-        return f"{self.input.max_abs[j]:g} from the center, {center[j]:g}"
-
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C takes."""
         with np.errstate(over="ignore"):  # a number beyond the precision becomes infinite, which is beyond the limit
@@ -567,10 +367,6 @@ class Spec(Section):
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
         """A question's answers in the units of the labels."""
         return answers
-
-    @property
-    def real(self) -> Precision:
-        return PRECISIONS[self.precision]
 
     @property
     def capacities(self) -> dict[str, int]:
@@ -603,11 +399,6 @@ class Spec(Section):
         program = self._around(self._family_program)
         return own | self.signal_values(self.signal, any(entry.kind == "label" for entry in program.entries))
 
-    def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Keys of [input] that follow from the signal.  given: the keys that the user wrote."""
-        assert self.signal is not None
-        return signals.inputs_of(self.signal)
-
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
         """Parameters of the signal stage.  awaits: whether the labels come later, from the firmware."""
         return signals.parameters(signal, self.label.column, awaits)
@@ -638,53 +429,3 @@ class Spec(Section):
 
     def memory(self, drop: tuple[str, ...] = ()) -> Memory:
         return self.program.memory(self.real, self.capacities, drop)
-
-    @property
-    def derived(self) -> dict[str, dict[str, Any]]:
-        """Section -> key -> value, for keys whose values follow from other keys if they are not given."""
-        if self.signal is None:
-            return {}
-        windowed = {"hop": self.signal.step} if self.signal.window is not None else {}
-        return {"signal": {"lags": [0]} | windowed}
-
-    def to_toml(self, complete: bool = False) -> str:
-        """The spec as the text of a TOML file.  Keys that were not given are left out, but for ``format``.
-
-        complete: write every key that has an effect, with its value; so a changed default of a later version does not
-        change the model.  A key without a value is left out, which means that there is none.
-        """
-        given: dict[str, Any] = {"name": self.name, "format": self.format}
-        given |= self.model_dump(mode="json", exclude_unset=not complete)
-        if complete:
-            for section, keys in self.derived.items():
-                given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}
-            for section, content in given.items():
-                if isinstance(content, dict):
-                    given[section] = {
-                        key: value for key, value in content.items() if section == "training" or self.has(section, key)
-                    }
-        if self.signal is not None:  # keys that follow from the signal are left out
-            written = {key: value for key, value in given["input"].items() if key != "max_abs"}
-            own = self.signal_inputs(written)
-            given["input"] = {key: value for key, value in given["input"].items() if value != own.get(key)}
-        lines = [
-            f"{key} = {_toml(value)}"
-            for key, value in given.items()
-            if not isinstance(value, dict) and value is not None
-        ]
-        for section, content in given.items():
-            if isinstance(content, dict):
-                lines += ["", f"[{section}]"] + [f"{k} = {_toml(v)}" for k, v in content.items() if v is not None]
-        return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML has it; a table of numbers with a line for each row, formulas with a line for each."""
-    if isinstance(value, (list, tuple)):
-        if value and (isinstance(value[0], (list, tuple)) or " = " in str(value[0])):
-            return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, dict):
-        known = {key: each for key, each in value.items() if each is not None}
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in known.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)

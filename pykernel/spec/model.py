@@ -23,7 +23,7 @@ from pykernel.files import read_plain
 from pykernel.spec import kernel_settings
 from pykernel.spec import signal as signals
 from pykernel.spec import signal_int16 as signals_int16
-from pykernel.spec.base import FORMAT, NotComputed, Spec
+from pykernel.spec.base import NotComputed, Spec
 from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import Chosen, chosen, completed, scales_by_range
@@ -37,10 +37,12 @@ from pykernel.spec.families.int16_online import INT16_ONLINE_MODELS
 from pykernel.spec.families.int16_spectrum import INT16_SPECTRUM_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
-from pykernel.spec.families.online import KERNEL_MODELS, N_MAX_LIMIT
+from pykernel.spec.families.online import KERNEL_MODELS
+from pykernel.spec.families.online_keys import N_MAX_LIMIT
 from pykernel.spec.families.spectrum import SPECTRUM_MODELS
 from pykernel.spec.families.subspace import SUBSPACE_MODELS
 from pykernel.spec.family import STATE_LIMIT, Family
+from pykernel.spec.keys import FORMAT
 from pykernel.spec.renamed import LEFT, RENAMED, word_meant
 from pykernel.spec.sections import (
     DIM_LIMIT,

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.linalg import eigh  # type: ignore[import-untyped]
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh  # type: ignore[import-untyped]
+from scipy.sparse.linalg import ArpackError, eigsh  # type: ignore[import-untyped]
 
 from pykernel.bases.arguments import checked_count, checked_gram, checked_positive, checked_table, need_choice
 from pykernel.bases.basis import Basis
@@ -86,13 +86,12 @@ def bkfe(
     tolerance: float = 1e-10,
     seed: int = 0,
     start: Any = None,
-    trace: float | None = None,
 ) -> Factors:
     """Batch BKFE of a Gram matrix: paper 001, Algorithm 1, or its limit in closed form.
 
     Parameters
     ----------
-    gram : (N, N) array, symmetric and positive semidefinite, or a LinearOperator such as ``gram_operator(kernel, x)``
+    gram : (N, N) array, symmetric and positive semidefinite
     rank : int
         r, the most directions; where it is above N, or above the number of K's eigenvalues that exceed lambda^2, the
         others vanish.
@@ -111,18 +110,19 @@ def bkfe(
         a smaller fraction.  start: the first A, (N, r).
     seed : int
         Seed of the random start, and of Lanczos's start.
-    trace : float
-        tr K; needed if gram is a LinearOperator.
 
     Raises
     ------
     UserError
-        One sentence: an invalid argument, a start at the saddle point A = 0, or Lanczos did not find the eigenvalues.
+        One sentence: an invalid argument, or a start at the saddle point A = 0.
     """
     rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
     shrinkage = checked_positive(shrinkage, "shrinkage")
     need_choice(method, "method", get_args(Method))
-    gram, total = _checked_gram(gram, trace)
+    gram = checked_gram(gram)
+    if gram.diagonal().min() < -ASYMMETRY * float(np.abs(gram).max()):
+        raise UserError("the Gram matrix has a negative diagonal; it must be that of a positive semidefinite kernel")
+    total = float(np.trace(gram))
     if method == "closed":
         if start is not None:
             raise UserError('start is of method "alternating"; leave it out')
@@ -139,18 +139,7 @@ def bkfe(
     return _alternating(gram, a, shrinkage, total, iterations, tolerance)
 
 
-def objective(gram: Any, a: np.ndarray, q: np.ndarray, shrinkage: float) -> float:
-    """1/2 |Phi - Phi A Q|^2 + lambda / 2 (|Phi A|^2 + |Q|^2) by K = Phi'Phi: paper 001, equation 5.  O(N^2 r).
-
-    gram: (N, N), a: (N, r), q: (r, N).
-    """
-    ka = gram @ a
-    g = a.T @ ka
-    fit = np.trace(gram) - 2 * np.sum(ka * q.T) + np.sum(g * (q @ q.T))
-    return float(0.5 * fit + 0.5 * shrinkage * (np.trace(g) + np.sum(q * q)))
-
-
-def _closed(gram: Any, rank: int, shrinkage: float, total: float, seed: int) -> Factors:
+def _closed(gram: np.ndarray, rank: int, shrinkage: float, total: float, seed: int) -> Factors:
     n = gram.shape[0]
     if not total:  # a Gram matrix of zeros
         return Factors(np.zeros((n, rank)), np.zeros((rank, n)), np.zeros(1), np.zeros(rank), True)
@@ -166,20 +155,14 @@ def _closed(gram: Any, rank: int, shrinkage: float, total: float, seed: int) -> 
     return Factors(a, q, np.array([value]), weights, True)
 
 
-def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The largest eigenvalues, descending, and their vectors (N, count).
 
     Eigenvalues below the rounding error become 0.
     """
     n = gram.shape[0]
-    dense = isinstance(gram, np.ndarray)
-    found = None if dense and (n <= DENSE or 10 * count > n) else lanczos(gram, count, seed)
+    found = None if n <= DENSE or 10 * count > n else lanczos(gram, count, seed)
     if found is None:
-        if not dense:
-            raise UserError(
-                f"Lanczos does not find the {count} largest eigenvalues of {n:,} rows; give the Gram matrix as an array, "
-                "another rank, or a basis"
-            )
         found = eigh(gram, subset_by_index=[n - count, n - 1])
     order = np.argsort(found[0])[::-1]
     values, vectors = found[0][order], found[1][:, order]
@@ -189,22 +172,22 @@ def _leading(gram: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, 0.0), vectors * np.where(signs == 0, 1.0, signs)
 
 
-def lanczos(gram: Any, count: int, seed: int, tolerance: float = 0.0) -> tuple[np.ndarray, np.ndarray] | None:
-    """The largest eigenvalues and vectors of a symmetric matrix or operator, if they are found."""
+def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The largest eigenvalues and vectors of a symmetric matrix, if they are found."""
     n = gram.shape[0]
     if count >= n:
         return None
     start = np.random.default_rng(seed).standard_normal(n)
     room = min(n, max(2 * count + 1, count + 20))
     try:
-        values, vectors = eigsh(gram, count, which="LA", v0=start, ncv=room, tol=tolerance)
+        values, vectors = eigsh(gram, count, which="LA", v0=start, ncv=room)
     except ArpackError:
         return None
     return values, vectors
 
 
 def _alternating(
-    gram: Any, a: np.ndarray, shrinkage: float, total: float, iterations: int, tolerance: float
+    gram: np.ndarray, a: np.ndarray, shrinkage: float, total: float, iterations: int, tolerance: float
 ) -> Factors:
     ka = gram @ a
     g = symmetric(a.T @ ka)
@@ -247,22 +230,6 @@ def above_rounding(values: np.ndarray) -> np.ndarray:
 
 def symmetric(a: np.ndarray) -> np.ndarray:
     return np.asarray((a + a.T) / 2)
-
-
-def _checked_gram(gram: Any, trace: float | None) -> tuple[Any, float]:
-    if isinstance(gram, LinearOperator):
-        if gram.shape[0] != gram.shape[1] or not gram.shape[0]:
-            raise UserError(f"the shape of the Gram matrix is {gram.shape}; it must be square")
-        if trace is None or not 0 <= trace < np.inf:
-            raise UserError(f"gram is an operator, and trace is {trace}; it must be tr K")
-        return gram, float(trace)
-    if trace is not None:
-        raise UserError("trace is for an operator; an array has its own: leave it out")
-    gram = checked_gram(gram)
-    largest = float(np.abs(gram).max())
-    if gram.diagonal().min() < -ASYMMETRY * largest:
-        raise UserError("the Gram matrix has a negative diagonal; it must be that of a positive semidefinite kernel")
-    return gram, float(np.trace(gram))
 
 
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:

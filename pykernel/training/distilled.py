@@ -27,7 +27,8 @@ from pykernel.bases.candidates import Residual
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
 from pykernel.training import vectors as trained
-from pykernel.training.trained import Machine, compact, votes
+from pykernel.training.machine import Machine, votes
+from pykernel.training.trained import compact
 
 LEAST_ROWS = 30
 """Fewest rows of a recording.  With fewer, too few rows would remain to measure the loss."""

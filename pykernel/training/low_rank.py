@@ -1,23 +1,19 @@
-"""Linear systems with a matrix of low rank, and a Gram matrix as an operator of SciPy's.
+"""Linear systems with a matrix of low rank.
 
 l rows, n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives the formulas.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular  # type: ignore[import-untyped]
-from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]
 
 from pykernel.bases.arguments import checked_numbers, checked_table
-from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
-from pykernel.rows import as_rows
-from pykernel.training.reduced import BLOCK, KEPT, FeatureRows, merged
+from pykernel.training.reduced import BLOCK, FeatureRows, merged
 
 
 class LowRankSystem:
@@ -105,37 +101,3 @@ class _HeldRows:
         size = max(self.width + 1, BLOCK // self.width)
         for start in range(0, len(self.values), size):
             yield start, self.values[start : start + size]
-
-
-def gram_operator(kernel: MercerKernel, x: Any, ridge: float = 0.0, *, keep: int = KEPT) -> LinearOperator:
-    """K + ridge I as a SciPy LinearOperator (l, l), K_ij = k(x_i, x_j), that is never held whole.
-
-    x: the l rows, what ``as_rows`` takes.  A product with k vectors is O(l^2 (D/2 + k)): each kernel value is computed once
-    for both halves.  Memory is O(l k + a block).  K is kept if it is at most ``keep`` numbers.  Raises UserError.
-    """
-    rows = as_rows(x)
-    if not np.isfinite(ridge) or ridge < 0:
-        raise UserError(f"ridge is {ridge:g}; it must be 0 or a number above")
-    size = max(1, math.isqrt(BLOCK))
-    kept: list[np.ndarray] = []
-
-    def product(b: np.ndarray) -> np.ndarray:
-        if len(rows) ** 2 <= keep:
-            if not kept:
-                every = rows.take(np.arange(len(rows)))
-                kept.append(kernel.gram(every, every))
-            return kept[0] @ b + ridge * b
-        found = ridge * b
-        for i, a in rows.blocks(size):
-            here = slice(i, i + len(a))
-            found[here] += kernel.gram(a, a) @ b[here]
-            for j in range(i + len(a), len(rows), size):
-                there = slice(j, min(j + size, len(rows)))
-                values = kernel.gram(a, rows.take(np.arange(there.start, there.stop)))
-                found[here] += values @ b[there]
-                found[there] += values.T @ b[here]
-        return found
-
-    return LinearOperator(
-        (len(rows), len(rows)), matvec=product, rmatvec=product, matmat=product, rmatmat=product, dtype=np.float64
-    )

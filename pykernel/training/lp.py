@@ -271,19 +271,15 @@ def train(
     rounds: list[Round] = []
     stopped, interrupted = "", False
     with one_thread:
-        if basis is not None:
-            start = basis.vectors
-        if start is None:
+        vectors = start if basis is None else basis.vectors
+        if vectors is None:
             tell(0.0, f"choosing {first:,} vectors")
-            start = select_basis(rows, kernel, first, method, seed=seed, **options).vectors
-        vectors = start
+            vectors = select_basis(rows, kernel, first, method, seed=seed, **options).vectors
         try:
             while True:
                 functions = _solved(duals, rows, kernel, vectors, functions, tolerance, tell)
                 rounds.append(_round(functions))
-                if rounds[-1].residual <= tolerance:
-                    break
-                if rounds[-1].weighted > WIDER * n_max:
+                if rounds[-1].residual <= tolerance or rounds[-1].weighted > WIDER * n_max:
                     break
                 if basis is not None:
                     stopped = "the basis was given, so it does not grow"
@@ -300,15 +296,12 @@ def train(
             if not rounds:
                 raise
             stopped, interrupted = "it was interrupted", True
-        size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
-        start = vectors[size > 0]
-        while (left := np.count_nonzero(size)) > n_max:
-            # half at a time: what the others do for one that left shows only in new weights
-            vectors = vectors[np.sort(np.argsort(-size, kind="stable")[: max(n_max, left // 2)])]
+        start = vectors[_sizes(kernel, vectors, functions) > 0]
+        while (fewer := _fewer(kernel, vectors, functions, n_max)) is not None:
+            vectors = fewer
             functions = _solved(duals, rows, kernel, vectors, functions, 0.0, tell)
             rounds.append(_round(functions))
             stopped = stopped if interrupted else f"more than {n_max:,} vectors were not allowed"
-            size = np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1)
     alpha = _alpha(functions)
     weighted = np.asarray(alpha.any(axis=1))
     weighted[0] |= not weighted.any()
@@ -318,6 +311,21 @@ def train(
         np.column_stack([dual.beta(each.solution.u) for dual, each in zip(duals, functions, strict=True)]),
         rounds, stopped, interrupted,
     )  # fmt: skip
+
+
+def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function]) -> np.ndarray:
+    """How large each vector's terms are, (n,)."""
+    return np.asarray(np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1))
+
+
+def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
+    """The vectors with the larger terms; None if no more than n_max have a weight.
+
+    Half at a time: what the others do for one that left shows only in new weights.
+    """
+    size = _sizes(kernel, vectors, functions)
+    left = np.count_nonzero(size)
+    return vectors[np.sort(np.argsort(-size, kind="stable")[: max(n_max, left // 2)])] if left > n_max else None
 
 
 def _solved(

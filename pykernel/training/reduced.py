@@ -40,12 +40,13 @@ from pykernel.training.closed_form import (
     NO_COLUMNS,
     Model,
     Solution,
-    Targets,
     alike,
     fold_numbers,
     solve_each,
 )
-from pykernel.training.trained import Machine, input_max_abs, lists
+from pykernel.training.machine import Machine
+from pykernel.training.targets import Targets
+from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
 """Numbers of one block of features, 8 MB; a pass has a few of them."""
@@ -168,7 +169,7 @@ class ReducedProblem:
         if self._recodes:
             # recoded targets are combinations of these; without a bias, the prediction for the target 1 is not 1
             one = np.ones((self.samples, int(not self.bias)))
-            self.taught = np.hstack([targets.values, targets._member, one])
+            self.taught = np.hstack([targets.values, targets.member, one])
         self.all = self._decomposed(self._triangles(np.zeros(self.samples, np.int64), 1)[0])
 
     @property
@@ -280,7 +281,7 @@ class ReducedProblem:
         if self.bias:  # the prediction for the target 1 is 1
             predictions = np.concatenate([predictions, np.ones((*predictions.shape[:2], 1))], axis=2)
         member, one = predictions[..., : self.outputs], predictions[..., self.outputs :]
-        return np.stack([self.targets._recoded(*each, parts) for each in zip(member, one, strict=True)])
+        return np.stack([self.targets.recoded(*each, parts) for each in zip(member, one, strict=True)])
 
     def _checked(self, ridges: Sequence[float]) -> np.ndarray:
         values = np.array([checked_positive(ridge, "ridge") for ridge in ridges])
@@ -398,11 +399,6 @@ class _Reduced(selection.Grid):
     options: Mapping[str, Any]
     keep: int
 
-    def parts(self) -> tuple[list[Any], list[Any]]:
-        """Only a sample of the rows is digested."""
-        basis = self.basis.vectors if isinstance(self.basis, Basis) else np.asarray(self.basis)
-        return [sorted(self.options.items())], [some_of(self.rows), basis]
-
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
         done = 0
         try:
@@ -421,11 +417,6 @@ class _Reduced(selection.Grid):
             yield from [error] * (len(ridges) - done)
 
 
-def some_of(rows: Rows) -> np.ndarray:
-    """Evenly spaced rows, ROWS_FOR_SCALE at most."""
-    return rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))
-
-
 def select_reduced(
     model: Model,
     x: Any,
@@ -438,7 +429,6 @@ def select_reduced(
     cv: Any = "deleted",
     by: selection.Criterion | None = None,
     jobs: int | str | None = None,
-    results: Any = None,
     progress: bool = False,
     seed: int = 0,
     keep: int = KEPT,
@@ -454,7 +444,7 @@ def select_reduced(
     """
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
-    some = some_of(rows)
+    some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))  # evenly spaced
     if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (kernel.width,)
     function = cast(selection.Function, kernel.function)
@@ -472,7 +462,7 @@ def select_reduced(
         raise UserError(f"{next(iter(options))} is for choosing vectors, which are given; leave it out")
     folds, groups = selection.folds_and_groups(targets, cv, seed)
     grid = _Reduced(model, kernel, targets, folds, groups, rows, basis, {"seed": seed, **options}, keep)
-    return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, results, progress)
+    return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, progress)
 
 
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:

@@ -16,7 +16,7 @@ from pykernel.bases.gram import NORM_LEAST, MercerKernel
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import option
 from pykernel.spec.model import Spec
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 COARSE, SEEN = 0.1, 1000
 """COARSE: largest rounding error without a warning, as a fraction of the function's spread.  SEEN: at most this many

@@ -9,11 +9,9 @@ matrix-vector products, so that l samples, W widths and R ridges cost W O(l^3) +
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -23,7 +21,8 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.parallel import Workers, checked_jobs, one_thread
 from pykernel.spec.kernel_settings import MATERN_UNITS
-from pykernel.training.closed_form import MODELS, Column, Model, Targets, error_rate, press, problem
+from pykernel.training.closed_form import MODELS, Column, Model, problem
+from pykernel.training.targets import Targets, error_rate, press
 
 Function = Literal["gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear", "sigmoid"]
 Criterion = Literal["error", "press"]
@@ -170,20 +169,6 @@ class Grid(ABC):
         positive definite.
         """
 
-    @abstractmethod
-    def parts(self) -> tuple[list[Any], list[Any]]:
-        """What results depend on, besides what all grids have: of any kind, and arrays or None."""
-
-    def digest(self) -> str:
-        """Of all that results depend on."""
-        parts, arrays = self.parts()
-        found = hashlib.sha256(repr([self.model, self.mercer.described(), *parts]).encode())
-        targets = self.targets
-        for array in (*arrays, targets.values, targets.positions, targets.weights, self.folds, self.groups):
-            found.update(b"none" if array is None else repr((array.shape, array.dtype.str)).encode())
-            found.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-        return found.hexdigest()[:32]
-
 
 @dataclass(frozen=True)
 class _Whole(Grid):
@@ -195,9 +180,6 @@ class _Whole(Grid):
     basis: np.ndarray | None
     columns: np.ndarray | None
     column: Column
-
-    def parts(self) -> tuple[list[Any], list[Any]]:
-        return [self.column], [self.x, self.basis, self.columns]
 
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
         machine: Any = None
@@ -408,7 +390,6 @@ def select(
     cv: CrossValidation = "deleted",
     by: Criterion | None = None,
     jobs: int | str | None = None,
-    results: str | Path | None = None,
     progress: bool = False,
     seed: int = 0,
 ) -> Selection:
@@ -430,8 +411,7 @@ def select(
 
     jobs: None or 1: this process; N: processes.  Each worker holds the Gram matrix
     of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
-    the number of workers.  results: a file of finished widths, which are not computed again
-    (pykernel.parallel.Results).  progress: show a bar.
+    the number of workers.  progress: show a bar.
 
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
@@ -456,7 +436,7 @@ def select(
     at_once = checked_jobs(jobs) or 1
     if isinstance(at_once, int):
         need_memory(len(x), len(x) if vectors is None else len(vectors), min(at_once, len(every_width)))
-    return searched(grid, cv, by, every_width, every_ridge, at_once, results, progress)
+    return searched(grid, cv, by, every_width, every_ridge, at_once, progress)
 
 
 def folds_and_groups(targets: Targets, cv: CrossValidation, seed: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -474,13 +454,12 @@ def searched(
     widths: Sequence[float],
     ridges: Sequence[float],
     jobs: int | str,
-    results: str | Path | None,
     progress: bool,
 ) -> Selection:
     """Every cell of a grid, cross-validated, and the choice."""
     tasks = [{"width": width, "ridges": list(ridges)} for width in widths]
     title = "selecting" if progress else None
-    with Workers(work, grid, jobs=jobs, results=results, context=grid.digest(), title=title) as crew:
+    with Workers(work, grid, jobs=jobs, title=title) as crew:
         rows = crew.run(tasks)
     classes = grid.targets.positions is not None
     by = by or ("error" if classes else "press")

@@ -30,12 +30,12 @@ from pykernel.errors import UserError
 from pykernel.rows import Rows, as_rows, each_row
 from pykernel.spec.model import Spec
 from pykernel.training.bkfe import Method, above_rounding, bkfe, directions, inverse_of, symmetric
-from pykernel.training.low_rank import gram_operator
+from pykernel.training.machine import Machine
 from pykernel.training.rounding import notes
-from pykernel.training.trained import Distance, Machine, to_spec
+from pykernel.training.trained import Distance, to_spec
 
-WHOLE = 4096
-"""Most rows for which a Gram matrix is kept (128 MB); with more rows, it is computed in blocks for each product."""
+WHOLE = 10_000
+"""Most rows of which each is an expansion vector: their Gram matrix takes 800 MB."""
 PIVOT = 2.0**-40
 """A pivot of G below this part of its diagonal element makes a row of zeros, as on the device in float64."""
 
@@ -87,8 +87,7 @@ class HostSubspace:
         rank, shrinkage, method, seed, iterations, tolerance
             As of ``bkfe``.
         basis : None, int or Basis
-            None: every row is an expansion vector, m = N.  Up to 4,096 rows the Gram matrix is kept.  With more rows,
-            it is computed again for each of about 10 r products, O(N^2 (D + r)): minutes for 30,000 rows.
+            None: every row is an expansion vector, m = N, up to WHOLE rows: the Gram matrix is kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
             method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
             within the span, from the singular values of the features; only for "closed".  One pass over the rows, O(N n
@@ -104,12 +103,11 @@ class HostSubspace:
         if basis is None:
             if options:
                 raise UserError(f"{', '.join(options)}: options for a basis, but there is none; leave them out")
+            if len(rows) > WHOLE:
+                raise UserError(f"x has {len(rows):,} rows; of more than {WHOLE:,} give a basis")
             every = rows.take(np.arange(len(rows)))
-            gram: Any = kernel.gram(every, every) if len(rows) <= WHOLE else gram_operator(kernel, every, keep=0)
-            trace = None if len(rows) <= WHOLE else float(kernel.self_values(every).sum())
-            found = bkfe(
-                gram, rank, shrinkage, method=method, seed=seed, iterations=iterations, tolerance=tolerance, trace=trace
-            )
+            gram = kernel.gram(every, every)
+            found = bkfe(gram, rank, shrinkage, method=method, seed=seed, iterations=iterations, tolerance=tolerance)
             return cls(kernel, every, found.a, shrinkage)
         if method != "closed":
             raise UserError('a subspace on a basis is found in closed form; method must be "closed"')

@@ -24,7 +24,7 @@ from scipy.spatial.distance import pdist  # type: ignore[import-untyped]
 
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 
 Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
@@ -493,17 +493,24 @@ def train(
         each_told = [told(last_cost / starts, whole, number * last_cost / starts) for number in range(starts)]
         found, interrupted = _last(job, taken, steps, rng, each_told), False
     except KeyboardInterrupt:
-        here = [each for each, found in paths.items() if found]
-        if not here:
-            raise
-        fewest = min(len(paths[each]) for each in here)
-        taken, candidates, optimism = _compared(here, {each: paths[each][:fewest] for each in here})
+        taken, candidates, optimism = _so_far(paths)
         path = paths[_plain(taken)][0]
         found, interrupted = first or job.unscaled(path.best, taken.units), True
         at = np.flatnonzero(fold == names[0])  # rows that this model has not seen
         places, left_out = places[at], job.functions(path.best, some.x[at], taken.units)
     tell(1.0)
     return Trained(found, taken, candidates, optimism, places, left_out, interrupted)
+
+
+def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candidate, ...], float]:
+    """What ``_compared`` says of the candidates that were searched, each on the folds that all have.  Raises KeyboardInterrupt if there
+    is none.
+    """
+    here = [each for each, found in paths.items() if found]
+    if not here:
+        raise KeyboardInterrupt
+    fewest = min(len(paths[each]) for each in here)
+    return _compared(here, {each: paths[each][:fewest] for each in here})
 
 
 def _plain(candidate: Candidate) -> Candidate:

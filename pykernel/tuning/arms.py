@@ -30,8 +30,8 @@ from pykernel.tuning.combinations import (
     rules,
     trained_at_once,
 )
+from pykernel.tuning.data import Table
 from pykernel.tuning.promises import Losses
-from pykernel.tuning.trials import Table
 
 MOST = 128
 """The largest size that a plan tries."""

@@ -15,7 +15,8 @@ import numpy as np
 from pykernel.errors import UserError
 from pykernel.spec import stages
 from pykernel.spec.defaults import INPUT_LIMIT, STAGED
-from pykernel.spec.families.online import KernelSpec, Reduction, ridge_of
+from pykernel.spec.families.online import KernelSpec, ridge_of
+from pykernel.spec.families.online_keys import Reduction
 from pykernel.spec.model import N_MAX_LIMIT, Spec, int16_rules, make_spec
 from pykernel.spec.model import rules as every_rule
 from pykernel.spec.sections import FOREVER, Tried, fields_of

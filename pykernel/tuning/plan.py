@@ -22,10 +22,11 @@ from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
 from pykernel.tuning.combinations import TRAINED, Content, Known, combine
 from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, flash_of, taken
+from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT
 from pykernel.tuning.promises import NEAR, Losses, chosen, deviation_of, nested
 from pykernel.tuning.stage import dump
-from pykernel.tuning.trials import Table, stand_in
+from pykernel.tuning.trials import stand_in
 
 LEAST, START = 4, 32
 """Sizes: the least, and the first that a plan tries."""

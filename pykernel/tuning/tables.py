@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
-from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 
 from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
@@ -522,74 +519,6 @@ FEW_VALUES = 10
 def sentinels(data: Mapping[str, Any]) -> list[float]:
     """The sentinels of a table's inputs.  data: what was read."""
     return [each["value"] for each in data.get("sentinels", ()) if each["column"] in data["inputs"]]
-
-
-def notes_of(table: Path) -> Path:
-    """The file beside a table that ``convert`` made, with what is known of its making."""
-    return table.with_suffix(".inputs.json")
-
-
-class Code(BaseModel):
-    """A sentinel whose cells ``convert`` emptied: its value, and the least and the largest of the other numbers."""
-
-    column: str
-    value: FiniteFloat
-    cells: NonNegativeInt
-    others: tuple[FiniteFloat, FiniteFloat]
-
-
-class Origin(BaseModel):
-    """Of what a column is made: of a column's numbers; of one of its words, 0 or 1; or of its times, a phase of the day or week."""
-
-    column: str
-    word: str | None = None
-    wave: Literal["sin", "cos"] | None = None
-    period: Literal["day", "week"] = "day"
-
-    @property
-    def how(self) -> str:
-        """The formula for people, and for a spec."""
-        if self.word is not None:
-            return f"1 where {self.column} is {self.word!r}, else 0"
-        if self.wave is None:
-            return self.column
-        seconds, since = {"day": (86400, "midnight"), "week": (7 * 86400, "Monday, 0:00")}[self.period]
-        return f"{self.wave}(2 pi s / {seconds}), s the seconds since {since}, of {self.column}"
-
-
-class Notes(BaseModel):
-    """What ``convert`` knows of a table that it made.  table: its digest; made: new columns and their origins; label: a column that
-    stayed as it was.
-    """
-
-    table: str
-    made: dict[str, Origin]
-    label: str | None
-    sentinels: list[Code]
-
-
-def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Sequence[Code]) -> str:
-    """What ``noted`` reads.  text: the table; codes: what was emptied."""
-    known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), label=label, sentinels=list(codes))
-    return known.model_dump_json(indent=1, exclude_defaults=True) + "\n"
-
-
-def noted(data: dict[str, Any], table: str | Path) -> None:
-    """Add to what was read from a table what ``convert`` knew of it: how its inputs are made, and emptied sentinels.
-
-    Nothing, if the notes are of another table, or if there are none that can be read.
-    """
-    try:
-        known = Notes.model_validate_json(notes_of(Path(table)).read_bytes())
-        same = known.table == hashlib.sha256(Path(table).read_bytes()).hexdigest()
-    except (OSError, ValueError):
-        return
-    if same:
-        new = {each: origin.how for each, origin in known.made.items() if each in data["inputs"]}
-        data["made"] = {each: how for each, how in new.items() if how != each}
-        there = [*data["inputs"], data["label"]]
-        codes = [each.model_dump() for each in known.sentinels if each.column in there]
-        data["sentinels"] += [each | {"others": [*each["others"]], "then": "gone"} for each in codes]
 
 
 def few_values(values: np.ndarray) -> list[str]:

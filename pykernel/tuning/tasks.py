@@ -13,7 +13,8 @@ from pykernel.spec.model import FAMILIES, make_spec
 from pykernel.tuning import faults
 from pykernel.tuning.combinations import reason_of
 from pykernel.tuning.costs import target_costs
-from pykernel.tuning.trials import Table, judged
+from pykernel.tuning.data import Table
+from pykernel.tuning.trials import judged
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:

@@ -7,12 +7,10 @@ an alarm.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,23 +18,19 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Distances, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
-from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import LINEAR, TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
+from pykernel.tuning.data import FEWEST, Table
 from pykernel.tuning.faults import COUNT, KINDS, PROMISED, Fault, Sensors, with_faults
 from pykernel.tuning.promises import Losses, deviation_of
-from pykernel.tuning.stage import Stage, first_judged
 from pykernel.tuning.thresholded import Thresholded
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
-    from pykernel.training.trained import Machine
+    from pykernel.training.machine import Machine
     from pykernel.training.vectors import Loss
 
-MOST_ROWS = 50_000
-"""Most rows: of a longer table, only the last MOST_ROWS rows are used."""
-FEWEST = 20
-"""Fewest rows; a shorter table is refused."""
 ANSWERED = 0.95
 """A model that answers a smaller fraction of the rows is not compared."""
 TRAINED_ROWS = 4000
@@ -49,160 +43,10 @@ NEAR_BEST = 1.01
 """The largest ridge is taken whose leave-one-out error is within this factor of the smallest error."""
 
 
-class Devices(NamedTuple):
-    """Rows of many devices, one device after the other, and what they are for.
-
-    teach: from these rows vectors, scales and whole models are made.  judge: their errors are those of what is chosen.  Each: the number
-    of rows of each device.
-    """
-
-    teach: tuple[int, ...]
-    judge: tuple[int, ...]
-
-    def slices(self) -> list[slice]:
-        """The rows of each device that judges."""
-        ends = np.cumsum([sum(self.teach), *self.judge]).tolist()
-        return list(map(slice, ends[:-1], ends[1:]))
-
-
-def parts_of(devices: int, folds: int) -> list[list[int]]:
-    """The numbers of the devices of each part.  The last part is not the largest one."""
-    return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The data that all trials share.
-
-    x: (rows, D).  y: (rows,) or (rows, OUTPUTS), NaN where there is no label; or class indices (rows,), -1 where there
-    is none; None for monitors.  delay: number of rows after which a label arrives.  stage: the signal stage that
-    computed these rows from raw rows, if there is one.
-    """
-
-    x: np.ndarray
-    y: np.ndarray | None
-    delay: int = 0
-    stage: Stage | None = None
-    completes: bool = False  # whether models are also compared on rows of which an input is missing
-    final: bool = False  # whether models that are trained here learn from all rows, and none are judged
-    devices: Devices | None = None  # of many devices, what their rows are for
-    device_folds: int = 1  # into so many parts the devices are divided, each of which judges what the others teach
-
-    @property
-    def split(self) -> int:
-        """The first row from which nothing is made: of one table the first that is judged, of many devices the first of those that judge."""
-        if self.final:
-            return len(self.x)
-        return first_judged(len(self.x)) if self.devices is None else sum(self.devices.teach)
-
-    @cached_property
-    def folds(self) -> tuple[Table, ...]:
-        """This table, and others of the same devices in which other devices judge, until each has judged once."""
-        if self.devices is None or self.device_folds == 1:
-            return (self,)
-        rows = [*self.devices.teach, *self.devices.judge]
-        ends = np.cumsum([0, *rows]).tolist()
-        found = []
-        for judges in parts_of(len(rows), self.device_folds)[::-1]:
-            order = [i for i in range(len(rows)) if i not in judges] + judges
-            at = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in order])
-            lengths = tuple(rows[i] for i in order)
-            devices = Devices(lengths[: -len(judges)], lengths[-len(judges) :])
-            y = None if self.y is None else self.y[at]
-            found.append(replace(self, x=self.x[at], y=y, devices=devices, device_folds=1))
-        return tuple(found)
-
-    @property
-    def judged_rows(self) -> int:
-        return sum(len(fold.judged) for fold in self.folds)
-
-    @property
-    def runs(self) -> list[tuple[int, int, int]]:
-        """Where a model that learns begins anew, its first judged row, and the row behind its last: the table, or each device that
-        judges, of which the second half is judged.
-        """
-        if self.devices is None:
-            return [(0, self.split, len(self.x))]
-        return [(rows.start, (rows.start + rows.stop + 1) // 2, rows.stop) for rows in self.devices.slices()]
-
-    @property
-    def judged(self) -> np.ndarray:
-        """The numbers of the judged rows."""
-        return np.concatenate([np.arange(first, end) for _, first, end in self.runs])
-
-    @property
-    def raw_rows(self) -> dict[str, Any]:
-        """For reports on a table of steps: the number of raw rows, and how many of these are gaps."""
-        return {} if self.stage is None else {"raw_rows": dict(self.stage.raw_rows)}
-
-    @property
-    def labels(self) -> np.ndarray:
-        assert self.y is not None
-        return self.y
-
-    @property
-    def of_classes(self) -> bool:
-        return self.y is not None and self.y.dtype.kind in "iu"
-
-    @property
-    def labelled(self) -> np.ndarray:
-        """Where there is a label, (rows,)."""
-        y = self.labels
-        return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
-
-    def known(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Where there is a label, and no input is missing."""
-        return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
-
-    def compared(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Where models are compared."""
-        return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
-
-    @property
-    def digest(self) -> str:
-        """Of all that results depend on."""
-        parts = [np.ascontiguousarray(self.x)] + ([] if self.y is None else [np.ascontiguousarray(self.y)])
-        content = hashlib.sha256(repr((self.delay, *((part.shape, str(part.dtype)) for part in parts))).encode())
-        for part in parts:
-            content.update(part.tobytes())
-        content.update(b"" if self.stage is None else self.stage.digest)
-        content.update(b"completes" if self.completes else b"")
-        content.update(b"" if self.devices is None else repr((*self.devices, self.device_folds)).encode())
-        return content.hexdigest()
-
-    def whole(self, content: Content) -> Spec:
-        """The spec that is written, and measured on a device; with the signal stage, if there is one.
-
-        Raises UserError.
-        """
-        return make_spec(content) if self.stage is None else self.stage.around(content)
-
-    def with_signal(self, signal: Content, delay: int) -> Table:
-        """A table with another signal for the same raw rows.  Raises UserError if the signal is not valid."""
-        assert self.stage is not None
-        stage = self.stage.with_signal(signal)
-        x, y = (part[-MOST_ROWS:] for part in stage.steps())
-        if len(x) < FEWEST:
-            raise UserError(f"{len(x)} steps are too few")
-        return Table(x, None if self.y is None else y, delay, stage)
-
-    def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Samples that the whole model takes, and their labels, (rows, 0) where it takes none."""
-        if self.stage is not None:
-            return self.stage.device_rows(spec)
-        rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)
-        if self.y is None:
-            return self.x[rows], np.zeros((int(rows.sum()), 0))
-        rows &= self.known(slice(None))
-        if not self.of_classes:
-            rows &= (np.abs(self.y.reshape(len(self.y), -1)) <= spec.label.max_abs).all(axis=1)
-        return self.x[rows], self.y[rows]
-
-
 def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     """The result of a trial.  Raises UserError for a model that cannot be made."""
     if "signal" in task:
-        table = table.with_signal(task["signal"], task["delay"])
+        table = table.with_signal(task["signal"])
     training: Content = {}
     if task.get("final"):
         return {"spec": content_of(task, replace(table, final=True))}
@@ -217,8 +61,6 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         known = {"training": training} if training else {}
         others = [table.whole(content_of({**task, **known}, fold)).inner for fold in table.folds[1:]]
         found = judge(spec, table, others)
-    if "signal" in task and whole.forecasts:  # with another window, a forecast has other true values
-        found["last_label"] = simple(spec, table)["last label"]["error"]
     return (
         found
         | {"ram_bytes": ram, "table_bytes": _table_bytes(spec)}
@@ -409,10 +251,10 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     """The content of a model with vectors that are chosen among the rows."""
-    from pykernel.training.closed_form import Targets
+    from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
-    from pykernel.training.trained import Machine
+    from pykernel.training.targets import Targets
 
     base, fisher = task["base"], task["rule"] == "kfd"
     center, deviation = x.mean(axis=0), x.std(axis=0)

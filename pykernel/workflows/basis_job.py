@@ -26,9 +26,10 @@ from pykernel.spec.kernel_settings import MATERN_UNITS
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import root, without_model
 from pykernel.training.bkfe import bkfe_on_basis
-from pykernel.training.closed_form import Model, Targets
+from pykernel.training.closed_form import Model
 from pykernel.training.reduced import ReducedModel, ReducedProblem, nystrom_content, select_reduced
 from pykernel.training.selection import Selection, default_widths, width_name
+from pykernel.training.targets import Targets
 from pykernel.training.vectors import MANY, class_targets, train, value_targets
 from pykernel.training.vectors import Rows as TrainingRows
 from pykernel.tuning.samples import Samples, Scaled, Seen, look, read, scaled

@@ -4,10 +4,7 @@ spec, and estimate its error.
 
 from __future__ import annotations
 
-import contextlib
-import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -17,33 +14,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pykernel.bases.gram import MercerKernel
-from pykernel.bases.select import METHODS, choose_method, select_basis
+from pykernel.bases.select import METHODS, choose_method
 from pykernel.errors import UserError, option
 from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.request.kinds import positive_numbers
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import assumed_told, duration, number, rate, refuse, root
-from pykernel.training.closed_form import Targets, error_rate, press, problem
-from pykernel.training.reduced import ReducedProblem
+from pykernel.telling import assumed_told, refuse, root
 from pykernel.training.selection import (
     Function,
     GroupFolds,
     default_ridges,
     default_widths,
-    stratified_folds,
     width_name,
 )
 from pykernel.tuning.tables import LabelledTable, uneven
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
 from pykernel.workflows.fit_request import MANY_ROWS, Fit
-from pykernel.workflows.given import LARGE, method_options
+from pykernel.workflows.given import method_options
 from pykernel.workflows.given import width as kernel_width
 
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
-TELL_SECONDS = 2.0
-"""If the work is expected to take longer, the command says so before."""
 EVERY = 13 * 2**33
 """Up to so many widths times rows cubed, every row may be a vector: 2,048 rows with the default's 13 widths."""
 MINUTE = 13 * 3 * 2**20
@@ -54,45 +46,21 @@ PAIRS = 2048
 """Of more rows, no vectors are chosen by comparing all pairs of them: the errors are the same, and it takes three times longer."""
 FEW, MANY = 16, 512
 """The least and the most of them."""
-FOURFOLD = 6.0
-"""How many times longer four times as many vectors take."""
-MEASURED_ROWS = 400
-"""Number of rows on which one width is timed, to estimate the time for all widths and all rows."""
-SPAWNED = 2.0
-"""Seconds that other processes need to start."""
-NEARLY = 1.02
-"""A smaller model counts as nearly as good if its error is at most this factor times the large model's error."""
-SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-"""Numbers of vectors that are tried for a smaller model."""
-CONFIRMED = 4
-"""Most sizes that are fully trained, as with --n-max: another width and ridge may be chosen for them."""
-MUCH = 0.5
-"""A smaller model must need at most this fraction of the large model's bytes."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Choose, train and freeze.  Assumptions, and the expected time, are printed before the work."""
+    """Choose, train and freeze.  Assumptions are printed before the work."""
     if options.loss is not None:
         raise UserError(f"{option('loss')} is of {option('model', 'trained')}; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
-    machine = job.machine(vectors)
-    job.grid(machine)
+    job.grid(job.machine(vectors))  # raises UserError, before the work
     options.watch.data(table.data)
     options.watch.note(*assumed_told(table.assumed))
-    seconds = job.seconds(machine, vectors)
-    if seconds > TELL_SECONDS:
-        more = job.longer(machine, vectors, seconds)
-        options.watch.tell(f"this will take about {duration(seconds)}: {job.work(machine, vectors)}{more}")
     made = job.run(vectors)
     with job.waiting("testing the spec"):
         report = job.report(made)
-    report["smaller"] = None
-    if job.limit is None and vectors is None and made.size > LARGE:
-        report["smaller"] = job.smaller(report, made.trained)
-        if report["smaller"]:
-            report["warnings"].append(_advice(report))
     machine = estimator_of(made.trained)
     return Found(report, made.spec, machine.selection_, losses(table, job.rows[1], machine.loo_predictions_))
 
@@ -109,17 +77,6 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
 def estimator_of(trained: Any) -> Any:
     """The estimator without the scaler of its pipeline."""
     return trained[-1] if hasattr(trained, "steps") else trained
-
-
-def _advice(report: Mapping[str, Any]) -> str:
-    """A sentence about a smaller model that is nearly as good."""
-    shown = rate if report["classes"] else number
-    small = report["smaller"]
-    return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('n_max')} {small['vectors']} its error is "
-        f"{shown(small['error'])} in place of {shown(report['errors']['cross_validated'])}, in "
-        f"{small['flash_bytes']:,} bytes"
-    )
 
 
 @dataclass(frozen=True)
@@ -183,17 +140,6 @@ class ChosenJob(Job):
         x, _ = self.rows
         return np.asarray(StandardScaler().fit_transform(x)) if self.scales else x
 
-    @cached_property
-    def targets(self) -> Targets:
-        return self._targets(np.arange(len(self.train)))
-
-    def _targets(self, rows: np.ndarray) -> Targets:
-        y, classes = self.table.y[self.train[rows]], self.table.classes
-        if classes is None:
-            return Targets.of_values(y)
-        coding: Any = self.options.coding or ("counts" if self.table.model == "kfd" else "signs")
-        return Targets.of_classes(y, len(classes), coding)
-
     # ---- how many vectors
 
     def vectors(self) -> int | None:
@@ -245,8 +191,6 @@ class ChosenJob(Job):
             trained.fit(*self.rows)
         return trained
 
-    # ---- how long it takes
-
     def grid(self, machine: Any) -> tuple[Sequence[float], Sequence[float]]:
         """Widths and ridges that will be tried."""
         widths = sorted(_given_widths(machine) or default_widths(machine.kernel, self.x))
@@ -254,115 +198,6 @@ class ChosenJob(Job):
         model: Any = self.table.model
         default = default_ridges(model, _mercer(machine, middle), self.x)
         return widths, sorted(machine.ridge or default)
-
-    def work(self, machine: Any, vectors: int | None) -> str:
-        """Words for the work that takes time."""
-        widths, ridges = self.grid(machine)
-        on = "" if vectors is None else f" and {vectors:,} vectors"
-        jobs = machine.jobs if isinstance(machine.jobs, int) else 1
-        where = f", in {jobs} processes" if jobs > 1 else ""
-        return f"{len(widths)} widths and {len(ridges)} ridges on {len(self.train):,} rows{on}{where}"
-
-    def seconds(self, machine: Any, vectors: int | None) -> float:
-        """An estimate of the time to choose and train.  One width is timed on some rows.
-
-        A decomposition takes O(l^3), a ridge O(l^2) (by folds O(l^3)); with n vectors both take O(l n^2), but choosing
-        the vectors among all pairs of rows takes O(l^2 n).
-        """
-        widths, ridges = self.grid(machine)
-        jobs = machine.jobs if isinstance(machine.jobs, int) else 1
-        once, each = self._timed(machine, vectors, widths[len(widths) // 2], ridges)
-        rounds = 0 if len(widths) * len(ridges) == 1 else math.ceil(len(widths) / jobs)
-        return rounds * (once + len(ridges) * each) + (SPAWNED if jobs > 1 and rounds else 0.0) + once + each
-
-    def longer(self, machine: Any, vectors: int | None, seconds: float) -> str:
-        """How long more vectors would take, if their number was chosen here."""
-        rows, n_max = len(self.train), option("n_max")
-        if vectors is None or self.options.n_max is not None or self.limit is not None:
-            return ""
-        some = f"{n_max} {4 * vectors} takes about {duration(FOURFOLD * seconds)}, " if 4 * vectors < rows else ""
-        every = duration(self.seconds(machine, None))
-        return f"; {some}{n_max} {rows}, every row, about {every}"
-
-    def _timed(self, machine: Any, vectors: int | None, width: float, ridges: Sequence[float]) -> tuple[float, float]:
-        """Expected seconds of a width, and of each of its ridges."""
-        rows = len(self.train)
-        some = np.unique(np.linspace(0, rows - 1, max(MEASURED_ROWS, 2 * (vectors or 0))).astype(np.int64))
-        x, targets, times = self.x[some], self._targets(some), rows / len(some)
-        kernel, model, ridge = _mercer(machine, width), self.table.model, ridges[-1]
-        cv = machine.cv
-        count = cv.among(some) if isinstance(cv, GroupFolds) else cv if isinstance(cv, str) else min(cv, len(some))
-        folds = None if isinstance(count, str) else stratified_folds(targets, count)
-        solved: Any
-        with one_thread, contextlib.suppress(UserError):  # an error is reported later, by the actual work
-            start = time.process_time()  # of this thread alone: other programs do not count
-            if vectors is None:
-                chosen, powers = start, (1, 3, 2 if folds is None else 3)
-                solved = problem(model, kernel.gram(x, x), targets)  # type: ignore[arg-type]
-            else:
-                parameters = self._basis_parameters()
-                method = parameters.pop("method")
-                method = choose_method(rows, vectors)[0] if method == "auto" else method
-                basis = select_basis(x, kernel, vectors, method, **parameters)
-                chosen, powers = time.process_time(), (2 if method in ("exhaustive", "fvs") else 1, 1, 1)
-                solved = ReducedProblem(model, basis, x, targets)  # type: ignore[arg-type]
-            middle, count = time.process_time(), 1
-            if vectors is not None:  # one pass for all ridges
-                count = len(ridges)
-                solved.leave_one_out_path(ridges) if folds is None else solved.leave_fold_out_path(ridges, folds)
-            else:
-                solved.leave_one_out(ridge) if folds is None else solved.leave_fold_out(ridge, folds)
-            each = (time.process_time() - middle) * times ** powers[2] / count
-            return (chosen - start) * times ** powers[0] + (middle - chosen) * times ** powers[1], each
-        return 0.0, 0.0
-
-    # ---- a smaller one
-
-    def smaller(self, report: Mapping[str, Any], trained: Any) -> dict[str, Any] | None:
-        """The smallest model that is nearly as good, as --n-max would train it; None if there is none."""
-        machine = estimator_of(trained)
-        if machine.kernel in ("sigmoid", "linear"):
-            return None
-        fixed, each = self.sizes()
-        fits = [n for n in SIZES if fixed + n * each <= MUCH * report["flash_bytes"] and n < len(self.train)]
-        with self.waiting("trying fewer vectors"), one_thread:
-            promising = self._promising(machine, fits, report["errors"]["cross_validated"])
-        for n in promising[:CONFIRMED]:
-            small = self.trained(n)
-            with self.waiting("measuring the smaller model"):
-                size = self.frozen(small, most=1).size
-            error = self._errors(estimator_of(small))["cross_validated"]
-            if self._nearly(error, report["errors"]["cross_validated"]) and size <= MUCH * report["flash_bytes"]:
-                return {"vectors": n, "error": error, "flash_bytes": size}
-        return None
-
-    def _promising(self, machine: Any, sizes: Sequence[int], error: float) -> list[int]:
-        """Sizes, ascending, that are probably nearly as good, by their leave-one-out error.
-
-        The first vectors of one basis are used, with the chosen width and down to half of it: with a wide kernel, a few
-        vectors already span all rows within the precision of float32.
-        """
-        if not sizes:
-            return []
-        widths, ridges = self.grid(machine)
-        taken, rough = machine._mercer_kernel.width, 1 if width_name(machine.kernel) == "gamma" else -1
-        octaves = {width: rough * math.log2(width / taken) for width in widths}
-        found: set[int] = set()
-        for width in sorted((each for each in widths if -0.01 < octaves[each] < 1.1), key=octaves.__getitem__)[:3]:
-            kernel = machine._mercer_kernel.with_width(width)
-            basis = select_basis(self.x, kernel, sizes[-1], **self._basis_parameters(), seed=self.options.seed)
-            for n in sorted({min(n, len(basis)) for n in sizes} - found):
-                path = ReducedProblem(machine._model, basis.head(n), self.x, self.targets).leave_one_out_path(ridges)
-                measure = error_rate if self.table.classes else press
-                least = min(measure(self.targets, predictions) for predictions in path)
-                if self._nearly(least if self.table.classes else root(least), error):
-                    found.add(n)
-        return sorted(found)
-
-    def _nearly(self, error: float | None, large: float) -> bool:
-        """Whether an error is nearly the large model's error; for classes, one more wrong row is also allowed."""
-        more = 1 / len(self.train) if self.table.classes else 0.0
-        return error is not None and error <= max(NEARLY * large, large + more)
 
     # ---- what was found
 

@@ -22,7 +22,8 @@ from pykernel.request.option import checked, declared, function, stated
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import rate, refuse
-from pykernel.tuning.tables import MODELS, LabelledTable, noted, read_table
+from pykernel.tuning.notes import noted
+from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import called, need_known, need_report, opened, trained_by, write_file
 from pykernel.workflows.models import spec_and_memory

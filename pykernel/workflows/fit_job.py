@@ -21,8 +21,9 @@ from pykernel.importers.sklearn import read_estimator
 from pykernel.request.kinds import parse_amount
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root, without_model
+from pykernel.training.machine import Machine
 from pykernel.training.selection import GroupFolds, Selection
-from pykernel.training.trained import Distance, Machine, content, nearer_limit
+from pykernel.training.trained import Distance, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.fit_request import Fit
@@ -183,9 +184,9 @@ class Job:
                     f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; give more"
                 )
 
-    def frozen(self, trained: Any, distance: Distance = "auto", most: int = COMPARED_ROWS) -> Frozen:
-        """The spec, with the names of the table's columns and classes, compared with the estimator on at most ``most``
-        rows.
+    def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
+        """The spec, with the names of the table's columns and classes, compared with the estimator on at most
+        COMPARED_ROWS rows.
 
         With a signal stage, the inner model is compared.
         """
@@ -212,7 +213,7 @@ class Job:
                 f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision', 'float64')}"
             )
         x = self.rows[0]
-        rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // most)])
+        rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
         return Frozen(trained, spec, rounding, flash_bytes(spec.inner))
 
     # ---- what was found

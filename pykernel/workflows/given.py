@@ -125,7 +125,7 @@ def trained_by(given: Fit, spec: Spec) -> Spec:
 
 def prefix(out: Path) -> str:
     """The prefix of the names in C, from the name of the spec's file."""
-    from pykernel.spec.base import checked_name
+    from pykernel.spec.keys import checked_name
 
     try:
         return checked_name(out.stem)

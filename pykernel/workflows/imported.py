@@ -25,14 +25,14 @@ from pykernel.importers.importing import (
     spec_of_file,
     told_of_file,
 )
-from pykernel.parallel import working
+from pykernel.progress import working
 from pykernel.report.document import Facts, Found, Part, Table, told
 from pykernel.rows.columns import Columns
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
-from pykernel.training.trained import Machine
+from pykernel.training.machine import Machine
 from pykernel.workflows.given import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 

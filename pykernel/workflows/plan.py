@@ -34,18 +34,19 @@ from pykernel.telling import (
     plain,
     refuse,
 )
+from pykernel.tuning.ablation import ablation, without_each
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.costs import Limits, cost_task, make_limits, taken
-from pykernel.tuning.earned import TARGET, Earned, lean_variants, rich_variants, window_variants
+from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.stage import dump
-from pykernel.tuning.trials import Table, simple, watched_rows, watched_simply
+from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory
-from pykernel.workflows.planned import findings, front_of, told_in_spec
+from pykernel.workflows.planned import TARGET, findings, front_of, told_in_spec
 from pykernel.workflows.requests import Plan
 
 SILENCE = 10.0
@@ -66,7 +67,7 @@ class Planned(Result):
     report: all results, as ``pykernel plan --json`` prints them.
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
     ``frozen`` (the best that does not, if the planned one learns and it is not known whether the device gets labels),
-    ``small`` (nearly as good with much less memory), ``leaner`` and ``better`` (for a model with a signal stage).
+    ``small`` (nearly as good with much less memory).
     Beside the file of a spec that learns lies its state after all rows, which ``generate`` starts from.
     """
 
@@ -200,10 +201,6 @@ def concluded(
         key: planned(trial, course.table, base["name"], target) for key, trial in best.items() if trial is not None
     }
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
-    for name in ("leaner", "better"):
-        if signal is not None and signal[name] is not None:
-            content = signal[name].pop("spec") | {"name": base["name"]}
-            specs[name] = make_spec(content | ({"target": dict(target)} if target else {}))
     if course.table.y is None:
         judge_again(course, [winner, *([small] if small is not None else [])])
         others = watched_simply(specs["planned"].inner, course.table)
@@ -218,7 +215,7 @@ def concluded(
         "spec": str(asked.output / "planned.toml"),
         **{
             f"{name}_spec": str(asked.output / f"{name}.toml") if name in specs else None
-            for name in ("learning", "frozen", "small", "leaner", "better")
+            for name in ("learning", "frozen", "small")
         },
         "undecided": frozen is not None,
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
@@ -227,7 +224,7 @@ def concluded(
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
-        x = course.table.x if name in whose else None  # others have other features
+        x = course.table.x if name in whose else None  # vectors of others were given
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -272,7 +269,7 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """The benefit of the parts of the signal stage; None without a signal, or if there is nothing to try.
+    """What the planned model is without each kind of feature; None without a signal, or if there is nothing to try.
 
     each: seconds of a trial.
     """
@@ -281,19 +278,15 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
     if course.table.y is None:
         watch.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
         return None
-    lean, rich, windows = (variants(course.table) for variants in (lean_variants, rich_variants, window_variants))
-    # trials without each single kind; then one more kind is removed each time
-    earned, most = Earned(course, winner), max(0, 2 * len(lean) - 1) + len(rich) + len(windows)
-    if not most:
+    stages = without_each(course.table.stage)
+    if not stages:
         return None
-    seconds = most * (each + (COUNTED if earned.target else 0.0))
-    parts = {"without each kind of feature": lean, "with each other kind": rich, "with other windows and hops": windows}
-    told = ", ".join(text for text, some in parts.items() if some)
-    watch.tell(f"trying it {told}: at most {most} trials, about {duration(seconds)}")
+    took = duration(len(stages) * each)
+    watch.tell(f"trying it without each kind of feature: {len(stages)} trials, about {took}")
     try:
-        return earned.all(lean, rich, windows)
+        return {"features": ablation(course, winner, stages)}
     except KeyboardInterrupt:
-        watch.tell("interrupted: what features and windows earn is left out")
+        watch.tell("interrupted: what features earn is left out")
         return None
 
 

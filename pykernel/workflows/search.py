@@ -24,11 +24,12 @@ from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Watch, gaps_told, refuse
 from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
+from pykernel.tuning.data import FEWEST, MOST_ROWS, Devices, Table, parts_of
+from pykernel.tuning.notes import noted
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
-from pykernel.tuning.tables import infer, noted, sentinels
+from pykernel.tuning.tables import infer, sentinels
 from pykernel.tuning.tasks import context, work
-from pykernel.tuning.trials import FEWEST, MOST_ROWS, Devices, Table, parts_of
 from pykernel.workflows.given import need_known, need_report, opened
 from pykernel.workflows.requests import Plan
 

@@ -24,17 +24,8 @@ from pykernel.rows.columns import NUMBERS, Column, Columns
 from pykernel.rows.text import read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
-from pykernel.tuning.tables import (
-    Code,
-    Notes,
-    Origin,
-    WholeTable,
-    few_words,
-    is_word,
-    notes,
-    notes_of,
-    read_columns,
-)
+from pykernel.tuning.notes import Code, Notes, Origin, notes, notes_of
+from pykernel.tuning.tables import WholeTable, few_words, is_word, read_columns
 from pykernel.workflows.given import opened, write_file
 from pykernel.workflows.requests import TableOf
 
@@ -155,7 +146,7 @@ def prepare_table(
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
 
     label: a column that is written as it is, as the last one.  like: a table that was written so; the new one gets its columns.
-    Beside the table lies what ``tables.noted`` reads.  Returns what was read, and the origins of the columns.
+    Beside the table lies what ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
     """
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import PENALISED, Reduction
+from pykernel.spec.families.online_keys import PENALISED, Reduction
 from pykernel.spec.model import Spec
 from tests.support.following import (
     MATRICES,

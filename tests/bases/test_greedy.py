@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from benchmarks.papers.algorithm_2 import AlgorithmTwo
 from benchmarks.papers.drawn import radius, subset_size
+from benchmarks.papers.literal import LiteralEfvs, LiteralFvs
 from pykernel.bases import sgma
 from pykernel.bases.candidates import Live, Selector, first_of_largest
 from pykernel.bases.gram import MercerKernel
@@ -42,8 +44,8 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def made(method: str, x: Any, kernel: MercerKernel, n_max: int, **options: Any) -> Any:
-    """A selector; memory "tight": room for C, and none for K."""
+def made(method: Any, x: Any, kernel: MercerKernel, n_max: int, **options: Any) -> Any:
+    """A selector, by its name or its class; memory "tight": room for C, and none for K."""
     rows = as_rows(x)
     if options.get("memory") == "tight":
         n, tried = min(n_max, len(rows)), 2 * len(rows) if method == "sgma" else 0
@@ -126,17 +128,17 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray, MercerKernel, int]:
     return x, draw(st.sampled_from(KERNELS)), draw(st.integers(1, 8))
 
 
-ALL: dict[str, tuple[str, dict[str, Any]]] = {
-    "FVS, literal": ("fvs", {"form": "literal"}),
-    "FVS": ("fvs", {"form": "gain"}),
-    "EFVS, literal": ("efvs", {"form": "literal", "lazy": False}),
-    "EFVS": ("efvs", {"form": "gain", "lazy": False}),
-    "EFVS, lazy, literal": ("efvs", {"form": "literal", "lazy": True}),
-    "EFVS, lazy": ("efvs", {"form": "gain", "lazy": True}),
+ALL: dict[str, tuple[Any, dict[str, Any]]] = {
+    "FVS, literal": (LiteralFvs, {}),
+    "FVS": ("fvs", {}),
+    "EFVS, literal": (LiteralEfvs, {"lazy": False}),
+    "EFVS": ("efvs", {"lazy": False}),
+    "EFVS, lazy, literal": (LiteralEfvs, {"lazy": True}),
+    "EFVS, lazy": ("efvs", {"lazy": True}),
 }
-TRACE: dict[str, tuple[str, dict[str, Any]]] = {
+TRACE: dict[str, tuple[Any, dict[str, Any]]] = {
     "SGMA": ("sgma", {}),
-    "Algorithm 2": ("sgma", {"form": "algorithm 2"}),
+    "Algorithm 2": (AlgorithmTwo, {}),
     "recursion": ("exhaustive", {}),
     "recursion without K": ("exhaustive", {"memory": "tight"}),
 }
@@ -203,7 +205,7 @@ def test_gains_are_what_evaluating_the_fitness_anew_gives(
     """The same draws, and so the same rows, whether J is evaluated for each candidate or only its gain."""
     x = cloud(50, seed=seed)
     options = {"seed": seed, "candidates": candidates, "points": points, "lazy": lazy}
-    first, second = (made("efvs", x, kernel, 8, form=form, **options) for form in ("gain", "literal"))
+    first, second = (made(method, x, kernel, 8, **options) for method in ("efvs", LiteralEfvs))
     assert run(first).indices.tolist() == run(second).indices.tolist()
     np.testing.assert_allclose(first.errors, second.errors, rtol=1e-9)
 
@@ -549,16 +551,16 @@ def test_many_spanned_rows_are_found_in_few_draws() -> None:
 
 # --------------------------------------------------------------------------------------------------------------- edges
 
-EVERY: dict[str, tuple[str, dict[str, Any]]] = {
+EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     **{name: (method, {"candidates": None, "points": None, **options}) for name, (method, options) in ALL.items()},
     **{name: (method, {"candidates": None, **options}) for name, (method, options) in TRACE.items()},
     "EFVS 5": ("efvs", {"candidates": 5, "points": 4, "lazy": False}),
     "EFVS 5, lazy": ("efvs", {"candidates": 5, "points": 4, "lazy": True}),
     "EFVS 5, lazy, overlapping": ("efvs", {"candidates": 5, "points": 4, "lazy": True, "disjoint": False}),
-    "EFVS 5, lazy, literal": ("efvs", {"candidates": 5, "points": 4, "lazy": True, "form": "literal"}),
+    "EFVS 5, lazy, literal": (LiteralEfvs, {"candidates": 5, "points": 4, "lazy": True}),
     "SGMA 5": ("sgma", {"candidates": 5}),
     "SGMA 5, pool": ("sgma", {"candidates": 5, "pool": 2}),
-    "SGMA 5, Algorithm 2": ("sgma", {"candidates": 5, "form": "algorithm 2"}),
+    "SGMA 5, Algorithm 2": (AlgorithmTwo, {"candidates": 5}),
     "rule 4.3": ("sgma", {"candidates": 5, "rule": "4.3"}),
     "rule 4.1": ("sgma", {"candidates": 5, "view": "column"}),
     "rule 4.3, columns": ("sgma", {"candidates": 5, "view": "column", "rule": "4.3"}),
@@ -573,7 +575,7 @@ EVERY: dict[str, tuple[str, dict[str, Any]]] = {
 def test_equal_rows_the_first_is_chosen(name: str) -> None:
     method, options = EVERY[name]
     if options.get("candidates") is not None:
-        options = {**options, "candidates": None} | ({"points": None} if method == "efvs" else {})
+        options = {**options, "candidates": None} | ({"points": None} if method in ("efvs", LiteralEfvs) else {})
     x = np.tile(cloud(7), (3, 1))
     assert max(chosen(method, x, GAUSSIAN, 5, **options)) < 7
 
@@ -590,14 +592,11 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Sgma(rows, GAUSSIAN, 3, rule="4.1"), "in the function view it must be one of 4.2, 4.3"),
         (lambda: Sgma(rows, GAUSSIAN, 3, pool=20), "pool is 20; it must be from 0 to 19"),
         (lambda: Sgma(rows, GAUSSIAN, 3, view="column", pool=2), "0 in other views"),
-        (lambda: Sgma(rows, GAUSSIAN, 3, view="column", form="algorithm 2"), "algorithm 2 is of the function view"),
         (lambda: Sgma(rows, GAUSSIAN, 3, memory=100), "memory is 0 MB; take efvs"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, view="kronecker"), "one of function, column"),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "take efvs"),
         (lambda: Exhaustive(as_rows(np.zeros((100_001, 1), np.float32)), GAUSSIAN, 3), "must be the most: take efvs"),
         (lambda: Fvs(rows, GAUSSIAN, 3, memory=100), "take efvs"),
-        (lambda: Fvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
-        (lambda: Efvs(rows, GAUSSIAN, 3, form="bordered"), "one of gain, literal"),
         (lambda: Efvs(rows, GAUSSIAN, 3, lazy=False, memory=100), "leave lazy=False out"),
     ]
     for call, sentence in wrong:

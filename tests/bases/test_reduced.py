@@ -11,16 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.neighbours import KernelNeighbours, distance_bounds
-from benchmarks.papers.preconditioning import preconditioner
+from benchmarks.papers.preconditioning import gram_operator, preconditioner
 from pykernel.bases import arguments
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
 from pykernel.bases.select import select_basis
 from pykernel.errors import UserError
 from pykernel.training import reduced, selection
-from pykernel.training.closed_form import Targets, error_rate, problem
-from pykernel.training.low_rank import LowRankSystem, gram_operator
+from pykernel.training.closed_form import problem
+from pykernel.training.low_rank import LowRankSystem
 from pykernel.training.reduced import ReducedProblem, basis_of, select_reduced
+from pykernel.training.targets import Targets, error_rate
 from tests.support import ROOT
 from tests.support.retraining import Task, left_out
 

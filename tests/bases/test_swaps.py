@@ -110,7 +110,7 @@ def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(mo
     assert swapping.refine(plain, as_rows(x), 3, memory=10**6).indices.tolist() == plain.indices.tolist()
     # of some rows, indices are those of these rows
     monkeypatch.undo()
-    some = SomeRows(as_rows(x), indices=np.arange(0, 900, 3))
+    some = SomeRows(as_rows(x), np.arange(0, 900, 3))
     basis = select_basis(some, k, 8, "rpcholesky", swaps=2)
     assert np.array_equal(some.take(basis.indices), basis.vectors)
 

@@ -203,9 +203,7 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
 def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("chosen", "trained"):
-        monkeypatch.setattr(f"pykernel.workflows.{module}.LARGE", 1000)
-    monkeypatch.setattr("pykernel.workflows.chosen.ChosenJob.smaller", lambda *a: None)
+    monkeypatch.setattr("pykernel.workflows.trained.LARGE", 1000)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
     other = report["instead"]
     assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16

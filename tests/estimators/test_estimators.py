@@ -28,7 +28,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.gen.compilers import find_compilers
 from pykernel.spec.families.linear import LinearLearning
-from pykernel.spec.families.online import KernelLearning, Reduction
+from pykernel.spec.families.online_keys import KernelLearning, Reduction
 from pykernel.spec.model import declared, make_spec
 from pykernel.workflows.models import spec_and_memory
 from tests.support import ROOT, custom_kernels

@@ -11,7 +11,8 @@ from pykernel.gen.compilers import compiler
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from pykernel.training.trained import Machine, to_spec
+from pykernel.training.machine import Machine
+from pykernel.training.trained import to_spec
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 TABLES = {"vectors": [[0.0, 0.0], [1.0, -1.0]], "weights": [[1.0], [2.0]], "bias": [0.5]}

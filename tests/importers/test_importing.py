@@ -81,6 +81,7 @@ from tests.support import ROOT
 
 onnx = pytest.importorskip("onnx")
 from pykernel.importers import onnx as import_onnx  # noqa: E402
+from pykernel.importers import onnx_graph  # noqa: E402
 
 RATIO = 40
 """What is said of float32, in parts of what is found, in the median of models."""
@@ -406,7 +407,9 @@ def test_what_stands_behind_what(name):
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "onnx" or name == "pykernel.importers.onnx"]:
+    for name in [
+        name for name in sys.modules if name.split(".")[0] == "onnx" or name.startswith("pykernel.importers.onnx")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnx", None)
     (tmp_path / "m.onnx").write_bytes(b"")
@@ -1132,7 +1135,7 @@ def mutated(model, rng):
     made, array = onnx.ModelProto(), onnx.numpy_helper
     made.CopyFrom(model)
     g = made.graph
-    kinds = (*import_onnx.OPERATIONS, *OTHERS_KINDS)
+    kinds = (*onnx_graph.OPERATIONS, *OTHERS_KINDS)
 
     def any_of(values):
         return values[rng.integers(len(values))] if len(values) else None
@@ -1145,7 +1148,7 @@ def mutated(model, rng):
     for _ in range(rng.integers(1, 4)):
         names = [n for other in g.node for n in (*other.input, *other.output)] + [t.name for t in g.initializer]
         name, kind = any_of([*names, "x", "X", "new", ""]), any_of(kinds)
-        domain = import_onnx.OPERATIONS.get(kind, ("",))[0]
+        domain = onnx_graph.OPERATIONS.get(kind, ("",))[0]
         n, tensor = any_of(g.node), any_of(g.initializer)
         attribute = None if n is None else any_of(n.attribute)
         what = rng.integers(19)
@@ -1386,7 +1389,7 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     assert f"γ \\|v\\|² ≤ {machine.PRODUCTS:g} for all vectors (less above {machine.PRODUCTS_DIM} inputs)" in text
     assert f"{ERROR['float32'] * 2**23:g} · 2⁻²³" in text and f"more than {100 * rounding.COARSE:g} %" in text
     assert f"(at most {rounding.SEEN:,} of them)" in text and f"no more than {RATIO} times the difference" in text
-    for limit in (f"{import_onnx.ONNX_LIMIT // 2**20} MiB, and {import_onnx.NODES:,} nodes",):
+    for limit in (f"{onnx_graph.ONNX_LIMIT // 2**20} MiB, and {onnx_graph.NODES:,} nodes",):
         assert limit in text
     assert machine.REACH == 1e6
     for estimator in import_sklearn._readers():

@@ -27,9 +27,9 @@ from pykernel.errors import UserError
 from pykernel.gen.model import model_code
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.base import is_prefix
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS, RULES
+from pykernel.spec.keys import is_prefix
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
 from pykernel.spec.renamed import LEFT, RENAMED
 from pykernel.spec.sections import CPUS

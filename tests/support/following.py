@@ -12,7 +12,8 @@ from pykernel.algorithms.online.klms import KLMS
 from pykernel.algorithms.online.state import SEARCHES
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.families.online import GRADIENT, RULES, SELECTING, Reduction, ridge_of
+from pykernel.spec.families.online import RULES, ridge_of
+from pykernel.spec.families.online_keys import GRADIENT, SELECTING, Reduction
 from pykernel.spec.model import Spec, declared, keys_of, make_spec
 from tests.support.naive import Disagreement, Twin, kernel_values
 from tests.support.specs import named

@@ -10,7 +10,8 @@ from pykernel.errors import UserError
 from pykernel.importers.importing import compare_smaller
 from pykernel.training import distilled
 from pykernel.training.distilled import classes_of, distil, projected
-from pykernel.training.trained import Machine, pairs, to_spec, votes
+from pykernel.training.machine import Machine, pairs, votes
+from pykernel.training.trained import to_spec
 
 
 def a_machine(n=40, dim=3, functions=1, seed=0, **keys):

@@ -14,10 +14,11 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import missed_kinds
 from pykernel.tuning import faults as planted
 from pykernel.tuning.arms import Trial, arms
+from pykernel.tuning.data import Table
 from pykernel.tuning.faults import KINDS, Sensors, places, with_faults
 from pykernel.tuning.plan import Search
 from pykernel.tuning.thresholded import Thresholded
-from pykernel.tuning.trials import GUARD, Table, Watched, watch
+from pykernel.tuning.trials import GUARD, Watched, watch
 
 MACHINE = {"leak", "wear", "unrest", "sticking valve", "unseen regime"}
 """Kinds that move several sensors."""

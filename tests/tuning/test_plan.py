@@ -26,12 +26,13 @@ from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
 from pykernel.tuning.combinations import Combination, input_limit
 from pykernel.tuning.costs import CALLS, HEADROOM, Limits, fits, make_limits, taken
+from pykernel.tuning.data import Table
 from pykernel.tuning.faults import KINDS
 from pykernel.tuning.plan import Search, nearest_miss
 from pykernel.tuning.promises import Losses, as_good, chosen, nested, promise
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
-from pykernel.tuning.trials import Table, judge
+from pykernel.tuning.trials import judge
 from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import limits_of
 from pykernel.workflows.planned import choice, told_of_life

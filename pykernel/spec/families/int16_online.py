@@ -38,7 +38,8 @@ from pykernel.spec.families.int16_scales import (
     learning_rate,
     unit_of,
 )
-from pykernel.spec.families.online import FAILS, N_MAX_LIMIT
+from pykernel.spec.families.online import FAILS
+from pykernel.spec.families.online_keys import N_MAX_LIMIT
 from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart

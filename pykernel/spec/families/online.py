@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
-
-from pydantic import Field
+from typing import Any, NoReturn
 
 from pykernel.algorithms.online.ald_krls import ALD_KRLS
 from pykernel.algorithms.online.fb_krls import FB_KRLS
@@ -15,23 +13,15 @@ from pykernel.algorithms.online.klms import KLMS, QKLMS
 from pykernel.algorithms.online.knlms import KNLMS
 from pykernel.algorithms.online.krls_t import KRLS_T
 from pykernel.algorithms.online.projections import PROJECTIONS, ProjectionRule
-from pykernel.algorithms.online.state import Tie
 from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
+from pykernel.spec.families.online_keys import GRADIENT, GROWING, RECURSIVE, SELECTING, TIES, KernelLearning, Reduction
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
-    TRIED_ETA,
-    TRIED_FORGETTING,
     AnyInput,
-    Counts,
     KernelSection,
-    Learning,
-    Of,
-    Rate,
-    Section,
-    Tried,
 )
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
@@ -57,19 +47,7 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
     "knlms": KNLMS,
 }
 """sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest."""
-GRADIENT = ("klms", "qklms")
-RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
-GROWING = ("ald-krls", "knlms")
-"""Rules that never remove a vector."""
-SELECTING = (*GRADIENT, "krls-t", "fb-krls")
-"""Rules that choose themselves which vector is removed when the budget is full."""
 
-PENALISED = tuple(
-    name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
-)
-"""Techniques and projections with a penalty on the multipliers that stay."""
-
-TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
 FAILS = {
     ("nt", "fklms"): 3.10e4,
@@ -85,165 +63,6 @@ FAILS = {
     ("afmklms", "bounded"): 1.59e-01,
 }
 """(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
-
-
-N_MAX_LIMIT = 4096
-
-
-Noise = Annotated[float, Field(gt=0, le=1e6)]
-if TYPE_CHECKING:
-    TechniqueName = str
-    ProjectionName = str
-    TieName = str
-else:
-    TechniqueName = Literal[tuple(TECHNIQUES)]
-    ProjectionName = Literal[tuple(PROJECTIONS)]
-    TieName = Literal[tuple(TIES)]
-
-
-class KernelLearning(Learning):
-    """How a sample changes the model."""
-
-    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), Rate(but=("fb-krls",)), TRIED_ETA] = Field(
-        0.5,
-        gt=0,
-        lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16, and with `relabel`: at most 1",
-    )
-    rho: Annotated[float, Of(*GRADIENT)] = Field(
-        0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
-    )
-    step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
-        None,
-        gt=0,
-        description="one sample changes f(x) at its own place by at most this: a limit against outliers and poisoning",
-    )
-    quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
-        0.3,
-        gt=0,
-        le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
-    )
-    coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
-        0.5,
-        gt=0,
-        lt=1,
-        description="a sample is stored only if |k| / √(k(v, v) k(x, x)) is at most this for every vector: μ₀",
-    )
-    epsilon: Annotated[float, Of("knlms")] = Field(
-        0.03,
-        ge=1e-4,
-        le=1,
-        description="what is added to the squared length of the kernel values that a step is divided by",
-    )
-    relabel: Annotated[bool, Of("fb-krls")] = Field(
-        False,
-        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more, in float32 1e-2 as without it",
-    )
-    forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
-        1.0,
-        gt=0.5,
-        le=1,
-        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
-    )
-    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
-        0.01,
-        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated by what the model has left of the latest labels",
-    )
-
-
-class Reduction(Section):
-    """What happens when the budget is full, or before."""
-
-    technique: Annotated[TechniqueName, Of(*SELECTING)] = Field(
-        "mklms",
-        description="which vector is removed. "
-        + "; ".join(f"{name}: {technique.says}" for name, technique in TECHNIQUES.items()),
-    )
-    projection: Annotated[ProjectionName | None, Of(*SELECTING)] = Field(
-        None,
-        description="how the multipliers of the other vectors make up for the removed one. "
-        + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
-    )
-    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
-    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried((), 10, 1e-4, 0.3)] = Field(
-        None,
-        ge=0,
-        le=1,
-        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
-    )
-    ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
-        None,
-        ge=0,
-        lt=1,
-        description="a sample is not stored, but absorbed, if at most this part of it is new; 2 ridge if not given",
-    )
-    penalty: Annotated[
-        float,
-        Of(*SELECTING),
-        Counts(
-            f"is of {' and '.join(PENALISED)}; {{}} does not have it: leave it out",
-            ("reduction.technique", "reduction.projection"),
-            PENALISED,
-        ),
-    ] = Field(
-        1e-4,
-        gt=0,
-        le=1,
-        description=f"{' and '.join(PENALISED)}: weight C of the squared multipliers (eq. 20)",
-    )
-    when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
-        "after",
-        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample. `klms`, `qklms`; without `lambda_max` and truncation',
-    )
-    candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
-        "all", description='which vectors may be removed: `"all"`, or only the `"newest"`, which is the sample itself'
-    )
-    fading: Annotated[float, Of(*SELECTING)] = Field(
-        1.0,
-        gt=0.5,
-        le=1,
-        description="each sample multiplies a vector's claim to stay by this; a sample near the vector renews the claim. For a world that changes: 0.999",
-    )
-    lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
-        None,
-        ge=1e-30,
-        le=1e30,
-        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At the ceiling `n_max` the lowest score goes, whatever it is",
-    )
-    removals: Annotated[
-        int,
-        Of(*SELECTING),
-        Counts(
-            "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
-            ("reduction.lambda_max", "reduction.truncate_below", "reduction.truncate_age"),
-        ),
-    ] = Field(
-        1,
-        ge=1,
-        le=16,
-        description="with `lambda_max` or truncation: one update removes at most this many vectors, beside the one that the sample replaces. This bounds the time of an update",
-    )
-    truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
-        None,
-        ge=1e-30,
-        le=1e30,
-        description="expansion vectors with |α| below this are dropped, before the budget is applied",
-    )
-    truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
-        None,
-        ge=1,
-        le=10**9,
-        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
-    )
-    tie: Annotated[TieName, Of(*SELECTING)] = Field(
-        "smaller",
-        description='which of several vectors with equal scores is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
-    )
-    force: Annotated[bool, Of(*SELECTING)] = Field(
-        False,
-        description="allow a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
-    )
 
 
 class KernelSpec(Spec):
@@ -339,7 +158,10 @@ class KernelModels:
     def validate(self, spec: KernelSpec, refuse: Refuse) -> None:
         self._complain_of_kernel(spec, refuse)
         self._complain_of_learning(spec, refuse)
-        self._complain_of_reduction(spec, refuse)
+        self._complain_of_ridge(spec, refuse)
+        if not Choices.of(spec).stores_all:
+            self._complain_of_matrices(spec, refuse)
+            self._complain_of_reduction(spec, refuse)
         self._complain_of_pairs(spec, refuse)
         stages.validate(spec, refuse)
         if spec.learning.rule in ("fb-krls", "sw-krls"):
@@ -430,19 +252,20 @@ class KernelModels:
                     f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows",
                 )
 
-    def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
-        reduction, rule, narrow = spec.reduction, spec.learning.rule, spec.precision == "float32"
-        choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
+    def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
+        rule, narrow = spec.learning.rule, spec.precision == "float32"
         if rule in LEAST_RIDGE:
             # their multipliers are P times the labels: only the ridge limits how much of a rounding is a label's
-            least = LEAST_RIDGE[rule] if narrow else 1e-7 if choices.stores_all else 0.0
+            least = LEAST_RIDGE[rule] if narrow else 1e-7 if Choices.of(spec).stores_all else 0.0
             if ridge_of(spec) < least:
                 refuse(
                     "[reduction] ridge",
                     f"is {ridge_of(spec):g}; with {rule} it must be {least:g} or more for {spec.precision}",
                 )
-        if choices.stores_all:
-            return
+
+    def _complain_of_matrices(self, spec: KernelSpec, refuse: Refuse) -> None:
+        reduction, narrow = spec.reduction, spec.precision == "float32"
+        choices, ald_threshold = Choices.of(spec), _ald_threshold(spec)
         if ald_threshold >= 1:
             refuse(
                 "[reduction] ald_threshold",
@@ -460,7 +283,7 @@ class KernelModels:
                     "[reduction] ald_threshold",
                     f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
                 )
-            only_grows = rule == "ald-krls"  # no vector is ever removed from its inverse matrix
+            only_grows = choices.rule == "ald-krls"  # no vector is ever removed from its inverse matrix
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
             if ald_threshold < least:
                 forced = (
@@ -479,6 +302,9 @@ class KernelModels:
                     "[reduction] penalty",
                     f"is {reduction.penalty:g}; for lsridge it must be {least:g} or more in {spec.precision}",
                 )
+
+    def _complain_of_reduction(self, spec: KernelSpec, refuse: Refuse) -> None:
+        reduction, rule, choices = spec.reduction, spec.learning.rule, Choices.of(spec)
         if rule in ("krls-t", "fb-krls") and choices.projection.name != "klms":
             refuse(
                 "[reduction] technique",
@@ -538,45 +364,14 @@ class KernelModels:
         own = kernel_settings.parameters(spec)
         if function == "gaussian":
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma
-        if choices.rule == "qklms":
-            ald_distance = _quantum(spec)
-        elif choices.rule == "knlms":
-            # the distance at which |k| is the coherence
-            ald_distance = (
-                -2 * math.log(learning.coherence) * sigma * sigma if function == "gaussian" else 1 - learning.coherence
-            )
-        elif not choices.keeps.isdisjoint({"factor", "complex"}):
-            ald_distance = 0.0  # exact repeats
-        elif function == "gaussian":
-            # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
-            ald_distance = -math.log1p(-ald_threshold) * sigma * sigma
-        else:
-            ald_distance = _beyond(ald_threshold)
         return (
             own
             | stages.parameters(spec, most)
+            | self._branches(spec, choices)
             | {
-                "metric": choices.technique.metric,
-                "projection": choices.projection.number,
-                "tie": TIES[reduction.tie],
-                "decays": learning.rho > 0,
-                "forgets": forgetting < 1,
-                "relabels": learning.relabel,
-                "limits_step": learning.step_limit is not None,
-                "drafts": choices.drafts,
-                "rounds": choices.rounds,
-                "before": choices.before,
-                "hears_other": choices.before and spec.interval is not None,
-                "newest_only": choices.newest_only,
-                "thresholds": choices.thresholds,
-                "truncates_small": reduction.truncate_below is not None,
-                "truncates_old": reduction.truncate_age is not None,
-                "stores_all": choices.stores_all,
-                **{f"keeps_{name}": name in choices.keeps for name in KEPT},
-                "fades": reduction.fading < 1,
-                "fading": reduction.fading,
                 "keeps_diagonal": own["normalises"] or not own["unit"],
                 "radial": function in kernel_settings.UNIT,
+                "fading": reduction.fading,
                 "eta": learning.eta,
                 "epsilon": learning.epsilon,
                 "keep": 1 - learning.eta * learning.rho,
@@ -593,7 +388,7 @@ class KernelModels:
                 "ridge_diagonal": 1 + ridge_of(spec),
                 "kappa_least": ridge_of(spec) or ald_threshold * 2.0**-10 or 2.0**-50,
                 "ald_threshold": ald_threshold,
-                "ald_distance": ald_distance,
+                "ald_distance": _ald_distance(spec, choices),
                 "penalty": reduction.penalty,
                 "root_mu": math.sqrt(mu),
                 "lambda_max": reduction.lambda_max or 0.0,
@@ -609,6 +404,30 @@ class KernelModels:
                 "rehearsed": spec.rehearsed(2 * reduction.n_max + 32, reduction.n_max),
             }
         )
+
+    def _branches(self, spec: KernelSpec, choices: Choices) -> dict[str, Any]:
+        """Parameters that are choices: which branches of the kernels are left."""
+        learning, reduction = spec.learning, spec.reduction
+        return {
+            "metric": choices.technique.metric,
+            "projection": choices.projection.number,
+            "tie": TIES[reduction.tie],
+            "decays": learning.rho > 0,
+            "forgets": choices.rule == "krls-t" and learning.forgetting < 1,
+            "relabels": learning.relabel,
+            "limits_step": learning.step_limit is not None,
+            "drafts": choices.drafts,
+            "rounds": choices.rounds,
+            "before": choices.before,
+            "hears_other": choices.before and spec.interval is not None,
+            "newest_only": choices.newest_only,
+            "thresholds": choices.thresholds,
+            "truncates_small": reduction.truncate_below is not None,
+            "truncates_old": reduction.truncate_age is not None,
+            "stores_all": choices.stores_all,
+            **{f"keeps_{name}": name in choices.keeps for name in KEPT},
+            "fades": reduction.fading < 1,
+        }
 
     def _alpha_limit(self, spec: KernelSpec) -> float:
         """Limit of the multipliers, whose size is about f / sqrt(k(x, x)): no sum of multipliers overflows."""
@@ -626,6 +445,22 @@ def ridge_of(spec: KernelSpec) -> float:
 
 def _ald_threshold(spec: KernelSpec) -> float:
     return spec.reduction.ald_threshold if spec.reduction.ald_threshold is not None else 2 * ridge_of(spec)
+
+
+def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
+    """Up to this distance, as the model measures it, a sample is not stored."""
+    assert spec.kernel is not None
+    function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
+    if choices.rule == "qklms":
+        return _quantum(spec)
+    if choices.rule == "knlms":  # where |k| is the coherence
+        coherence = spec.learning.coherence
+        return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
+    if not choices.keeps.isdisjoint({"factor", "complex"}):
+        return 0.0  # exact repeats
+    if function == "gaussian":  # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
+        return -math.log1p(-ald_threshold) * sigma * sigma
+    return _beyond(ald_threshold)
 
 
 def _beyond(part: float) -> float:

@@ -353,7 +353,7 @@ class SubspaceModels(Models):
         reach, value = kernel_settings.reach(spec), largest_value(spec)
         narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
         shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
-        eta, rls = eta_of(spec), subspace.update == "rls"
+        eta = eta_of(spec)
         root_ridge = math.sqrt(learning.ridge)
         faded = learning.forgetting ** (rank + 1)
         square_limit = GROWTH[spec.precision] * shrinkage
@@ -361,22 +361,8 @@ class SubspaceModels(Models):
             kernel_settings.parameters(spec)
             | stages.parameters(spec, 1e37 if narrow else 1e305)
             | threshold_parameters(novelty, LEVEL_SIZE, 1.0, UNDONE)
+            | self._branches(spec, novelty)
             | {
-                "separates": False,  # a head learns 1 and -1
-                "scales": True,  # it works on a copy of the input
-                "hears_other": spec.interval is not None,  # the subspace learns before the label is heard
-                "update": UPDATES[subspace.update],
-                "step": Step.CONSTANT if rls else STEPS[step_of(spec)],
-                "budget": BUDGETS[subspace.budget],
-                "fades": subspace.fading < 1,
-                "leaks": subspace.forgetting < 1,
-                "tolerates": subspace.insensitivity > 0,
-                "censors": subspace.censoring > 0,
-                "watches": spec.novelty is not None,
-                "adapts": novelty.threshold is None,
-                "learns_labels": spec.label_kind != "none",
-                "logistic": subspace.head == "logistic",
-                "forgets": learning.forgetting < 1,
                 "shrinkage": shrinkage,
                 "root_bound": 1 / math.sqrt(shrinkage),
                 "eta": 4 * shrinkage * eta if step_of(spec) == "constant" else eta,
@@ -421,6 +407,27 @@ class SubspaceModels(Models):
                 "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),
             }
         )
+
+    def _branches(self, spec: OkfebSpec, novelty: OkfebNovelty) -> dict[str, Any]:
+        """Parameters that are choices: which branches of the kernels are left."""
+        subspace = spec.subspace
+        return {
+            "separates": False,  # a head learns 1 and -1
+            "scales": True,  # it works on a copy of the input
+            "hears_other": spec.interval is not None,  # the subspace learns before the label is heard
+            "update": UPDATES[subspace.update],
+            "step": Step.CONSTANT if subspace.update == "rls" else STEPS[step_of(spec)],
+            "budget": BUDGETS[subspace.budget],
+            "fades": subspace.fading < 1,
+            "leaks": subspace.forgetting < 1,
+            "tolerates": subspace.insensitivity > 0,
+            "censors": subspace.censoring > 0,
+            "watches": spec.novelty is not None,
+            "adapts": novelty.threshold is None,
+            "learns_labels": spec.label_kind != "none",
+            "logistic": subspace.head == "logistic",
+            "forgets": spec.learning.forgetting < 1,
+        }
 
 
 SUBSPACE_MODELS: Family = SubspaceModels()

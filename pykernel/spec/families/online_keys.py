@@ -1,0 +1,192 @@
+"""Keys of kernel models that learn within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from pykernel.algorithms.online.projections import PROJECTIONS
+from pykernel.algorithms.online.state import Tie
+from pykernel.algorithms.online.techniques import TECHNIQUES
+from pykernel.spec.sections import (
+    TRIED_ETA,
+    TRIED_FORGETTING,
+    Counts,
+    Learning,
+    Of,
+    Rate,
+    Section,
+    Tried,
+)
+
+GRADIENT = ("klms", "qklms")
+RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
+GROWING = ("ald-krls", "knlms")
+"""Rules that never remove a vector."""
+SELECTING = (*GRADIENT, "krls-t", "fb-krls")
+"""Rules that choose themselves which vector is removed when the budget is full."""
+
+PENALISED = tuple(
+    name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
+)
+"""Techniques and projections with a penalty on the multipliers that stay."""
+
+TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
+
+N_MAX_LIMIT = 4096
+
+Noise = Annotated[float, Field(gt=0, le=1e6)]
+if TYPE_CHECKING:
+    TechniqueName = str
+    ProjectionName = str
+    TieName = str
+else:
+    TechniqueName = Literal[tuple(TECHNIQUES)]
+    ProjectionName = Literal[tuple(PROJECTIONS)]
+    TieName = Literal[tuple(TIES)]
+
+
+class KernelLearning(Learning):
+    """How a sample changes the model."""
+
+    eta: Annotated[float, Of("klms", "qklms", "fb-krls", "knlms"), Rate(but=("fb-krls",)), TRIED_ETA] = Field(
+        0.5,
+        gt=0,
+        lt=2,
+        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16, and with `relabel`: at most 1",
+    )
+    rho: Annotated[float, Of(*GRADIENT)] = Field(
+        0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
+    )
+    step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
+        None,
+        gt=0,
+        description="one sample changes f(x) at its own place by at most this: a limit against outliers and poisoning",
+    )
+    quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
+        0.3,
+        gt=0,
+        le=2,
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
+    )
+    coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
+        0.5,
+        gt=0,
+        lt=1,
+        description="a sample is stored only if |k| / √(k(v, v) k(x, x)) is at most this for every vector: μ₀",
+    )
+    epsilon: Annotated[float, Of("knlms")] = Field(
+        0.03,
+        ge=1e-4,
+        le=1,
+        description="what is added to the squared length of the kernel values that a step is divided by",
+    )
+    relabel: Annotated[bool, Of("fb-krls")] = Field(
+        False,
+        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more, in float32 1e-2 as without it",
+    )
+    forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
+    )
+    noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
+        0.01,
+        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated by what the model has left of the latest labels",
+    )
+
+
+class Reduction(Section):
+    """What happens when the budget is full, or before."""
+
+    technique: Annotated[TechniqueName, Of(*SELECTING)] = Field(
+        "mklms",
+        description="which vector is removed. "
+        + "; ".join(f"{name}: {technique.says}" for name, technique in TECHNIQUES.items()),
+    )
+    projection: Annotated[ProjectionName | None, Of(*SELECTING)] = Field(
+        None,
+        description="how the multipliers of the other vectors make up for the removed one. "
+        + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
+    )
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
+    ridge: Annotated[float | None, Of(*SELECTING, "sw-krls", "ald-krls"), Tried((), 10, 1e-4, 0.3)] = Field(
+        None,
+        ge=0,
+        le=1,
+        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
+    )
+    ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="a sample is not stored, but absorbed, if at most this part of it is new; 2 ridge if not given",
+    )
+    penalty: Annotated[
+        float,
+        Of(*SELECTING),
+        Counts(
+            f"is of {' and '.join(PENALISED)}; {{}} does not have it: leave it out",
+            ("reduction.technique", "reduction.projection"),
+            PENALISED,
+        ),
+    ] = Field(
+        1e-4,
+        gt=0,
+        le=1,
+        description=f"{' and '.join(PENALISED)}: weight C of the squared multipliers (eq. 20)",
+    )
+    when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
+        "after",
+        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample. `klms`, `qklms`; without `lambda_max` and truncation',
+    )
+    candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
+        "all", description='which vectors may be removed: `"all"`, or only the `"newest"`, which is the sample itself'
+    )
+    fading: Annotated[float, Of(*SELECTING)] = Field(
+        1.0,
+        gt=0.5,
+        le=1,
+        description="each sample multiplies a vector's claim to stay by this; a sample near the vector renews the claim. For a world that changes: 0.999",
+    )
+    lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At the ceiling `n_max` the lowest score goes, whatever it is",
+    )
+    removals: Annotated[
+        int,
+        Of(*SELECTING),
+        Counts(
+            "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
+            ("reduction.lambda_max", "reduction.truncate_below", "reduction.truncate_age"),
+        ),
+    ] = Field(
+        1,
+        ge=1,
+        le=16,
+        description="with `lambda_max` or truncation: one update removes at most this many vectors, beside the one that the sample replaces. This bounds the time of an update",
+    )
+    truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
+        None,
+        ge=1e-30,
+        le=1e30,
+        description="expansion vectors with |α| below this are dropped, before the budget is applied",
+    )
+    truncate_age: Annotated[int | None, Of(*GRADIENT)] = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
+    )
+    tie: Annotated[TieName, Of(*SELECTING)] = Field(
+        "smaller",
+        description='which of several vectors with equal scores is removed: the one with the `"smaller"` multiplier, the `"newest"` or the `"oldest"`',
+    )
+    force: Annotated[bool, Of(*SELECTING)] = Field(
+        False,
+        description="allow a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
+    )

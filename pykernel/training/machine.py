@@ -1,0 +1,207 @@
+"""Kernel machines that were trained elsewhere, in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pykernel.bases.gram import MercerKernel
+from pykernel.dialect import Kernel
+from pykernel.errors import UserError
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
+
+NUMBERS_LIMIT = 2**24
+"""Most numbers of a table: the largest model of a spec holds fewer."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A kernel machine in float64: f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias.
+
+    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; the rest as in [expansion] of a spec.
+    """
+
+    source: str  # words for the model from which it was made
+    function: str
+    vectors: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 1
+    decision: str = "functions"
+    support_class: np.ndarray | None = None
+    break_ties: bool = False
+    classes: tuple[Any, ...] | None = None
+    calibration: np.ndarray | None = None
+    center: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    columns: tuple[str, ...] | None = None
+    label: dict[str, Any] | None = None  # the spec's [label], if it is known
+    largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
+    seen: np.ndarray | None = (
+        None  # (rows, DIM) least and largest of each input in training, where the vectors are none of them, and some between
+    )
+    notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
+    normalise: bool = False
+    custom: Kernel | None = None  # for function "custom"; max_value is its bound
+    max_value: float | None = None
+    alpha: float = 1.0  # for function "rational-quadratic"
+    phases: np.ndarray | None = None  # (n,), for function "fourier": turns that are added to x'v; None: zeros
+    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if it does not use all of them
+    inputs_of_source: int | None = None  # with taken: how many inputs the source has
+    gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
+    mixes: int = 0  # how many further numbers the source adds up for a function
+    signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
+
+    @property
+    def taking(self) -> int:
+        """How many inputs the source has."""
+        return self.dim if self.taken is None or self.inputs_of_source is None else self.inputs_of_source
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    @property
+    def centers(self) -> np.ndarray:
+        """(DIM,); zeros where inputs are not centered."""
+        return np.zeros(self.dim) if self.center is None else self.center
+
+    @property
+    def scales(self) -> np.ndarray:
+        """(DIM,); ones where inputs are not scaled."""
+        return np.ones(self.dim) if self.scale is None else self.scale
+
+    @property
+    def reach(self) -> float:
+        """The largest magnitude of the inputs, in training or of the vectors."""
+        return float(np.abs(self.inputs()).max(initial=0.0)) if self.largest is None else self.largest
+
+    @property
+    def kernel(self) -> MercerKernel:
+        return MercerKernel(
+            self.function, self.gamma, self.coef0, self.degree, self.normalise, self.custom, self.max_value, self.alpha
+        )
+
+    @property
+    def turns(self) -> np.ndarray:
+        """For function "fourier": the turns that are added to x'v for each vector, (n,)."""
+        return np.zeros(len(self.vectors)) if self.phases is None else self.phases
+
+    @property
+    def linear(self) -> bool:
+        """Whether the functions are linear ones of the inputs."""
+        return not self.normalise and (
+            self.function == "linear" or (self.function == "polynomial" and self.degree == 1)
+        )
+
+    def inputs(self) -> np.ndarray:
+        """The vectors in the inputs' own units, (n, DIM)."""
+        v = self.vectors if self.scale is None else self.vectors / self.scale
+        return v if self.center is None else v + self.center
+
+    def scaled(self, x: np.ndarray) -> np.ndarray:
+        """Inputs in the units of the vectors, (rows, DIM)."""
+        x = x if self.center is None else x - self.center
+        return x if self.scale is None else x * self.scale
+
+    def values(self, z: np.ndarray) -> np.ndarray:
+        """k(v_i, z) at rows of scaled inputs z, (rows, n)."""
+        if self.function == "fourier":
+            return np.asarray(np.cos(2 * np.pi * (z @ self.vectors.T + self.turns)))
+        return self.kernel.gram(z, self.vectors)
+
+    def functions(self, z: np.ndarray) -> np.ndarray:
+        """All functions at rows of scaled inputs z, (rows, F); for pairs of classes in the order (0,1), (0,2), ...,
+        (1,2).
+        """
+        return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
+
+    def columns_of_weights(self) -> np.ndarray:
+        """The weights of each function, (n, F).
+
+        In a function for a pair of classes, vectors of other classes have weight 0.
+        """
+        if self.support_class is None:
+            return self.weights
+        columns = np.zeros((len(self.vectors), len(self.bias)))
+        for p, (i, j) in enumerate(pairs(self.weights.shape[1] + 1)):
+            for mine, other in ((i, j - 1), (j, i)):
+                columns[self.support_class == mine, p] = self.weights[self.support_class == mine, other]
+        return columns
+
+
+def votes(functions: np.ndarray, classes: int) -> np.ndarray:
+    """For functions of pairs of classes: the number of votes for each class, (rows, classes).
+
+    A number between -1/2 and 1/2, which says how clear the votes were, is added.  This is scikit-learn's
+    decision_function, with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's
+    predict.
+    """
+    counted, clear = np.zeros((2, len(functions), classes))
+    for p, (i, j) in enumerate(pairs(classes)):
+        f = functions[:, p]
+        counted[:, i] += f > 0
+        counted[:, j] += f <= 0
+        clear[:, i] += f
+        clear[:, j] -= f
+    return np.asarray(counted + clear / (3 * (np.abs(clear) + 1)))
+
+
+def pairs(classes: int) -> list[tuple[int, int]]:
+    """Pairs of classes in libsvm's order."""
+    return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+
+
+def checked(machine: Machine, where: str) -> Machine:
+    """The machine.  Raises UserError unless its numbers are finite and its classes differ."""
+    if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
+        raise UserError(f"{where}: holds the same class twice; fit it again")
+    for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "phases"):
+        values = getattr(machine, name)
+        if values is not None and not np.isfinite(values).all():
+            raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
+    if machine.scale is not None and not machine.scale.all():
+        raise UserError(f"{where}: scales an input by 0; leave that input out")
+    return machine
+
+
+def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
+    """Finite numbers of the given shape, in float64."""
+    try:
+        if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
+            raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
+        if shape is not None and tuple(np.shape(values) if not hasattr(values, "shape") else values.shape) != shape:
+            found = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
+            raise UserError(f"{where}: {name} has shape {found}; with its other parts it must have {shape}")
+        if np.iscomplexobj(values):
+            raise TypeError
+        if hasattr(values, "check_format"):
+            values.check_format(full_check=True)  # without this check, its indices could point outside
+        array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{where}: {name} is not numbers; fit it again") from None
+    if not np.isfinite(array).all():
+        raise UserError(f"{where}: {name} holds numbers that are not finite; scale the data and fit it again")
+    return array
+
+
+def number_of(value: Any, where: str, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{where}: {name} is {shown_value(value)}; it must be a number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {name} is {number}; it must be finite")
+    return number
+
+
+def require_classes(count: int, where: str) -> None:
+    if not 2 <= count <= OUTPUTS_LIMIT:
+        raise UserError(f"{where}: knows {count} classes; a model knows from 2 to {OUTPUTS_LIMIT}")

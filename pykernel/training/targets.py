@@ -1,0 +1,203 @@
+"""The targets of models that are solved in closed form: numbers, or classes in their coding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from pykernel.bases.arguments import (
+    checked_count,
+    checked_numbers,
+    need_choice,
+)
+from pykernel.errors import UserError
+
+Coding = Literal["counts", "signs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The targets of a model's functions; made by of_values() or of_classes(), and immutable.
+
+    values: (l, o), coded with the counts of all samples.
+    positions: (l,), the class of each sample; None in regression.
+    count: number of classes, 0 in regression.  Two classes share one function, positive for class 1; more have one each.
+    weights: (l,), how often each sample counts, above 0; None: once.  A sample is left out with all of its weight.
+    """
+
+    values: np.ndarray
+    positions: np.ndarray | None = None
+    count: int = 0
+    coding: Coding = "signs"
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def of_values(cls, y: Any, weights: Any = None) -> Self:
+        """Regression.  y: (l,) or (l, o) finite numbers; weights: (l,).  Raises UserError."""
+        values = checked_numbers(y, "targets")
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or not values.size:
+            raise UserError(f"targets have the shape {np.shape(y)}; it must be (samples,) or (samples, outputs)")
+        return cls(_constant(values), weights=_sample_weights(weights, len(values)))
+
+    @classmethod
+    def of_classes(cls, positions: Any, count: int, coding: Coding, weights: Any = None) -> Self:
+        """Classes.  positions: (l,) whole numbers from 0 to count - 1; weights: (l,).  Raises UserError.
+
+        "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
+        rest.  With weights, sums of weights replace the numbers of samples.  Least squares is then Fisher's
+        discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
+        The function of a class without samples learns only the targets of the rest.
+        """
+        need_choice(coding, "coding", get_args(Coding))
+        count = checked_count(count, "the number of classes", 2)
+        places = np.asarray(positions)
+        if places.ndim != 1 or not places.size or places.dtype.kind not in "iu":
+            raise UserError("positions of classes must be whole numbers, one for each sample")
+        if places.min() < 0 or places.max() >= count:
+            wrong = places[(places < 0) | (places >= count)][0]
+            raise UserError(f"a class has the position {wrong}; of {count} classes they are 0 to {count - 1}")
+        places = places.astype(np.int64)
+        member = _indicators(places, count)
+        found = cls(2 * member - 1, _constant(places), count, coding, _sample_weights(weights, len(places)))
+        if coding == "counts":
+            up, down = _coded(found.each @ member, found.total)
+            found = replace(found, values=member * up - (1 - member) * down)
+        found.values.flags.writeable = False
+        return found
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def need_samples(self, rows: int, weighs: bool = True) -> None:
+        """Raises UserError unless there are two or more rows, one for each target.  weighs: whether they may have weights."""
+        if rows != len(self):
+            raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
+        if rows < 2:
+            raise UserError("there is one sample; leaving one out takes two or more")
+        if not weighs and self.weights is not None:
+            raise UserError(
+                "kfd has no weights of samples: a sample is an expansion vector, too, and what its weights cost would "
+                "change; take ls-svm or krr"
+            )
+
+    @property
+    def each(self) -> np.ndarray:
+        """How often each sample counts, (l,)."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def total(self) -> float:
+        """How many samples there are, each as often as it counts."""
+        return float(len(self)) if self.weights is None else float(self.weights.sum())
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """The mean over the samples, each as often as it counts.  values: (l,) or (l, o)."""
+        return np.asarray(values.mean(axis=0) if self.weights is None else self.weights @ values / self.total)
+
+    def classify(self, predictions: np.ndarray) -> np.ndarray:
+        """(n, o) values of the functions -> (n,) positions of classes: the sign of one, the first largest of several.
+
+        Raises UserError in regression, or if there is not one column for each function.
+        """
+        self._classes()
+        values = self._predictions(predictions)
+        if self.count == 2:
+            return (values[:, 0] > 0).astype(np.int64)
+        return values.argmax(axis=1)
+
+    def mistakes(self, predictions: np.ndarray) -> np.ndarray:
+        """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises as classify()."""
+        classes = self._classes()
+        return self.classify(self._predictions(predictions, len(self))) != classes
+
+    def _classes(self) -> np.ndarray:
+        if self.positions is None:
+            raise UserError("these targets are numbers, not classes; Targets.of_classes() makes targets of classes")
+        return self.positions
+
+    def _predictions(self, predictions: np.ndarray, samples: int | None = None) -> np.ndarray:
+        outputs = self.values.shape[1]
+        told = f"({'samples' if samples is None else samples}, {outputs})"
+        values = np.asarray(predictions, np.float64)
+        if values.ndim != 2 or values.shape[1] != outputs or samples not in (None, len(values)):
+            raise UserError(f"predictions have the shape {values.shape}; it must be {told}")
+        return values
+
+    @property
+    def member(self) -> np.ndarray:
+        """(l, o): 1 where the function is the sample's class's."""
+        return _indicators(self._classes(), self.count)
+
+    def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
+        """Predictions of models whose targets are coded with the counts of the samples outside of their fold.  O(l o).
+
+        Models are linear in the targets, so the predictions follow from those of simpler targets.
+        member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
+        one: (l, 1), predictions of models that learn 1 for all samples.
+        parts: (l,), the fold of each sample, from 0; None: each sample is its own fold.
+        """
+        each = self.each
+        of_class = self.member * each[:, None]
+        if parts is None:
+            left, left_of_class = (self.total - each)[:, None], of_class.sum(axis=0) - of_class
+        else:
+            gone = np.zeros((int(parts.max()) + 1, of_class.shape[1]))
+            np.add.at(gone, parts, of_class)
+            left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
+            left_of_class = of_class.sum(axis=0) - gone[parts]
+        # a difference of sums of weights leaves rounding errors where no sample remains
+        nobody = 1e-12 * self.total
+        left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
+        left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
+        up, down = _coded(left_of_class, left)
+        # if a class has no samples left, the prediction is known exactly
+        member = np.where(left_of_class == 0, 0.0, np.where(left_of_class == left, one, member))
+        return up * member - down * (one - member)
+
+
+def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The magnitudes of the targets for a class and for the rest, N / N_c and N / (N - N_c); 0 for an empty group."""
+    of_rest = samples - of_class
+    up = np.where(of_class > 0, samples / np.maximum(of_class, 1), 0.0)
+    return up, np.where(of_rest > 0, samples / np.maximum(of_rest, 1), 0.0)
+
+
+def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
+    """(l, o): 1 where the function is the sample's class's.  The function of two classes is class 1's."""
+    owners = np.arange(count) if count > 2 else np.array([1])
+    return (positions[:, None] == owners).astype(np.float64)
+
+
+def press(targets: Targets, predictions: np.ndarray) -> float:
+    """Mean over samples, by their weights, and outputs of (targets.values - predictions)^2.  Raises UserError."""
+    values = targets._predictions(predictions, len(targets))
+    squares = (targets.values - values) ** 2
+    return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
+
+
+def error_rate(targets: Targets, predictions: np.ndarray) -> float:
+    """The part of the samples, by their weights, that is classified wrongly.  Raises UserError in regression."""
+    return float(targets.mean(targets.mistakes(predictions).astype(np.float64)))
+
+
+def _constant(a: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to."""
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
+    """Copied.  Raises UserError."""
+    if weights is None:
+        return None
+    values = checked_numbers(weights, "weights")
+    if values.shape != (samples,):
+        raise UserError(f"weights have the shape {values.shape}; there must be one for each of the {samples:,} samples")
+    if not (values > 0).all():
+        raise UserError(f"weights hold {values.min():g}; all must be above 0: leave samples without weight out")
+    return _constant(values)
