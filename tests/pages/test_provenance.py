@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -197,8 +198,13 @@ def test_moving_a_module_changes_no_digest_of_c_and_a_changed_formula_does(tmp_p
     for path in tmp_path.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         moved = text.replace("pykernel.algorithms.elementary", "pykernel.algorithms.online.elementary")
-        moved = moved.replace(
-            "from pykernel.algorithms import elementary", "from pykernel.algorithms.online import elementary"
+        moved = re.sub(
+            "from pykernel.algorithms import elementary(, )?(?(1)(.*))",
+            lambda found: (
+                "from pykernel.algorithms.online import elementary"
+                + (f"\nfrom pykernel.algorithms import {found[2]}" if found[1] else "")
+            ),
+            moved,
         )
         if moved != text:
             path.write_text(moved, encoding="utf-8")
