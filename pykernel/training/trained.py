@@ -15,6 +15,7 @@ from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import require_order
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec, shown_value, visible_name
+from pykernel.spec.sections import SQUARED
 
 MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole
@@ -665,7 +666,8 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
                 steps = [far, argument, value]
                 if machine.normalise:
                     steps, value = [*steps, value * value], 1.0
-            return bool(max(*steps, several * (weights * value + np.abs(machine.bias).max())) <= room)
+            most = max(*steps, several * (weights * value + np.abs(machine.bias).max()))
+            return bool(most <= room and max_abs <= SQUARED.ends(precision)[1])
 
     if given is not None:
         max_abs = number_of(given, where, "max_abs")
