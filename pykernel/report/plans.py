@@ -89,7 +89,7 @@ def planned(
         ("spec", report["spec"]),
         *(("", report[f"{name}_spec"]) for name in SPECS),
         *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-        ("report", report["plot"]),
+        ("report", report["report"]),
     ]
     judged = f"{report['winner']['learning']['scored']:,} faults in" if monitors else "judged on"
     title = (
