@@ -23,6 +23,7 @@ from pykernel.dialect import PRECISIONS, Config
 from pykernel.engine.engines import choices_of
 from pykernel.errors import UserError
 from pykernel.gen.model import identity, specialised
+from pykernel.spec.base import FORMAT
 from pykernel.spec.model import declared, load_spec, make_spec, rules
 from pykernel.spec.sections import KernelFunctionName, fields_of, limits_of, section_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
@@ -482,7 +483,7 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
         text = spec.to_toml(complete=True)
         (tmp_path / "m.toml").write_text(text, encoding="utf-8")
         again, said = load_spec(tmp_path / "m.toml"), tomllib.loads(text)
-        assert "format = 1\n" in text and again.to_toml(complete=True) == text, name
+        assert "format = 2\n" in text and again.to_toml(complete=True) == text, name
         assert identity(again) == identity(spec), name
         for section, key, _ in fields_of(type(spec), spec.learning.rule):
             if key is None or section not in said or not spec.has(section, key):
@@ -493,14 +494,17 @@ def test_a_written_spec_has_every_key_and_is_the_same_model(tmp_path, exhaustive
 
 
 def test_a_spec_of_another_format_is_refused():
+    """One of format 1 is read, for what is left of it means the same, and written as one of the present format."""
     content = content_of("klms", "float32", "plain")
-    assert identity(make_spec(content | {"format": 1})) == identity(make_spec(content))
+    for number in (1, FORMAT):
+        spec = make_spec(content | {"format": number})
+        assert identity(spec) == identity(make_spec(content)) and f"format = {FORMAT}\n" in spec.to_toml()
     # whatever else there is: its keys, words and sections may be of that format
     later = {"precision": "int8", "learning": {"rule": "newrule"}, "signal": {"new": 1}, "new": {"key": 1}}
     for number, remedy in (
-        (0, "of versions before 0.3; see docs/migration.md which keys changed, then write format = 1"),
-        (2, "this version of pykernel reads format 1: install a newer version"),
-        *((each, "write format = 1") for each in (-1, True, "1", 1.0, None, [1])),
+        (0, "of versions before 0.3; see docs/migration.md which keys changed, then write format = 2"),
+        (3, "this version of pykernel reads the formats 1 and 2: install a newer version"),
+        *((each, "write format = 2") for each in (-1, True, "1", 1.0, None, [1])),
     ):
         for other in ({}, later, {"name": None}):
             with pytest.raises(UserError, match=rf"^spec: format is [^;]+[;,] .*{re.escape(remedy)}$"):
