@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pykernel.cli.output import interrupted, present, print_json
+from pykernel.cli.output import interrupted, present, print_report
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.requests import Check, Generate, Info, Plan
 
@@ -79,7 +79,7 @@ def plan(given: Plan, as_json: bool) -> None:
         found = run(given)
     except NothingFits as error:
         if as_json and error.report is not None:
-            print_json(given.watch.added_to(error.report))
+            print_report(error.report, given.watch)
         raise
     present(found, given, as_json, verdict=False)
 

@@ -176,14 +176,19 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
+def print_report(report: Mapping[str, Any], watch: Any) -> None:
+    """With the warnings that the watch heard before the report's own, if there are any."""
+    warned = getattr(watch, "warned", [])
+    print_json({**report, "warnings": [*warned, *report.get("warnings", [])]} if warned else report)
+
+
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
     """Print what a command found: as one JSON object, with more keys, or for people; then raise what is wrong, if anything is.
 
     verdict: whether to print it; an error says it of its own.
     """
     if as_json:
-        report = {**found.report, **more}
-        print_json(given.watch.added_to(report) if hasattr(given, "watch") else report)
+        print_report({**found.report, **more}, getattr(given, "watch", None))
     else:
         show_document(found.page, verdict and not isinstance(found.failure, CheckFailed))
         warn(*found.warnings)
@@ -216,10 +221,6 @@ class Printing(Watch):
             self.warned.append(sentence)
         else:
             warn(sentence)
-
-    def added_to(self, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The report with the warnings of the work before its own, if there are any."""
-        return {**report, "warnings": [*self.warned, *report.get("warnings", [])]} if self.warned else report
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """A progress bar on standard error, if it is a terminal; else, and with --json, lines, if the work takes long."""
