@@ -126,7 +126,9 @@ class Spec(Section):
     name: str = Field(
         description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
     )
-    format: Literal[1, 2] = Field(FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md")
+    format: Literal[1, 2] = Field(
+        FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"
+    )
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     signal: SignalSection | None = None
     input: Input

@@ -381,13 +381,8 @@ def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
     limit = from_sklearn(fitted_here, "m").input.max_abs
     assert 0.9 < limit / (machine.REACH * np.abs(x).max()) < 1.1
     within = TransformedTargetRegressor(make_pipeline(MinMaxScaler(), clone(model)), transformer=StandardScaler())
-    limits = [
-        from_sklearn(
-            make_pipeline(StandardScaler(), *each).fit(1e-3 * (x - x.mean(axis=0)), x[:, 0]), "m"
-        ).input.max_abs
-        for each in ([within], [MinMaxScaler(), clone(model)])
-    ]
-    assert limits[0] == limits[1]  # a step of a model within a pipeline counts once
+    counted_once = [within], [MinMaxScaler(), clone(model)]
+    assert len({from_sklearn(make_pipeline(StandardScaler(), *each).fit(1e-3 * (x - x.mean(0)), x[:, 0]), "m").input.max_abs for each in counted_once}) == 1  # fmt: skip
 
 
 BEHIND = {

@@ -222,8 +222,6 @@ def test_plan_fit_and_basis_write_one(tmp_path, capsys, monkeypatch):
     assert f"{100 * json.loads(out)['left_out'][-1]:.3g} %" in whole(Path("b.html")).text
     for found in (planned, fitted):
         assert found.page.body in found._repr_html_() and found.page.body in found.page.html()
-    code, _, err = run(capsys, "simulate", "b.toml", rows, "--report", "b.svg")
-    assert code == 2 and "--report b.svg: a report, with its figures, is an HTML file; give b.html" in err
 
 
 def test_ten_thousand_rows_stay_small_and_no_peak_is_lost(tmp_path):
