@@ -137,7 +137,7 @@ def a_simulation(folder):
     x = np.random.default_rng(0).normal(size=(60, 2))
     spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "learning": {"rule": "nlms"}})
     with contextlib.chdir(folder):  # the report tells of its paths
-        simulate(spec, (x, x[:, 0]), output="old.csv", save="m.bin", plot="report.html")
+        simulate(spec, (x, x[:, 0]), output="old.csv", save="m.bin", report="report.html")
 
 
 WRITES = (
@@ -423,7 +423,7 @@ COMMANDS = (
     "basis {} -n 2 --save x.npz",
 )  # fmt: skip
 WRITING = (
-    "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --plot {}", "generate spec.toml -o {}",
+    "simulate spec.toml data.csv -o {}", "simulate spec.toml data.csv --report {}", "generate spec.toml -o {}",
     "fit data.csv --label y --force -o {}", "table data.csv --force -o {}", "fit rows.npy -n 2 --set kernel.sigma=1 --force -o {}",
     "plan data.csv --label y -o {}", "demo -o {}",
 )  # fmt: skip

@@ -336,9 +336,9 @@ def test_a_stamp_is_of_the_code_alone():
 ROWS = "\n".join(["a,b,y", *(f"{i % 7 / 7},{i % 5 / 5},{(i % 7 + i % 5) / 7}" for i in range(60)), ""])
 COMMANDS = {
     "generate": "generate spec.toml -o out/m --with-check",
-    "simulate": "simulate spec.toml data.csv -o out/answers.csv --plot out/plot.html",
-    "fit": "fit data.csv --label y -o out/fit.toml --plot out/plot.html",
-    "basis": "fit data.csv --inputs a,b --set kernel.sigma=1 -n 2 -o out/spec.toml --plot out/report.html",
+    "simulate": "simulate spec.toml data.csv -o out/answers.csv --report out/plot.html",
+    "fit": "fit data.csv --label y -o out/fit.toml --report out/plot.html",
+    "basis": "fit data.csv --inputs a,b --set kernel.sigma=1 -n 2 -o out/spec.toml --report out/report.html",
     "convert": "table data.csv -o out/data.npy",
     "import": "import model.onnx -o out/spec.toml --inputs a,b",
     "page": "page spec.toml data.csv -o out/page.html",

@@ -66,7 +66,7 @@ def alone(path, **how):
     """What simulate says of one table, but for what is of one device only."""
     report = json.loads(json.dumps(pykernel.simulate(SPEC, path, **how).report))
     return {
-        key: value for key, value in report.items() if key not in ("advice", "output", "plot", "save", "state_hash")
+        key: value for key, value in report.items() if key not in ("advice", "output", "report", "save", "state_hash")
     }
 
 
@@ -256,7 +256,7 @@ def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):
 
 
 def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
-    code, out, _err = run("simulate", "spec.toml", "logs", "--plot", "r.html")
+    code, out, _err = run("simulate", "spec.toml", "logs", "--report", "r.html")
     assert code == 0 and "6 devices, 2,700 rows in all" in out and "of 6 devices beat the best simple predictor" in out
     assert all(name in out for name in NAMES) and "report" in out and "n5" in Path("r.html").read_text()
     for name in ("n1", "n4"):  # what was found in the cells is told of the first

@@ -40,7 +40,7 @@ COMMAND = [
     "0.3",
     "--output",
     "cancer.toml",
-    "--plot",
+    "--report",
     "report.html",
 ]
 TRIALS = 30

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pykernel.cli.output import interrupted, present, print_json, warn
+from pykernel.cli.output import interrupted, present, print_report
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.requests import Check, Generate, Info, Plan
 
@@ -31,22 +31,21 @@ def show(called: str, given: Any, as_json: bool) -> None:
         OWN[called](given, as_json)
         return
     module, _, name = RUNS[called].partition(".")
-    present(getattr(import_module(f"pykernel.workflows.{module}"), name)(given), as_json)
+    present(getattr(import_module(f"pykernel.workflows.{module}"), name)(given), given, as_json)
 
 
 def check(given: Check, as_json: bool) -> None:
     from pykernel.workflows.check import run
 
     read: dict[str, Any] = {} if given.watch.read is None else {"data": given.watch.read}
-    present(run(given), as_json, **read)
+    present(run(given), given, as_json, **read)
 
 
 def fit(given: Fit, as_json: bool) -> None:
     from pykernel.workflows.fit import run
 
     found = run(given)
-    present(found, as_json)
-    warn(*found.warnings if as_json else ())
+    present(found, given, as_json)
     if found.report.get("interrupted"):
         raise interrupted(f"; {given.output} is the best so far")
 
@@ -63,13 +62,13 @@ def generate(given: Generate, as_json: bool) -> None:
         "default": made.default,
     }
     read = {} if given.start is None else {"data": given.watch.read}
-    present(Found(report, made.page), as_json, verdict=False, **read)
+    present(Found(report, made.page), given, as_json, verdict=False, **read)
 
 
 def info(given: Info, as_json: bool) -> None:
     from pykernel.workflows.info import run
 
-    present(run(given), as_json or given.about != "targets")
+    present(run(given), given, as_json or given.about != "targets")
 
 
 def plan(given: Plan, as_json: bool) -> None:
@@ -80,9 +79,9 @@ def plan(given: Plan, as_json: bool) -> None:
         found = run(given)
     except NothingFits as error:
         if as_json and error.report is not None:
-            print_json(error.report)
+            print_report(error.report, given.watch)
         raise
-    present(found, as_json, verdict=False)
+    present(found, given, as_json, verdict=False)
 
 
 OWN: dict[str, Callable[[Any, bool], None]] = {

@@ -176,13 +176,19 @@ def print_json(value: Any) -> None:
     print(json.dumps(finite(value), default=plain, allow_nan=False))
 
 
-def present(found: Result, as_json: bool, verdict: bool = True, **more: Any) -> None:
+def print_report(report: Mapping[str, Any], watch: Any) -> None:
+    """With the warnings that the watch heard before the report's own, if there are any."""
+    warned = getattr(watch, "warned", [])
+    print_json({**report, "warnings": [*warned, *report.get("warnings", [])]} if warned else report)
+
+
+def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
     """Print what a command found: as one JSON object, with more keys, or for people; then raise what is wrong, if anything is.
 
     verdict: whether to print it; an error says it of its own.
     """
     if as_json:
-        print_json({**found.report, **more})
+        print_report({**found.report, **more}, getattr(given, "watch", None))
     else:
         show_document(found.page, verdict and not isinstance(found.failure, CheckFailed))
         warn(*found.warnings)
@@ -197,7 +203,7 @@ class Printing(Watch):
     """Prints the messages of a workflow; with --json, only those for standard error."""
 
     def __init__(self, as_json: bool) -> None:
-        self.as_json, self.bars = as_json, not as_json
+        self.as_json, self.bars, self.warned = as_json, not as_json, list[str]()
 
     def note(self, *lines: str) -> None:
         if not self.as_json:
@@ -211,7 +217,10 @@ class Printing(Watch):
         tell(sentence)
 
     def warn(self, sentence: str) -> None:
-        warn(sentence)
+        if self.as_json:
+            self.warned.append(sentence)
+        else:
+            warn(sentence)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         """A progress bar on standard error, if it is a terminal; else, and with --json, lines, if the work takes long."""

@@ -309,7 +309,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     array([ 99., 101.])
     >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
     name = "wave"
-    format = 1
+    format = 2
     precision = "float32"
     ...
     """

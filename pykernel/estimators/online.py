@@ -248,7 +248,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     array([-1.,  1.])
     >>> print(model.to_spec("wave").to_toml())  # doctest: +ELLIPSIS
     name = "wave"
-    format = 1
+    format = 2
     precision = "float32"
     ...
 

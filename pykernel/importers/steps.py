@@ -311,12 +311,13 @@ def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     if machine.seen is not None:
         seen = None if affine.matrix is not None else machine.seen / affine.scale + affine.center
         machine = replace(machine, seen=seen)
+    if machine.largest is not None:  # a nominal value, because the vectors do not give the inputs' size
+        nominal = float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
+        machine = replace(machine, largest=nominal)
     if machine.center is not None or machine.scale is not None:
         affine = affine.scaled(*_scaling(machine))
     if affine.matrix is not None:
         machine, affine = _without_matrix(machine, affine)
-    elif machine.largest is not None:  # a nominal value, because the vectors do not give the inputs' size
-        machine = replace(machine, largest=_nominal(affine, machine.largest))
     whole = np.array_equal(affine.taken, np.arange(affine.inputs))
     return replace(
         machine,
@@ -365,8 +366,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
     """The machine for inputs (x - center) * scale, and the map without its matrix."""
     m, t = affine.matrix, np.broadcast_to(affine.offset, (affine.width,))
     assert m is not None
-    largest = None if machine.largest is None else _nominal(affine, machine.largest)
-    machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1], largest=largest)
+    machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1])
     plain = replace(affine, matrix=None, offset=0.0)
     if machine.linear:
         slope = 1.0 if machine.function == "linear" else machine.gamma
@@ -388,11 +388,6 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         "put a linear model behind it",
     )
     return replace(machine, vectors=machine.vectors @ m), replace(plain, center=plain.center - moved / plain.scale)
-
-
-def _nominal(affine: Affine, largest: float) -> float:
-    """The inputs' largest magnitude, from the largest magnitude of z."""
-    return float((largest / np.abs(affine.scale) + np.abs(affine.center)).max())
 
 
 def composed(machine: Machine, features: Machine, where: Place) -> Machine:

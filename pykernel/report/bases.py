@@ -65,7 +65,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
         ),
         ("spec", report["spec"]),
         ("basis", None if report["spec"] else report["output"]),
-        ("report", report["plot"]),
+        ("report", report["report"]),
     ]
     drawn = _left_out(np.array(left), limit, report["exact"])
     sections = [

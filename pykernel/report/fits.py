@@ -49,7 +49,7 @@ def fitted(
                         ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
                         ("reached", report.get("reached")),
                         ("spec", report["spec"]),
-                        ("report", report["plot"]),
+                        ("report", report["report"]),
                     ]
                 )
             ],

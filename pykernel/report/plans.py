@@ -117,7 +117,7 @@ def _written(report: Mapping[str, Any]) -> Facts:
             ("spec", report["spec"]),
             *(("", report[f"{name}_spec"]) for name in SPECS),
             *(("state", f"{path}, after all rows, for generate --start") for path in report["states"].values()),
-            ("report", report["plot"]),
+            ("report", report["report"]),
         ]
     )
 

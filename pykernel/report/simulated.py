@@ -69,7 +69,9 @@ def simulated(
         *(_alarms(report, alarms, times) if alarms else ()),
         Section("Training", [Facts(_training(report))], "both"),
         Section("Advice", _advice(report), "both"),
-        Section("Files", [Facts([("output", report["output"]), ("report", report["plot"]), ("state", saved)])], "both"),
+        Section(
+            "Files", [Facts([("output", report["output"]), ("report", report["report"]), ("state", saved)])], "both"
+        ),
     ]
     told = [said, _in_alarm(alarms, unit) if "judged" in alarms else "", *refused_told(report)]
     won = "question" in report or (report["verdict"] or {}).get("winner") == "model"
@@ -287,7 +289,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     """A model on many devices."""
     told, key = devices_told(report), "error" if report["ratio"] is None else "ratio"
     rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
-    files = [("report", report["plot"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
+    files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one of each device")]
     watches, shown = report["measure"] == "in_alarm", number if report["measure"] == "rmse" else rate
     measure = f"{MEASURES[report['measure']]}{', 2nd half' * (not watches)}"
     cells = [

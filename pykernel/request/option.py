@@ -195,7 +195,7 @@ def stated(request: Any) -> dict[str, Any]:
     plain, found = (str, int, float, Path), dict[str, Any]()
     for each in declared(kind):
         value = getattr(request, each.name)
-        if each.name in ("watch", "plot") or value is None or value is each.default:
+        if each.name in ("watch", "report") or value is None or value is each.default:
             continue
         if isinstance(value, (*plain, list, tuple)):
             if isinstance(value, (list, tuple)) and not all(isinstance(one, plain) for one in value):

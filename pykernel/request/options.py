@@ -19,16 +19,10 @@ OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", ki
 
 # -------------------------------------------------------------------------------------------------------------- options
 
-Plot = Annotated[File | None, Opt("A report, FILE.html.", "FILE", was=("--figure",))]
-FolderPlot = Annotated[
-    File | None,
-    Opt(
-        "A report, FILE.html.",
-        "FILE",
-        without="FOLDER/report.html",
-        rare=True,
-        was=("--figure",),
-    ),
+REPORTED = ("--plot", "--figure")
+Report = Annotated[File | None, Opt("A report, FILE.html.", "FILE", was=REPORTED)]
+FolderReport = Annotated[
+    File | None, Opt("A report, FILE.html.", "FILE", without="FOLDER/report.html", rare=True, was=REPORTED)
 ]
 OUT = ("--out",)
 STARTS = ("--state", "--data")

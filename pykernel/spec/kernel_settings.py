@@ -10,7 +10,7 @@ import numpy as np
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, Reach
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Refuse
-from pykernel.spec.sections import StandardisedInput
+from pykernel.spec.sections import SQUARED, StandardisedInput
 
 FUNCTIONS = {name: rule.number for name, rule in KERNEL_RULES.items()}
 MATERN_UNITS = {name: rule.length for name, rule in KERNEL_RULES.items() if rule.length is not None}
@@ -30,18 +30,7 @@ def largest(precision: str) -> float:
 def validate(spec: Spec, refuse: Refuse) -> None:
     """Refuse kernels with missing or superfluous keys, or that cannot be computed; and scalings of the wrong length."""
     validate_function(spec, refuse)
-    low, high = range_of(spec)
     validate_scaling(spec, refuse)
-    if (least := float(np.min(spec.input.max_abs))) < low:
-        refuse("[input] max_abs", f"is {least:g}; it must be {low:g} or more for {spec.precision}")
-    if spec.standardises and (most := float(np.max(spec.input.max_abs))) > high:
-        # variances are sums of their squares
-        refuse("[input] max_abs", f"is {most:g}; it must be at most {high:g} for {spec.precision} with standardise")
-
-
-def range_of(spec: Spec) -> tuple[float, float]:
-    """The smallest and the largest value that a setting may have."""
-    return (1e-150, 1e150) if spec.precision == "float64" else (1e-18, 1e18)
 
 
 def validate_function(spec: Spec, refuse: Refuse) -> None:
@@ -61,7 +50,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
         )
     if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "fourier", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
-    low, high = range_of(spec)
+    low, high = SQUARED.ends(spec.precision)
     for key, top in (("sigma", high), ("gamma", high), ("alpha", high), ("max_value", largest(spec.precision))):
         value = getattr(kernel, key)
         if value is not None and not low <= value <= top:
@@ -72,7 +61,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
 
 def validate_scaling(spec: Spec, refuse: Refuse) -> None:
     """Refuse scalings of another length than the inputs, or of numbers beyond the precision."""
-    low, high = range_of(spec)
+    low, high = SQUARED.ends(spec.precision)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")

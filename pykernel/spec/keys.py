@@ -35,8 +35,8 @@ from pykernel.spec.sections import (
 )
 from pykernel.spec.signal import SignalSection
 
-FORMAT = 1
-"""Version of a spec's keys and of their meaning, as in docs/versions.md."""
+FORMAT = 2
+"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had keys that left; all others mean the same."""
 
 
 def is_prefix(name: str) -> bool:
@@ -64,7 +64,9 @@ class Keys(Section):
     name: str = Field(
         description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
     )
-    format: Literal[1] = Field(1, description="version of the spec's keys and their meaning, as in docs/versions.md")
+    format: Literal[1, 2] = Field(
+        FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"
+    )
     precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
     signal: SignalSection | None = None
     input: Input
@@ -247,8 +249,8 @@ class Keys(Section):
         complete: write every key that has an effect, with its value; so a changed default of a later version does not
         change the model.  A key without a value is left out, which means that there is none.
         """
-        given: dict[str, Any] = {"name": self.name, "format": self.format}
-        given |= self.model_dump(mode="json", exclude_unset=not complete)
+        given: dict[str, Any] = {"name": self.name, "format": FORMAT}
+        given |= self.model_dump(mode="json", exclude={"format"}, exclude_unset=not complete)
         if complete:
             for section, keys in self.derived.items():
                 given[section] |= {key: value for key, value in keys.items() if given[section][key] is None}

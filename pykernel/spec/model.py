@@ -248,7 +248,7 @@ def _judged(content: Any, written: bool) -> Spec:
 def _need_format(content: Any) -> None:
     """Refuse a spec of another format before anything else in it is judged: its keys may mean something that is not known here."""
     number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
-    if type(number) is int and number == FORMAT:
+    if type(number) is int and 1 <= number <= FORMAT:
         return
     said = f"format is {shown_value(number)}"
     if type(number) is int and number == 0:
@@ -256,7 +256,7 @@ def _need_format(content: Any) -> None:
             f"{said}, of versions before 0.3; see docs/migration.md which keys changed, then write format = {FORMAT}"
         )
     newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
-    raise _Refused(f"{said}; this version of pykernel reads format {FORMAT}: {newer}")
+    raise _Refused(f"{said}; this version of pykernel reads the formats 1 and {FORMAT}: {newer}")
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:

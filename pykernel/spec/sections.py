@@ -213,10 +213,21 @@ class Within:
     float32: tuple[float, float]
     float64: tuple[float, float]
 
-    def wrong(self, value: float, precision: str) -> str | None:
-        """What is wrong with a value of the key, and what would be right; None if it is allowed."""
-        low, high = self.float64 if precision == "float64" else self.float32
-        return None if low <= value <= high else f"is {value:g}; it must be from {low:g} to {high:g} for {precision}"
+    def ends(self, precision: str) -> tuple[float, float]:
+        return self.float64 if precision == "float64" else self.float32
+
+    def wrong(self, value: float | tuple[float, ...], precision: str) -> str | None:
+        """What is wrong with a value of the key, or with one of several; None if it is allowed."""
+        low, high = self.ends(precision)
+        several = isinstance(value, tuple)
+        for each in value if isinstance(value, tuple) else (value,):
+            if not low <= each <= high:
+                return f"{'holds' if several else 'is'} {each:g}; it must be from {low:g} to {high:g} for {precision}"
+        return None
+
+
+SQUARED = Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))
+"""Of numbers whose squares must be normal numbers."""
 
 
 class Fading:
@@ -284,9 +295,9 @@ class Input(Section):
         description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
-    max_abs: float | Numbers = Field(
+    max_abs: Annotated[float | Numbers, SQUARED] = Field(
         1e6,
-        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow. A list: the largest |x − center| of each input",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow; at most 1e18 in float32. A list: the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,

@@ -14,6 +14,7 @@ from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import require_order
 from pykernel.spec.model import Spec, make_spec, shown_value, visible_name
+from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
 
 MARGIN = 0.5
@@ -446,7 +447,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     room = kernel_settings.largest(precision)
 
     def fits(max_abs: float) -> bool:
-        return _largest_step(machine, max_abs) <= room
+        return _largest_step(machine, max_abs) <= room and max_abs <= SQUARED.ends(precision)[1]
 
     if given is not None:
         max_abs = number_of(given, where, "max_abs")

@@ -67,10 +67,10 @@ def need_possible(given: Fit) -> None:
         raise UserError(f"several tables were given, and {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
         raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
-    for path in (given.output, given.plot):
+    for path in (given.output, given.report):
         need_free(path_of(path), str(given.data), given.force)
-    need_different([path_of(path) for path in (given.output, given.plot)])
-    need_report(given.plot)
+    need_different([path_of(path) for path in (given.output, given.report)])
+    need_report(given.report)
     if given.method == TRAINED:
         _need_trained(given)
     label, output, tau, confidence = map(option, ("label", "output", "tau", "confidence"))
@@ -128,14 +128,14 @@ def _write(
 ) -> Document:
     """The spec or the basis, and the report; both of them, or none.  Returns the report for people."""
     given = job.options
-    output, plot = (str(path) if path else None for path in (given.output, given.plot))
-    report.update(output=output, spec=None if spec is None else output, plot=plot)
+    output, written = (str(path) if path else None for path in (given.output, given.report))
+    report.update(output=output, spec=None if spec is None else output, report=written)
     page = based(report, asked, inside(spec) if spec is not None else {})
     with all_or_none():
         if spec is None:
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())
-        if given.plot is not None:
-            page.write(Path(given.plot))
+        if given.report is not None:
+            page.write(Path(given.report))
     return page

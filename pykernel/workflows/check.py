@@ -119,7 +119,7 @@ def run(given: Check) -> Checked:
     from pykernel.targets.check import exceeded
 
     spec, learned = spec_and_memory(given.model)
-    page = None if given.plot is None else Path(given.plot)
+    page = None if given.report is None else Path(given.report)
     need_report(page)
     if page is not None and isinstance(given.data, str | Path):
         need_not_data(page, str(given.data))

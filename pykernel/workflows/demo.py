@@ -119,7 +119,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
             "output": str(out),
             "project": str(made.folder),
             "files": [str(file) for file in made.files],
-            "plot": str(out / "errors.html"),
+            "report": str(out / "errors.html"),
             "spec": str(out / "spec.toml"),
             "csv": str(out / "features.csv"),
         }
@@ -181,7 +181,7 @@ def _told(result: dict[str, Any], drawn: list[Plot]) -> Document:
         Section("Is the C's memory equal to the simulation's?", equal, "both"),
         Section("Instructions of one call", calls(emulated), "both"),
         *inside(result["sizes"], "both"),
-        Section("Files", [Facts([("report", result["plot"]), ("project", copied)])], "both"),
+        Section("Files", [Facts([("report", result["report"]), ("project", copied)])], "both"),
     ]
     spec, table = quote(result["spec"]), quote(result["csv"])
     then = [f"pykernel simulate {spec} {table} --delay 24", f"pykernel generate {spec} -o out/"]

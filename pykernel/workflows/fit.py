@@ -131,11 +131,11 @@ def _need_possible(given: Fit) -> None:
     """Raises UserError, before the work starts, for an unknown model, and if an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
-    for path in (given.output, given.plot):
+    for path in (given.output, given.report):
         need_free(path_of(path), str(given.data), given.force)
-    if given.plot and given.output and Path(given.plot).absolute() == Path(given.output).absolute():
-        raise UserError(f"{given.plot}: is named for both the spec and the report; give two names")
-    need_report(given.plot)
+    if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
+        raise UserError(f"{given.report}: is named for both the spec and the report; give two names")
+    need_report(given.report)
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
@@ -181,14 +181,14 @@ def _page(table: LabelledTable) -> Section:
 def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
     """The spec and the report, or none of them.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
-    found.report.update(output=spec, spec=spec, plot=str(given.plot) if given.plot else None)
+    found.report.update(output=spec, spec=spec, report=str(given.report) if given.report else None)
     drawn = None if found.selection is None else found.selection.surface_told()
     page = fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
         if given.output is not None:
             write_file(Path(given.output), found.spec.to_toml())
-        if given.plot is not None:
-            page.write(Path(given.plot))
+        if given.report is not None:
+            page.write(Path(given.report))
     return page
 
 

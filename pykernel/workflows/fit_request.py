@@ -16,8 +16,8 @@ from pykernel.request.options import (
     Force,
     Inputs,
     Name,
-    Plot,
     Precision,
+    Report,
     Seed,
     Table,
 )
@@ -110,7 +110,7 @@ class Fit(Training):
     hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART", rare=True)] = 0.0
     seed: Seed = 0
     jobs: AllJobs = None
-    plot: Plot = None
+    report: Report = None
     force: Force = False
     watch: Watched = QUIET
 
@@ -120,6 +120,7 @@ class Fit(Training):
         "--kfd": "here it is --set learning.rule=kfd",
         "--save": "a name after --output that ends with .npz is the basis alone",
         "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
+        "--shards": "a basis is chosen from all rows at once",
         "--no-standardise": "here it is --set training.standardise=false",
     }
     was: ClassVar = ("basis",)

@@ -100,7 +100,7 @@ def need_report(path: File | None) -> None:
     """Raises UserError unless the file's name is that of a report."""
     if path is not None and Path(path).suffix.lower() != ".html":
         raise UserError(
-            f"{option('plot')} {path}: a report, with its figures, is an HTML file; give {Path(path).with_suffix('.html')}"
+            f"{option('report')} {path}: a report, with its figures, is an HTML file; give {Path(path).with_suffix('.html')}"
         )
 
 

@@ -228,7 +228,7 @@ def concluded(
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
-    report["plot"] = str(asked.plot)
+    report["report"] = str(asked.report)
     takes = {} if row is None else taken(row, course.limits)[0]
     read, files = search.table_read(course.table, base), (asked.files, asked.delay)
     page = plans.planned(report, asked.stated, read, front_of(report), inside(specs["planned"]), takes, files)
@@ -371,7 +371,7 @@ def write(found: Planned, states: Mapping[str, bytes], asked: search.Asked) -> N
     """Write specs, states, and both reports: all files or none."""
     out, comments = asked.output, {"planned": told_in_spec(found.report, asked.data)}
     with all_or_none(out):
-        found.page.write(asked.plot)
+        found.page.write(asked.report)
         for name, spec in found.specs.items():
             write_file(out / f"{name}.toml", comments.get(name, "") + spec.to_toml())
         for name, state in states.items():

@@ -19,16 +19,16 @@ from pykernel.request.options import (
     AllJobs,
     Delay,
     Folder,
-    FolderPlot,
+    FolderReport,
     Force,
     Inputs,
     MostVectors,
     Name,
     OneTable,
     Only,
-    Plot,
     Precision,
     Record,
+    Report,
     Results,
     Seed,
     Table,
@@ -73,7 +73,7 @@ class Simulate:
     Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
     model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
 
-        pykernel simulate spec.toml data.csv --delay 24 --plot report.html
+        pykernel simulate spec.toml data.csv --delay 24 --report report.html
         pykernel simulate spec.toml folder/
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
@@ -103,7 +103,7 @@ class Simulate:
     refresh_every: Annotated[int, Opt("Call the model's refresh after each N rows.", "N", without="never")] = 0
     train_every: Annotated[int, Opt("Call the model's train after every N labels.", "N", without="never")] = 0
     output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
-    plot: Plot = None
+    report: Report = None
     save: Annotated[
         File | None, Opt("Write what was learned, for generate --start.", "STATE", more="Of many devices a folder.")
     ] = None
@@ -210,7 +210,7 @@ class Check:
     )
     seed: Seed = 0
     record: Record = None
-    plot: Annotated[File | None, Opt("Write a report, FILE.html.", "FILE", was=("--figure",))] = None
+    report: Report = None
     memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
     stream: Annotated[
         Stream | None,
@@ -344,7 +344,7 @@ class Plan:
     )
     seed: Seed = 0
     output: Folder = Path("pykernel-plan")
-    plot: FolderPlot = None
+    report: FolderReport = None
     delay: Delay = 0
     only: Only = None
     jobs: AllJobs = None

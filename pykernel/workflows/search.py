@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Asked:
     """Where the rows of a plan are, and where its results go.
 
-    results: the file of finished runs.  plot: the report.  stated: all arguments that were given.
+    results: the file of finished runs.  report: the page.  stated: all arguments that were given.
     """
 
     def __init__(self, given: Plan) -> None:
@@ -53,11 +53,14 @@ class Asked:
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
         """[input] max_abs, where it comes from the data."""
-        self.plot, self.stated = self.output / "report.html" if given.plot is None else Path(given.plot), stated(given)
+        self.report, self.stated = (
+            self.output / "report.html" if given.report is None else Path(given.report),
+            stated(given),
+        )
         if self.many is not None:
             self.stated["data"] = self.data
-        need_report(self.plot)
-        need_not_data(self.plot, self.data)
+        need_report(self.report)
+        need_not_data(self.report, self.data)
 
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:

@@ -41,12 +41,12 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
     spec, _ = spec_and_memory(given.model)
     need_ram(spec)
     often: Often = (given.delay, given.refresh_every, given.train_every)
-    files = {name: Path(path) if (path := getattr(given, name)) else None for name in ("output", "plot", "save")}
+    files = {name: Path(path) if (path := getattr(given, name)) else None for name in ("output", "report", "save")}
     data = given.data
     for path in files.values():
         if path is not None and isinstance(data, str | Path):
             need_not_data(path, str(data))
-    need_report(files["plot"])
+    need_report(files["report"])
     if files["save"] is not None:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
@@ -59,7 +59,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
 
 def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path | None], given: Simulate) -> Simulated:
     """The only device."""
-    watch, page = given.watch, files["plot"]
+    watch, page = given.watch, files["report"]
     pipeline = _pipeline(spec, often, recording, watch)
     if given.start is not None:
         pipeline.go_on(started(spec, given.start, watch))
@@ -176,7 +176,7 @@ def _each(
 ) -> SimulatedDevices:
     """Each of many devices on its own, and what they have in common."""
     need_none(output=files["output"])
-    plot, save, watch = files["plot"], files["save"], given.watch
+    page, save, watch = files["report"], files["save"], given.watch
     require_columns(spec)
     Pipeline(spec, *often)  # raises UserError before the work
     begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
@@ -184,7 +184,7 @@ def _each(
     found, unread = each_device(work, many, given.jobs, given.results, watch, f"running {spec.name}")
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
     report = devices.simulated(found, unread, many, spec) | {"delay": given.delay}
-    report |= {"output": None, "plot": str(plot) if plot else None, "save": str(save) if save else None}
+    report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
         more = f" (and something of {len(noticed) - 1:,} more devices, see the JSON)" if len(noticed) > 1 else ""
@@ -197,8 +197,8 @@ def _each(
         for name, state in states.items():
             with whole_file(Path(save or ".") / f"{name}.bin", parents=True) as file:
                 file.write(state)
-        if plot is not None:
-            simulated.page.write(plot)
+        if page is not None:
+            simulated.page.write(page)
     return simulated
 
 

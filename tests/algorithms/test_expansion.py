@@ -271,7 +271,7 @@ REFUSED: tuple[tuple[Content, str], ...] = (
     ({"expansion": {"weights": [[1.0]]}}, r"weights has 1 rows; it must have 9, one for each vector"),
     ({"learning": {"forgetting": 0.9}}, "forgetting is of .*; expansion-nlms"),
     ({"kernel": {"function": "polynomial"}, "input": {"max_abs": 1e6}}, "overflow"),
-    ({"kernel": {"function": "linear"}, "input": {"max_abs": 1e19}, "linear": {}}, "overflow"),
+    ({"kernel": {"function": "linear"}, "input": {"max_abs": 1e18}, "linear": {}}, "overflow"),
 )
 
 

@@ -159,7 +159,7 @@ def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
         (tmp_path / "s.toml").write_text(spec + more, encoding="utf-8")
         words = ["simulate", tmp_path / "s.toml", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--delay", "3"]
         with pytest.raises(SystemExit) as stopped:
-            main([*map(str, words), *(["--plot", str(tmp_path / "p.html")] if more else [])])
+            main([*map(str, words), *(["--report", str(tmp_path / "p.html")] if more else [])])
         assert not stopped.value.code
         with (tmp_path / "o.csv").open(encoding="utf-8") as file:
             tables.append(list(csv.DictReader(file)))

@@ -319,7 +319,7 @@ def test_every_report_tells_how_many_rows_were_refused_for_whatever_reason(run, 
     for name in ("one.csv", "two.csv"):
         (folder / "many" / name).write_text(text)
     for data, told in (("far.csv", "90 of 900 rows were refused"), ("many", "180 of 1,800 rows were refused")):
-        code, out, _ = run("simulate", "spec.toml", data, "--plot", "page.html")
+        code, out, _ = run("simulate", "spec.toml", data, "--report", "page.html")
         assert code == 0 and told in out and told in (folder / "page.html").read_text()
         assert told in repr(pykernel.simulate(pykernel.load_spec("spec.toml"), data))
         assert json.loads(run("simulate", "spec.toml", data, "--delay", "5", "--json")[1])["refused"] == int(
@@ -401,7 +401,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
 def test_bad_data_leaves_nothing_behind(run, folder, data, says):
     (folder / "bad.csv").write_text(data)
     before = sorted(path.name for path in folder.iterdir())
-    assert fails(run("simulate", "spec.toml", "bad.csv", "-o", "p.csv", "--plot", "e.html"), *says)
+    assert fails(run("simulate", "spec.toml", "bad.csv", "-o", "p.csv", "--report", "e.html"), *says)
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
@@ -417,15 +417,11 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
         (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
         (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is of many devices; give a folder"]),
         (["spec.toml", ".", "-o", "p.csv"], ["--output is of one device"]),
-        (
-            ["spec.toml", "data.csv", "--plot", "e.png"],
-            ["--plot e.png: a report, with its", "an HTML file; give e.html"],
-        ),
-        (["spec.toml", ".", "--plot", "e.png"], ["--plot e.png: a report, with its", "an HTML file; give e.html"]),
+        (["spec.toml", ".", "--report", "e.png"], ["--report e.png: a report, with its", "an HTML file; give e.html"]),
         (["spec.toml", "data.csv", "-"], ["-: standard input is one table"]),
         (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
         (["spec.toml", "data.csv", "-o", "data.csv"], ["data.csv: is the data itself"]),
-        (["spec.toml", "data.csv", "--plot", "./data.csv"], ["data.csv: is the data itself"]),
+        (["spec.toml", "data.csv", "--report", "./data.csv"], ["data.csv: is the data itself"]),
         (["spec.toml", "data.csv", "-o", "absent/p.csv"], ["absent/p.csv: cannot be written"]),
         (["spec.toml", "data.csv", "-o", "link.csv"], ["link.csv: is a link"]),
         (["dim.toml", "data.csv"], ["dim.toml: [input] names no columns; add columns ="]),

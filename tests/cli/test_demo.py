@@ -83,7 +83,7 @@ def test_the_next_commands_work_and_repeat_the_run(result, capsys):
 
 
 def test_the_report_has_the_errors_of_every_week(result):
-    page = Path(result["plot"]).read_text(encoding="utf-8")
+    page = Path(result["report"]).read_text(encoding="utf-8")
     names = re.findall(r'data-name="([^"]*)"', page)
     assert names == [
         "MKLMS, 32 vectors",

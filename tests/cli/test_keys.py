@@ -27,7 +27,7 @@ BOTH = 'name = "both"\n[input]\ncolumns = ["a"]\n[label]\ncolumns = ["b", "y"]\n
 # commands in their order: later ones take what earlier ones have written
 EXAMPLES = """
 demo --n-max 4 -o demo
-simulate spec.toml data.csv --delay 2 --output out.csv --plot out.html --save state.bin
+simulate spec.toml data.csv --delay 2 --output out.csv --report out.html --save state.bin
 simulate classes.toml classes.csv
 simulate both.toml data.csv
 simulate monitor.toml data.csv
@@ -191,7 +191,7 @@ def test_keys_are_what_the_glossary_says(reports):
         if asked := given.get("-o", given.get("--output")):
             assert report["output"] == asked
             written += 1
-        for key in ("save", "plot"):
+        for key in ("save", "report"):
             if key in report and words[0] not in ("demo", "plan"):  # which have names of their own
                 assert report[key] == given.get(f"--{key}")
         for key in ("spec", "csv"):

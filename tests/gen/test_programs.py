@@ -422,7 +422,7 @@ def test_simulate_tells_of_answers_and_alarms(run):
 @pytest.mark.usefixtures("files")
 def test_simulate_draws(run):
     for spec in ("monitor", "plain"):
-        code, _, err = run("simulate", f"{spec}.toml", "course.csv", "--plot", "course.html")
+        code, _, err = run("simulate", f"{spec}.toml", "course.csv", "--report", "course.html")
         assert code == 0 and "<svg" in Path("course.html").read_text(), err
 
 

@@ -509,7 +509,7 @@ def command(capsys, *words):
 
 
 def test_simulate_shows_each_label_and_all(folder, capsys):
-    code, out, err = command(capsys, "reals.toml", "data.csv", "-o", "p.csv", "--plot", "e.html", "--delay", "2")
+    code, out, err = command(capsys, "reals.toml", "data.csv", "-o", "p.csv", "--report", "e.html", "--delay", "2")
     assert (code, err) == (0, "") and "<svg" in (folder / "e.html").read_text()
     rows = re.findall(r"^ +(p,1|q|r|all)? +(model|last label|running mean) +(\S+)", out, re.MULTILINE)
     assert [row[0] for row in rows] == ["p,1", "", "", "q", "", "", "r", "", "", "all", "", ""]
@@ -529,7 +529,7 @@ def test_simulate_shows_each_label_and_all(folder, capsys):
 
 
 def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsys):
-    code, out, err = command(capsys, "class.toml", "data.csv", "-o", "p.csv", "--plot", "e.html")
+    code, out, err = command(capsys, "class.toml", "data.csv", "-o", "p.csv", "--report", "e.html")
     assert (code, err) == (0, "") and "<svg" in (folder / "e.html").read_text()
     rates = dict(re.findall(r"(model|last label|majority class) +(\S+) %", out))
     assert float(rates["model"]) < 0.7 * float(rates["majority class"]) < float(rates["last label"])

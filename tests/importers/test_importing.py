@@ -381,6 +381,9 @@ def test_the_derived_limit_is_of_inputs_as_they_come(model, steps):
     fitted_here = make_pipeline(*map(clone, steps), clone(model)).fit(x, x[:, 0] - 1000)
     limit = from_sklearn(fitted_here, "m").input.max_abs
     assert 0.9 < limit / (machine.REACH * np.abs(x).max()) < 1.1
+    within = TransformedTargetRegressor(make_pipeline(MinMaxScaler(), clone(model)), transformer=StandardScaler())
+    counted_once = [within], [MinMaxScaler(), clone(model)]
+    assert len({from_sklearn(make_pipeline(StandardScaler(), *each).fit(1e-3 * (x - x.mean(0)), x[:, 0]), "m").input.max_abs for each in counted_once}) == 1  # fmt: skip
 
 
 BEHIND = {

@@ -276,7 +276,7 @@ def test_the_report_of_alarms_adds_up_and_blames_as_the_device_would(folder, run
         for start in range(0, len(rows), size):
             list(run_in_parts.run(rows[start : start + size], np.zeros((len(rows[start : start + size]), 0))))
         assert run_in_parts.report()["alarms"] == found
-    code, out, _ = run("simulate", "spec.toml", "rows.csv", "--plot", "page.html")
+    code, out, _ = run("simulate", "spec.toml", "rows.csv", "--report", "page.html")
     assert code == 0 and "% of the 3,499 rows after the warm-up are in alarm; false_alarm_rate is 1 %" in out
     assert (
         "regimes are known at the end, with" in out and "Level, threshold and alarms" in Path("page.html").read_text()
@@ -290,7 +290,7 @@ def test_hostile_tables_have_reports(folder, run, exhaustive):
     write("rows.csv", x)
     for columns in ('["p", "f", "n"]', '["p", "v"]', *(['["n"]'] if exhaustive else [])):
         Path("spec.toml").write_text(f'name = "m"\n[input]\ncolumns = {columns}\n[novelty]\n')
-        code, out, err = run("simulate", "spec.toml", "rows.csv", "--json", "-o", "each.csv", "--plot", "p.html")
+        code, out, err = run("simulate", "spec.toml", "rows.csv", "--json", "-o", "each.csv", "--report", "p.html")
         assert code == 0, err
         report = json.loads(out)
         found = report["alarms"]

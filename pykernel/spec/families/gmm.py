@@ -15,7 +15,7 @@ from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.novelty import NoveltySection, threshold_parameters
-from pykernel.spec.sections import Input, Learning
+from pykernel.spec.sections import Input, Learning, Numbers, Within
 from pykernel.spec.signal import sensors_of
 
 COMPONENTS_LIMIT = 32
@@ -26,13 +26,16 @@ STRANGE = 4.0
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
-LEAST = 1e-15
-"""Deviations are at least 2^-62, about 2e-19: sensors must be able to move by many of them."""
-MOST = {"float32": 1e15, "float64": 1e100}
 
 
 class GmmInput(Input):
     """What a monitor sees: sensors as they are; each regime has its own scale."""
+
+    # deviations are at least 2^-62, about 2e-19: sensors must be able to move by many of them
+    max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
+        1e6,
+        description="largest magnitude of an input, as of other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
+    )
 
     missing: Literal["refuse", "hold"] = Field(
         "refuse",
@@ -86,11 +89,6 @@ class GmmModels(Models):
 
     def validate(self, spec: GmmSpec, refuse: Refuse) -> None:
         stages.validate(spec, refuse)
-        if not LEAST <= spec.input_max_abs <= MOST[spec.precision]:
-            refuse(
-                "[input] max_abs",
-                f"is {spec.input_max_abs:g}; it must be from {LEAST:g} to {MOST[spec.precision]:g} for {spec.precision}",
-            )
         if spec.input.sensors is not None and len(spec.input.sensors) != spec.dim:
             refuse(
                 "[input] sensors",

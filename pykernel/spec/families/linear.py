@@ -18,6 +18,7 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import (
+    SQUARED,
     TRIED_ETA,
     TRIED_FEATURES,
     TRIED_FORGETTING,
@@ -26,7 +27,6 @@ from pykernel.spec.sections import (
     Of,
     Rate,
     StandardisedInput,
-    Within,
 )
 
 RULES = {
@@ -75,7 +75,7 @@ class LinearLearning(Learning):
         le=1,
         description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
     )
-    prior_variance: Annotated[float, Of(*RECURSIVE), Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))] = Field(
+    prior_variance: Annotated[float, Of(*RECURSIVE), SQUARED] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
     )
     features: Annotated[int | None, Of(*RANDOM), TRIED_FEATURES] = Field(
@@ -155,12 +155,6 @@ class LinearModels(Models):
         rule, learning, narrow = spec.learning.rule, spec.learning, spec.precision == "float32"
         gain, kind = RULES[rule]
         stages.validate(spec, refuse)
-        low, high = kernel_settings.range_of(spec)
-        if not low <= spec.input_max_abs <= high:
-            refuse(
-                "[input] max_abs",
-                f"is {spec.input_max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
-            )
         spec.check_size(refuse)
         if kind is FeatureKind.FOURIER:
             self._complain_of_kernel(spec, refuse)

@@ -170,12 +170,6 @@ class SpectrumModels:
             refuse("[learning] block", f"is {learning.block}; it must divide features, {count}")
         if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
             refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")
-        low, high = kernel_settings.range_of(spec)
-        if not low <= spec.input_max_abs <= high:
-            refuse(
-                "[input] max_abs",
-                f"is {spec.input_max_abs:g}; it must be from {low:g} to {high:g} for {spec.precision}",
-            )
         if (most := self._answer_limit(spec)) > kernel_settings.largest(spec.precision):
             refuse(
                 "[label] max_abs",
