@@ -6,7 +6,7 @@ It learns from the features of a sample before the subspace learns the sample.  
 from pykernel.algorithms.basis.least_squares import fade, take_row
 from pykernel.algorithms.elementary import clipped, softmax
 from pykernel.algorithms.subspace.state import RANK, SubspaceModel
-from pykernel.algorithms.vectors import all_zero, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, plus_product
 from pykernel.dialect import OUTPUTS, Bool, Index, Real, Struct, between, extent, kernel, real
 
 HEAD = extent("HEAD", "(r + 1) (r + 2) / 2: size of a triangle with a row for each feature and one for the constant")
@@ -93,7 +93,8 @@ def forget_labels(m: HeadModel) -> None:
     for i in range(len(m.r)):
         m.r[i] = real(0)
     for i in range(len(m.coefficients)):
-        zero(m.coefficients[i], len(m.coefficients[0]))
+        for o in range(len(m.coefficients[0])):
+            m.coefficients[i, o] = real(0)
     m.turn[0] = 0
 
 
