@@ -226,7 +226,7 @@ FAULTS = {
     "wipe too long": Fault("klms", SNAPSHOT, "wipe", "i < M_RAM_BYTES", "i <= M_RAM_BYTES", file="m_snapshot.c"),
     "a third slot": Fault("klms", SNAPSHOT, "store", "slot = 1 - slot", "slot = 2 - slot", file="m_snapshot.c"),
     "the last chunk": Fault("klms", SNAPSHOT, "restore", "left = M_SNAPSHOT_BYTES - offset", "left = M_SNAPSHOT_BYTES + 4u - offset", file="m_snapshot.c"),
-    "bytes before the model": Fault("klms", SNAPSHOT, "save", "if (at < M_SNAPSHOT_HEADER) {", "if (at < 1u) {", file="m_snapshot.c"),
+    "bytes before the model": Fault("klms", SNAPSHOT, "save", "(at < M_SNAPSHOT_HEADER) ? at", "(at < 1u) ? at", file="m_snapshot.c"),
     "bytes before the copy": Fault("klms", SNAPSHOT, "restore", "if (place < M_STATE_BYTES)", "if (place != M_STATE_BYTES)", file="m_snapshot.c"),
     "a count above its range": Fault("klms", SNAPSHOT, "valid", "> m_stored_natural_ranges[k].high", "> (m_stored_natural_ranges[k].high + 1u)", file="prove_valid.c"),
     "fewer looks": Fault("klms", SNAPSHOT, "restore", "M_LOOKS 12u", "M_LOOKS 2u", answers=True, file="m_snapshot.c"),
