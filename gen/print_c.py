@@ -106,7 +106,7 @@ INTEGER_TYPES = {
 }
 # names that the templates use after the prefix: in lower case for functions and types, in upper case for macros
 GENERATED = frozenset(
-    """t s init reset hash selftest trial_t make_up call call_twice replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
+    """t s init reset hash selftest trial_t make_up call strike replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
     LOOP TURN MARKS
     scan look LOOKS fetch newest write_all write_buffer PLACE SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID SNAPSHOT_FORMAT

@@ -69,11 +69,11 @@ GIVEN = {
     "visit": ("sample", "label"),
     "question": ("sample", "answer"),
     "reading": ("answer",),
-    "action": (),
-    "switch": ("off",),
     "gather": ("sample",),
     "label": ("label",),
     "update": ("sample", "label"),
+    "action": (),
+    "switch": ("off",),
 }
 """Kind of entry -> its arguments: the sample, the sample's label, how a switch is set, or memory for the answer.  Of the entries
 that are called together, those of a kind that stands here first are called first."""
@@ -110,20 +110,25 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Calls:
-    """Which entries are called when: numbers in which bit i is for entry i.
+    """Which entries are called when: numbers in which bit i is for entry i.  The bit behind them is for the state's hash, and the
+    two behind that one set a switch to 1, or to -1.
 
-    kinds: with a sample of each kind.  events: (step, calls before those of the sample's kind, how a switch is set).
+    kinds: with a sample of each kind.  events: (step, calls before those of the sample's kind).
     guards: with a field that has an impossible count.  struck: with overwritten numbers.  last: at the end.
     learn: those that take a sample, of a model for signals also where no step ends.
     """
 
     entries: tuple[Entry, ...]
     kinds: tuple[int, ...]
-    events: tuple[tuple[int, int, int], ...]
+    events: tuple[tuple[int, int], ...]
     guards: tuple[tuple[Slot, int], ...]
     struck: int
     last: int
     learn: int
+
+    @property
+    def hashed(self) -> int:
+        return 1 << len(self.entries)
 
 
 def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
@@ -148,14 +153,13 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     )
     learns = of("gather", "label", "update")
     begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
-    events = [(0, begun, 0), (plan.steps // 2, begun, 0), (plan.steps - 1, begun, 0)]
-    events.append((plan.turned, actions & (actions - 1), 0))  # the first action takes what others need
+    events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
+    events.append((plan.turned, actions & (actions - 1)))  # the first action takes what others need
+    on = 2 << len(entries)
     for entry in entries:
         if entry.kind == "switch":
             switch, update = 1 << entries.index(entry), of("update")
-            events += [
-                (plan.steps // 4, calls, off) for calls, off in ((switch, -1), (switch | update, 1), (switch, 0))
-            ]
+            events += [(plan.steps // 4, calls) for calls in (switch | 2 * on, switch | update | on, switch)]
     return Calls(
         entries=tuple(entries),
         kinds=tuple(asked.get(kind, 0) | learn.get(kind, of("update")) for kind in range(KINDS)),
@@ -166,7 +170,7 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
             for slot in counts
         ),
         struck=(1 << len(entries)) - 1 & ~untimely,
-        last=of(*ACTIONS),
+        last=of(*ACTIONS) | (2 * restart and 1 << len(entries)),
         learn=learns,
     )
 
@@ -249,22 +253,22 @@ class _Run:
     def told(self, data: Any) -> None:
         self.found = zlib.crc32(data, self.found)
 
-    def told_hash(self) -> None:
-        memory = self.model.memory
-        self.told(np.uint32(zlib.crc32(memory.bytes[: self.program.hashed_bytes(self.layout)])))
-
-    def call(self, calls: int, off: int = 0) -> None:
+    def call(self, calls: int) -> None:
         """Call the entries whose bits are set."""
+        on = calls // self.calls.hashed
         labels = [] if self.label == "none" else [self.y if self.label == "reals" else self.y[0]]
         for i, entry in enumerate(self.calls.entries):
             if calls >> i & 1:
                 scalar, count = _answer(self.spec, entry)
                 answer = [np.frombuffer(self.answer, _dtype(scalar, self.spec), count)] if count else []
-                known = {"sample": [self.x], "label": labels, "off": [off], "answer": answer}
+                known = {"sample": [self.x], "label": labels, "off": [(on >> 1 & 1) - (on >> 2)], "answer": answer}
                 given = [value for what in GIVEN[entry.kind] for value in known[what]]
                 self.told(np.int32(self.model.executor.call(entry.kernel, *given)))
-                for written in answer:
-                    self.told(written)
+                self.told(self.answer)
+        if on & 1:
+            memory = self.model.memory.bytes[: self.program.hashed_bytes(self.layout)]
+            self.told(np.uint32(zlib.crc32(memory)))
+            self.told(self.answer)
 
     def random(self) -> int:
         self.seed = (self.seed * 75 + 74) % 65537
@@ -307,30 +311,28 @@ class _Run:
             last = self.seed
             self.sample(kind, n >= plan.moved)
             if t % plan.stride == 0:
-                for at, called, off in calls.events:
+                for at, called in calls.events:
                     if at == n:
-                        self.call(called, off)
+                        self.call(called)
             self.call(calls.kinds[kind] & (calls.learn if t % plan.stride else -1))
-        self.told_hash()
+        self.call(calls.hashed)
         for slot, refusing in calls.guards:
-            numbers = self.model.memory.field(slot.name).reshape(-1)
-            self.strike(numbers.view(np.uint8), numbers.itemsize - 1, WRONG, refusing)
+            self.strike(slot, WRONG, refusing)
         counted, slots = self.found, overwritten(self.spec, self.layout)
         for every in (False, True):
             for slot in slots:
-                numbers = self.model.memory.field(slot.name).reshape(-1)
                 if every:
-                    numbers[:] = DAMAGE
-                self.strike(numbers, 0, DAMAGE, calls.struck)
+                    self.model.memory.field(slot.name)[:] = DAMAGE
+                self.strike(slot, damage(self.spec), calls.struck)
         # what the model says of such numbers is not hashed: floating-point libraries differ
         self.found = counted
         self.call(calls.last)
-        if any(entry.name == "restart" for entry in calls.entries):
-            self.told_hash()
         return self.found
 
-    def strike(self, numbers: np.ndarray, at: int, value: float, calls: int) -> None:
-        """Overwrite a number, call entries with two new samples, and write the number back."""
+    def strike(self, slot: Slot, value: int, calls: int) -> None:
+        """Overwrite the highest byte of a field's first number, call entries with two new samples, and write it back."""
+        numbers = self.model.memory.field(slot.name).reshape(-1)
+        at, numbers = numbers.itemsize - 1, numbers.view(np.uint8)
         old, numbers[at] = numbers[at], value
         for _ in range(2):
             self.sample(0)
@@ -353,7 +355,7 @@ def distances(plan: Sequence) -> list[int]:
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
     """What the sums of ``runtime_c/arithmetic.h`` are, if the arithmetic is IEEE's."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
-    return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, 1], spec.real.dtype)
+    return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, one + step], spec.real.dtype)
 
 
 def refused(dtype: np.dtype) -> Any:
@@ -363,6 +365,11 @@ def refused(dtype: np.dtype) -> Any:
 
 WRONG = 255
 """The highest byte of a number that no count may have: it is negative, or the largest but some."""
+
+
+def damage(spec: Spec) -> int:
+    """The highest byte of DAMAGE."""
+    return int(spec.real.real(DAMAGE).reshape(1).view(np.uint8)[-1])
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
@@ -448,8 +455,11 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     behind = outputs if not int16 else 0
     places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
     places[-1, width:] = plan.label_size
+    alike = bool((places == places[:, :1]).all())
     label_at = f"t->x[{width}]" if behind else "t->y[0]"
-    given = {"sample": "t->x", "label": label_at, "off": "off", "answer": "t->answer"}
+    switched = f"(calls >> {len(calls.entries) + 1})"
+    off = f"(int32_t)({switched} & 1u) - (int32_t)({switched} >> 1)"
+    given = {"sample": "t->x", "label": label_at, "off": off, "answer": "t->told.answer"}
     if label in ("none", "reals"):
         given["label"] = {"none": ""}.get(label, f"&{label_at}" if behind else "t->y")
     answers = [_answer(spec, entry) for entry in calls.entries]
@@ -459,11 +469,12 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         member = f".{MEMBERS[printer.type(scalar)]}" if scalar is not None and len(kinds) > 1 else ""
         named = [given[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if given[what]]
         texts.append(f"{spec.name}_{entry.name}({', '.join(['t->s', *named])})")
-    sizes = [count * _dtype(scalar, spec).itemsize if count else 0 for scalar, count in answers]
     lengths = {kind: answer_bytes(spec) // _dtype(scalar, spec).itemsize for kind, scalar in kinds.items()}
     numbers, end = [], 0
     for slot in overwritten(spec, layout):
-        numbers.append(((slot.offset - end) // precision.dtype.itemsize, math.prod(slot.shape)))
+        # what lies between is negative
+        skipped = (end - slot.offset) // precision.dtype.itemsize
+        numbers += [skipped, math.prod(slot.shape)] if skipped else [math.prod(slot.shape)]
         end = slot.offset + slot.nbytes
     return {
         "stride": plan.stride,
@@ -472,7 +483,8 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "rows": len(plan.centers),
         "width": width,
         "number": printer.type(Index) if int16 else printer.real,
-        "places": rows_of([number(value, precision) for value in places.reshape(-1)]),
+        "alike": alike,
+        "places": rows_of([number(value, precision) for value in places[:, : 1 if alike else None].reshape(-1)]),
         "columns": width + behind,
         "halvings": ", ".join(map(str, distances(plan))),
         "label_size": number(plan.label_size, precision),
@@ -488,24 +500,27 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "refused_label": "(-2147483647 - 1)" if int16 else largest,
         "completes": spec.completes,
         "calls": texts,
-        "sizes": sizes,
+        "told": 4 + answer_bytes(spec),
         "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
         "events": calls.events,
         "at": unsigned(plan.steps),
-        "off": " and ".join(f"{spec.name}_{e.name}" for e in calls.entries if e.kind == "switch"),
         "guards": [(slot.name, slot.array.scalar.dtype(precision).itemsize - 1, mask) for slot, mask in calls.guards],
         "place": unsigned(layout.nbytes),
         "struck": calls.struck,
         "last": calls.last,
         "learn": calls.learn,
-        "mask": unsigned((1 << len(texts)) - 1),
-        "size": unsigned(max(sizes)),
-        "numbers": rows_of([f"{{{skipped}, {count}}}" for skipped, count in numbers]),
+        "hashed": calls.hashed,
+        "asked_type": unsigned(max(calls.kinds)),
+        "mask": unsigned(max((event[1] for event in calls.events), default=0)),
+        "guard_mask": unsigned(max((mask for _, mask in calls.guards), default=0)),
+        "numbers": rows_of(list(map(str, numbers))),
         "fields": len(numbers),
-        "count": unsigned(max(max(row) for row in numbers)) if numbers else "",
+        "gaps": any(n < 0 for n in numbers),
+        "count": unsigned(2 * max(map(abs, numbers), default=0)).removeprefix("u"),
         "damage": number(DAMAGE, precision) if numbers else "",
         "wrong": WRONG,
-        "restarts": any(entry.name == "restart" for entry in calls.entries),
+        "damaged": damage(spec) if numbers else 0,
+        "real_bytes": precision.dtype.itemsize,
         "kind": {kind.name.lower(): int(kind) for kind in Kind},
         "kinds": KINDS,
     }

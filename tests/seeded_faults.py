@@ -79,7 +79,7 @@ FAULTS = [
     ),
     Fault(
         "sign of a rotation",
-        "pykernel/algorithms/packed.py",
+        "pykernel/algorithms/release.py",
         "t[row + j] = p * d - q * a",
         "t[row + j] = p * d + q * a",
     ),

@@ -1,10 +1,8 @@
 {# The self-test: the sequence of gen/rehearsal.py in C.  r: its context. -#}
 {%- set k = r.kind -%}
-{%- set off = ", 0" if r.off else "" -%}
-{%- macro hashed() %}
-    hashed = {{ name }}_hash(s);
-    t.found = {{ name }}_crc32(t.found, (const unsigned char *)&hashed, 4u);
-{%- endmacro -%}
+{%- set stored = 1 if r.alike else r.columns -%}
+{%- set j = "0" if r.alike else "j" -%}
+{%- set before = 1 if r.real_bytes == 8 and r.answers else 0 -%}
 /* What the self-test works with. */
 typedef struct {
     {{ name }}_t *s;
@@ -14,27 +12,30 @@ typedef struct {
 {%- if r.label != "none" and not r.behind %}
     {{ label_type }} y[{{ r.outputs or 1 }}]; /* its label */
 {%- endif %}
+    struct {
+        uint32_t status[{{ before + 1 }}]; /* {{ "the last one: " if before }}what the latest call returned */
 {%- if r.answers | length > 1 %}
-    union { {%- for type, member, length in r.answers %} {{ type }} {{ member }}[{{ length }}];{% endfor %} } answer;
+        union { {%- for type, member, length in r.answers %} {{ type }} {{ member }}[{{ length }}];{% endfor %} } answer;
 {%- else %}
 {%- for type, member, length in r.answers %}
-    {{ type }} answer[{{ length }}];
+        {{ type }} answer[{{ length }}];
 {%- endfor %}
 {%- endif %}
+    } told;
 } {{ name }}_trial_t;
 
 /* Make up a sample of one of {{ r.kinds }} kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
 static void {{ name }}_make_up({{ name }}_trial_t *t, int32_t kind, bool moved)
 {
     /* the middle of the samples{{ ", then of the last ones" if r.rows == 2 else " around each of some places, then of the last ones" }}; then twice their largest distance from it */
-    static const {{ r.number }} places[{{ (r.rows + 1) * r.columns }}] = {
+    static const {{ r.number }} places[{{ (r.rows + 1) * stored }}] = {
         {{ r.places }}
     };
     static const int8_t halvings[{{ r.kinds }}] = { {{- r.halvings -}} }; /* of this distance, for each kind */
-    const {{ r.number }} *const middle = &places[(moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}) * {{ r.columns }}];
+    const {{ r.number }} *const middle = &places[(moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}) * {{ stored }}];
     for (int32_t j = 0; j < {{ r.columns }}; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
-        t->x[j] = {{ "(int16_t)" if int16 }}{{ r.made_up }}(middle[j], places[{{ r.rows * r.columns }} + j], halvings[kind]
+        t->x[j] = {{ "(int16_t)" if int16 }}{{ r.made_up }}(middle[{{ j }}], places[{{ r.rows * stored }}{{ "" if r.alike else " + j" }}], halvings[kind]
 {%- if r.behind and r.label_more %} + ((j < {{ r.width }}) ? 0 : {{ r.label_more }}){% endif %}, t->seed);
     }
 {%- if r.outputs and not r.behind %}
@@ -67,58 +68,54 @@ static void {{ name }}_make_up({{ name }}_trial_t *t, int32_t kind, bool moved)
 {%- endif %}
 }
 
-/* Make the calls whose bits are set, and hash what they return and write.{% if r.off %}  off: the argument of {{ r.off }}.{% endif %} */
-static void {{ name }}_call({{ name }}_trial_t *t, uint32_t calls{{ ", int32_t off" if r.off }})
+/* Make the calls whose bits are set, and hash what they return and write. */
+static void {{ name }}_call({{ name }}_trial_t *t, uint32_t calls)
 {
-    static const {{ r.size }} sizes[{{ r.calls | length }}] = { {{- r.sizes | join(", ") -}} }; /* of the answers, in bytes */
-    for (uint32_t i = 0u; i < {{ r.calls | length }}u; i++) {
+    for (uint32_t i = 0u; i < {{ r.calls | length + 1 }}u; i++) {
         if (((calls >> i) & 1u) != 0u) {
-            int32_t status;
+            uint32_t status;
             switch (i) {
-{%- for call in r.calls[:-1] %}
-            case {{ loop.index0 }}u: status = {{ call }}; break;
+{%- for call in r.calls %}
+            case {{ loop.index0 }}u: status = (uint32_t){{ call }}; break;
 {%- endfor %}
-            default: status = {{ r.calls[-1] }}; break;
+            default: status = {{ name }}_hash(t->s); break;
             }
-            t->found = {{ name }}_crc32(t->found, (const unsigned char *)&status, 4u);
-{%- if r.answers %}
-            t->found = {{ name }}_crc32(t->found, (const unsigned char *)&t->answer, sizes[i]);
-{%- endif %}
+            t->told.status[{{ before }}] = status;
+            t->found = {{ name }}_crc32(t->found, (const unsigned char *)&t->told{{ " + 4u" if before }}, {{ r.told }}u);
         }
     }
 }
 
 {% if r.guards or r.fields -%}
-/* Make such calls with two new samples. */
-static void {{ name }}_call_twice({{ name }}_trial_t *t, uint32_t calls)
+/* Overwrite the highest byte of a number, make such calls with two new samples, and write the byte back. */
+static void {{ name }}_strike({{ name }}_trial_t *t, unsigned char *at, uint8_t wrong, uint32_t calls)
 {
+    const unsigned char old = *at;
+    *at = wrong;
     for (uint32_t i = 0u; i < 2u; i++) {
         {{ name }}_make_up(t, 0, false);
-        {{ name }}_call(t, calls{{ off }});
+        {{ name }}_call(t, calls);
     }
+    *at = old;
 }
 
 {% endif -%}
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
-    static const {{ r.mask }} asked[{{ r.kinds }}] = { {{- r.asked -}} }; /* the calls with each kind of sample */
+    static const {{ r.asked_type }} asked[{{ r.kinds }}] = { {{- r.asked -}} }; /* the calls with each kind of sample */
 {%- if r.events %}
     /* further calls */
     static const struct {
         {{ r.at }} step;
         {{ r.mask }} calls;
-{%- if r.off %}
-        int8_t off;
-{%- endif %}
     } events[{{ r.events | length }}] = {
-{%- for step, calls, off in r.events %}
-        { {{- step }}, 0x{{ "%X" % calls }}{{ ", %d" % off if r.off }}},
+{%- for step, calls in r.events %}
+        { {{- step }}, 0x{{ "%X" % calls }}},
 {%- endfor %}
     };
 {%- endif %}
     {{ name }}_trial_t t;
     int32_t last = 1;
-    uint32_t hashed;
     /* by hand: an initialiser may become a call of memset */
     for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
         ((unsigned char *)&t)[i] = 0u;
@@ -140,66 +137,67 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- if r.events %}
         for (uint32_t e = 0u; e < {{ r.events | length }}u; e++) {
             if (((int32_t)events[e].step == n){{ " && ((i %% %d) == 0)" % r.stride if r.stride > 1 }}) {
-                {{ name }}_call(&t, events[e].calls{{ ", events[e].off" if r.off }});
+                {{ name }}_call(&t, events[e].calls);
             }
         }
 {%- endif %}
-        {{ name }}_call(&t, {% if r.stride > 1 %}((i % {{ r.stride }}) == 0) ? asked[kind] : (asked[kind] & 0x{{ "%X" % r.learn }}u){% else %}asked[kind]{% endif %}{{ off }});
+        {{ name }}_call(&t, {% if r.stride > 1 %}((i % {{ r.stride }}) == 0) ? asked[kind] : (asked[kind] & 0x{{ "%X" % r.learn }}u){% else %}asked[kind]{% endif %});
     }
-{{- hashed() }}
+    {{ name }}_call(&t, 0x{{ "%X" % r.hashed }}u); /* the state's hash */
 {%- if r.guards %}
     {
         /* the highest bytes of counts: if one is out of range, the calls that read it refuse */
+{%- set alike = r.guards | map(attribute=2) | unique | list | length == 1 %}
+{%- if alike %}
+        static const {{ r.place }} counts[{{ r.guards | length }}] = {
+{%- for field, byte, calls in r.guards %}
+            offsetof({{ name }}_t, {{ field }}){{ " + %uu" % byte if byte }},
+{%- endfor %}
+{%- else %}
         static const struct {
             {{ r.place }} place;
-            {{ r.mask }} calls;
+            {{ r.guard_mask }} calls;
         } counts[{{ r.guards | length }}] = {
 {%- for field, byte, calls in r.guards %}
             {offsetof({{ name }}_t, {{ field }}){{ " + %uu" % byte if byte }}, 0x{{ "%X" % calls }}},
 {%- endfor %}
+{%- endif %}
         };
         for (uint32_t i = 0u; i < {{ r.guards | length }}u; i++) {
-            unsigned char *const at = (unsigned char *)s + counts[i].place;
-            const unsigned char old = *at;
-            *at = {{ r.wrong }}u;
-            {{ name }}_call_twice(&t, counts[i].calls);
-            *at = old;
+            {{ name }}_strike(&t, (unsigned char *)s + counts[i]{{ "" if alike else ".place" }}, {{ r.wrong }}u, {{ "0x%Xu" % r.guards[0][2] if alike else "counts[i].calls" }});
         }
     }
 {%- endif %}
 {%- if r.fields %}
     {
-        /* for each field: how many numbers lie between the field before and this one, and how many it has */
-        static const struct {
-            {{ r.count }} skipped, count;
-        } fields[{{ r.fields }}] = {
+        /* how many numbers each field has{{ "; negative: how many lie between two fields" if r.gaps }} */
+        static const {{ r.count }} fields[{{ r.fields }}] = {
             {{ r.numbers }}
         };
         const uint32_t found = t.found;
-        /* with a number of a field overwritten, then with all of them, the model goes on.  What it says then does not
+        /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
-        for (uint32_t every = 0u; every < 2u; every++) {
+        for (int32_t every = 0; every < 2; every++) {
             {{ real }} *at = ({{ real }} *)(void *)s;
             for (uint32_t i = 0u; i < {{ r.fields }}u; i++) {
-                at += fields[i].skipped;
-                for (uint32_t j = 0u; j < (every * fields[i].count); j++) {
+{%- if r.gaps %}
+                if (fields[i] < 0) {
+                    at -= fields[i];
+                    continue;
+                }
+{%- endif %}
+                for (int32_t j = 0; j < (every * fields[i]); j++) {
                     at[j] = {{ r.damage }};
                 }
-                const {{ real }} old = *at;
-                *at = {{ r.damage }};
-                {{ name }}_call_twice(&t, 0x{{ "%X" % r.struck }}u);
-                *at = old;
-                at += fields[i].count;
+                {{ name }}_strike(&t, (unsigned char *)at + {{ r.real_bytes - 1 }}, {{ r.damaged }}u, 0x{{ "%X" % r.struck }}u);
+                at += fields[i];
             }
         }
         t.found = found;
     }
 {%- endif %}
 {%- if r.last %}
-    {{ name }}_call(&t, 0x{{ "%X" % r.last }}u{{ off }});
-{%- endif %}
-{%- if r.restarts %}
-{{- hashed() }}
+    {{ name }}_call(&t, 0x{{ "%X" % r.last }}u);
 {%- endif %}
     {{ name }}_{{ clear }}(s);
     return (t.found == 0x{{ "%08X" % selftest_hash }}u) ? {{ macro }}_DONE : {{ macro }}_BROKEN_BUILD;

@@ -1,9 +1,8 @@
 """The frame around every rule that learns sample by sample: what all of them promise, once.
 
-A rule brings what is its own: its memory, ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what
-is true of each of its states), and where it has them ``intact``, ``blank``, ``took``, ``remembered``, ``chances`` and
-``forget_rule``.  The frame makes the rest: checks of memory, input and label; numbers, several numbers and classes as
-labels; freezing; the stages of inputs and labels; and which states are valid.
+A rule brings what is its own: its memory, and the kernels of ``hooks.py``.  The frame makes the rest: checks of memory, input
+and label; numbers, several numbers and classes as labels; freezing; the stages of inputs and labels; and which states are
+valid.
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
@@ -32,9 +31,23 @@ from pykernel.algorithms.expert import (
     mix,
     valid_expert,
 )
+from pykernel.algorithms.hooks import (
+    FrameConfig,
+    Framed,
+    Status,
+    TakenStatus,
+    answer,
+    blank,
+    chances,
+    forget_rule,
+    intact,
+    keeps,
+    learn,
+    remembered,
+    took,
+)
 from pykernel.algorithms.inputs import InputConfig, acceptable
 from pykernel.algorithms.interval import (
-    Covered,
     Interval,
     IntervalConfig,
     IntervalWork,
@@ -75,7 +88,6 @@ from pykernel.dialect import (
     Struct,
     absolute,
     kernel,
-    placeholder,
     real,
 )
 from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
@@ -84,93 +96,8 @@ LEAST_LIMIT = Constant(2.0**-20)
 """A label counts in full this part of the answer away from it: a limit below the answer's last digit would never grow again."""
 
 
-class Status(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no answer was written."""
-
-    DONE = 0
-    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
-    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
-    REFUSED_STATE = -9  # a count in the memory is beyond its range: the memory was overwritten.  Call reset
-
-
-class TakenStatus(IntEnum):
-    """What becomes of a sample that the rule does not see."""
-
-    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
-    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
-
-
 WILD = Constant(1024.0)
 """Errors of so many label limits are none of a model that has learned."""
-
-
-class FrameConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.stages``."""
-
-    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
-    single: bool  # whether there is one output
-    classes: Index  # number of classes
-    rehearsed: Index  # number of samples in the self-test
-
-
-class Framed(Covered):
-    """A model in the frame: a rule's own model is one."""
-
-    parts = (FrameConfig,)
-
-
-# ----------------------------------------------------------------------------------------------- what a rule brings
-
-
-@placeholder
-def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), the rule's own answer to an input as it sees it."""
-
-
-@placeholder
-def learn(m: Framed, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  Below 0: nothing was changed."""
-
-
-@placeholder
-def keeps(m: Framed) -> Bool:
-    """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
-    return True
-
-
-@placeholder
-def intact(m: Framed) -> Bool:
-    """Whether counts are within their ranges.  Then no loop leaves the arrays, even if the memory was overwritten."""
-    return True
-
-
-@placeholder
-def blank(m: Framed) -> Bool:
-    """Whether the rule has learned nothing yet."""
-    return True
-
-
-@placeholder
-def took(m: Framed, status: Index) -> Bool:
-    """Whether the statistics of the inputs learn the sample, too."""
-    return status >= 0
-
-
-@placeholder
-def remembered(m: Framed, value: Real) -> Real:
-    """What a rule that forgets has left of its answer when it learns."""
-    return value
-
-
-@placeholder
-def forget_rule(m: Framed) -> None:
-    """Forget what the rule has learned."""
-
-
-@placeholder
-def chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x."""
-
 
 # --------------------------------------------------------------------------------------------------------- questions
 
@@ -547,7 +474,7 @@ class Rule:
     """What a rule, or a family of rules that share their memory, brings.
 
     model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
-    hooks: placeholder above -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
+    hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
     questions, actions: its own entries.  calibrated: of which configurations it knows probabilities of classes by itself
     (``chances``).  labels: the kinds that it learns.  restarts: whether a function forgets all that was learned.  Others are as
     of ``Program``.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pykernel.algorithms.elementary import bounded
-from pykernel.algorithms.frame import Status
+from pykernel.algorithms.hooks import Status
 from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.stages import Staged, Stages
 from pykernel.dialect import (

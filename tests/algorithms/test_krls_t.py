@@ -18,10 +18,8 @@ from pykernel.algorithms.packed import (
     lower_times,
     lower_transposed_times,
     narrow_factor,
-    release_coordinate,
-    release_coordinate_of,
-    release_vector,
 )
+from pykernel.algorithms.release import release_coordinate, release_coordinate_of, release_vector
 from pykernel.dialect import FLOAT32, FLOAT64, bind
 from pykernel.errors import UserError
 from pykernel.host import snapshot

@@ -19,7 +19,7 @@ from pykernel.algorithms.frame import UPDATES, Status, questions, refusal, stand
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.algorithms.packed import columns_within, solve_lower, solve_upper
-from pykernel.algorithms.vectors import all_zero, copy, minus_product, plus_product
+from pykernel.algorithms.vectors import all_zero, copy, minus_product, plus_product, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -209,8 +209,7 @@ def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
 @kernel
 def forget_samples(m: FisherModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(P^2)."""
-    for i in range(len(m.r)):
-        m.r[i] = real(0)
+    zero(m.r, len(m.r))
     for i in range(len(m.mean)):
         m.mean[i] = real(0)
         for k in range(len(m.counts)):

@@ -197,8 +197,7 @@ def forget_samples(m: BatchModel) -> Index:
     """Forget the collected samples.  The model does not change.  O(L D)."""
     for i in range(len(m.inputs)):
         m.labels[i] = 0
-        for j in range(len(m.inputs[0])):
-            m.inputs[i, j] = real(0)
+        zero(m.inputs[i], len(m.inputs[0]))
         for o in range(len(m.targets[0])):
             m.targets[i, o] = real(0)
     m.count[0] = 0

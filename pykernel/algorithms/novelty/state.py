@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from pykernel.algorithms.extents import COMPONENTS
-from pykernel.algorithms.frame import Framed
+from pykernel.algorithms.hooks import Framed
 from pykernel.algorithms.novelty.threshold import SCORE_MOST, WHITE_MOST, Threshold, ThresholdConfig
 from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, between
 

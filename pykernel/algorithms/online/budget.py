@@ -184,6 +184,32 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
 
 
 @kernel
+def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool) -> Index:
+    """Take vector r out of a full model, which learns the sample: as a new vector, unless others express it.  O(N^2 + N D)."""
+    n = m.n[0]
+    at = r
+    commit(m)
+    grow_older(m)
+    if m.keeps_ages and close:
+        m.age[m.nearest[0]] = 0
+    take_out(m, r, n)
+    if close or spanned:
+        close_gap(m, r)
+        return absorbed(m)
+    if keeps_order(m):
+        close_gap(m, r)
+        at = n - 1
+        if m.keeps_factor:
+            express(m, at)
+            combination(m, at)
+        if m.keeps_complex:
+            express_complex(m, at)
+        append(m)
+    put_in(m, x, at, n)
+    return OnlineStatus.REPLACED
+
+
+@kernel
 def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
 
@@ -239,25 +265,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
         fits = shared
     if not fits or not bearable(m, r):
         return OnlineStatus.RESTARTED
-    commit(m)
-    grow_older(m)
-    if m.keeps_ages and close:
-        m.age[m.nearest[0]] = 0
-    take_out(m, r, n)
-    if close or spanned:
-        close_gap(m, r)
-        return absorbed(m)
-    if keeps_order(m):
-        close_gap(m, r)
-        r = n - 1
-        if m.keeps_factor:
-            express(m, r)
-            combination(m, r)
-        if m.keeps_complex:
-            express_complex(m, r)
-        append(m)
-    put_in(m, x, r, n)
-    return OnlineStatus.REPLACED
+    return exchange(m, x, r, close, spanned)
 
 
 @kernel

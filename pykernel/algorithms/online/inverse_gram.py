@@ -29,11 +29,11 @@ from pykernel.algorithms.packed import (
     lower_column_norms,
     lower_times,
     lower_transposed_times,
-    release_vector,
     row_of,
     symmetric_close,
     symmetric_row,
 )
+from pykernel.algorithms.release import release_vector
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)

@@ -38,12 +38,11 @@ from pykernel.algorithms.online.state import LOOSE
 from pykernel.algorithms.packed import (
     lower_transposed_times,
     lower_transposed_twice,
-    release_coordinate,
-    release_coordinate_of,
     row_of,
     symmetric_downdate,
     symmetric_times,
 )
+from pykernel.algorithms.release import release_coordinate, release_coordinate_of
 from pykernel.algorithms.stages import noise, trust
 from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute, between, kernel, real, sqrt

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import Framed
+from pykernel.algorithms.hooks import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value, plain_value
 from pykernel.algorithms.kernels import NORM_LEAST, cosine_similarity, gaussian, squared_distance
 from pykernel.dialect import (

@@ -11,18 +11,18 @@ The newest sample is a candidate for removal before it is stored.  If it replace
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.frame import Status
+from pykernel.algorithms.hooks import Status
 from pykernel.algorithms.kernel_choice import kernel_value, self_value
 from pykernel.algorithms.packed import (
     lower_column,
     lower_column_norms,
     lower_times,
     lower_transposed_times,
-    release_vector,
     row_of,
     symmetric_close,
     symmetric_row,
 )
+from pykernel.algorithms.release import release_vector
 from pykernel.algorithms.subspace.state import (
     Budget,
     SubspaceModel,

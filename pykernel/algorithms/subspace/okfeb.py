@@ -13,7 +13,7 @@ from pykernel.algorithms.elementary import clipped, each_class, softmax
 from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
-from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, valid_monitor, watch
+from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, watch
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
@@ -48,7 +48,8 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.algorithms.vectors import all_zero, empty_from
+from pykernel.algorithms.subspace.validity import valid_rest, valid_subspace
+from pykernel.algorithms.vectors import zero
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -461,10 +462,8 @@ def refresh(m: OkfebModel) -> Index:
 def forget_subspace(m: OkfebModel) -> None:
     """Forget the vectors and L, and what is known of them."""
     for i in range(len(m.v)):
-        for j in range(len(m.v[0])):
-            m.v[i, j] = real(0)
-        for j in range(len(m.a[0])):
-            m.a[i, j] = real(0)
+        zero(m.v[i], len(m.v[0]))
+        zero(m.a[i], len(m.a[0]))
         m.claim[i] = real(0)
     for i in range(len(m.g)):
         m.g[i] = real(0)
@@ -501,49 +500,6 @@ def forget_all(m: LabelledModel) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
-
-
-@kernel
-def valid_subspace(m: OkfebModel) -> Bool:
-    """Whether the numbers of the subspace are within their limits, and zero in unused places."""
-    n = m.n[0]
-    rank = m.rank[0]
-    # rank itself, too: a storage may give another number at the next reading
-    if not intact(m) or m.seen[0] < n or rank > len(m.a[0]):
-        return False
-    pairs = 0
-    for i in range(len(m.v)):
-        if i < n:
-            pairs = pairs + i + 1
-        if i >= n:
-            if not all_zero(m.v[i], len(m.v[0])):
-                return False
-        if not empty_from(m.a[i], rank if i < n else 0, len(m.a[0])):
-            return False
-        if m.fades:
-            if i < n and m.claim[i] < CLAIM_LEAST:
-                return False
-            if i >= n and m.claim[i] != real(0):
-                return False
-    columns = 0
-    for j in range(rank):
-        columns = columns + j + 1
-    if not empty_from(m.g, columns, len(m.g)):
-        return False
-    if m.budget == Budget.EXACT:
-        if not empty_from(m.root, pairs, len(m.root)):
-            return False
-    return not keeps_gram(m) or empty_from(m.gram, pairs, len(m.gram))
-
-
-@kernel
-def valid_rest(m: OkfebModel) -> Bool:
-    """Whether learning could have led to these sums, thresholds and levels."""
-    if m.use[0] > real(m.looks[0]):
-        return False
-    if m.watches:
-        return valid_monitor(m)
-    return True
 
 
 @kernel

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.extents import N_MAX, PACKED
-from pykernel.algorithms.frame import Framed
+from pykernel.algorithms.hooks import Framed
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import (
     factorise,

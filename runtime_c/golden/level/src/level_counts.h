@@ -7,7 +7,7 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x5B3E49DAu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x6FBB069Eu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x805851BDu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7384BFD5u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x62A46C3Au)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7367DA08u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

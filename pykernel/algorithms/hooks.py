@@ -1,0 +1,88 @@
+"""What a rule brings to the frame: ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what is true of
+each of its states); and the rest if it has it.  Where it brings nothing, what stands here holds."""
+
+from enum import IntEnum
+
+from pykernel.algorithms.interval import Covered
+from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, placeholder
+
+
+class Status(IntEnum):
+    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no answer was written."""
+
+    DONE = 0
+    REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
+    REFUSED_LABEL = -2  # the label is not finite, is beyond its limit, or is not a class
+    REFUSED_STATE = -9  # a count in the memory is beyond its range: the memory was overwritten.  Call reset
+
+
+class TakenStatus(IntEnum):
+    """What becomes of a sample that the rule does not see."""
+
+    OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
+    FROZEN = 7  # learning is switched off: the sample was checked, but not learned
+
+
+class FrameConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.stages``."""
+
+    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
+    single: bool  # whether there is one output
+    classes: Index  # number of classes
+    rehearsed: Index  # number of samples in the self-test
+
+
+class Framed(Covered):
+    """A model in the frame: a rule's own model is one."""
+
+    parts = (FrameConfig,)
+
+
+@placeholder
+def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x), the rule's own answer to an input as it sees it."""
+
+
+@placeholder
+def learn(m: Framed, x: Real[DIM]) -> Index:
+    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  Below 0: nothing was changed."""
+
+
+@placeholder
+def keeps(m: Framed) -> Bool:
+    """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
+    return True
+
+
+@placeholder
+def intact(m: Framed) -> Bool:
+    """Whether counts are within their ranges.  Then no loop leaves the arrays, even if the memory was overwritten."""
+    return True
+
+
+@placeholder
+def blank(m: Framed) -> Bool:
+    """Whether the rule has learned nothing yet."""
+    return True
+
+
+@placeholder
+def took(m: Framed, status: Index) -> Bool:
+    """Whether the statistics of the inputs learn the sample, too."""
+    return status >= 0
+
+
+@placeholder
+def remembered(m: Framed, value: Real) -> Real:
+    """What a rule that forgets has left of its answer when it learns."""
+    return value
+
+
+@placeholder
+def forget_rule(m: Framed) -> None:
+    """Forget what the rule has learned."""
+
+
+@placeholder
+def chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the probability of each class at x."""

@@ -1,0 +1,351 @@
+"""Taking a vector out of triangles and covariances, in packed storage.
+
+A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
+A vector r that goes takes a coordinate along, that of its column w in T.  The others are turned away from it, each against
+those before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+
+    c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
+
+which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  They are as stable: an
+error of g_i is a part of x_i, by which d divides.
+
+``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are taken two in a turn, so that what
+is gathered is read and written half as often.
+"""
+
+from pykernel.algorithms.packed import MOST, odd, row_of
+from pykernel.dialect import Index, Real, kernel, real, sqrt
+
+
+@kernel
+def turn_away(
+    t: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Compute how the rows behind r are turned away from the coordinate of vector r, and gather row r.  O(n)."""
+    row = row_of(r)
+    own = t[row + r]
+    weight[r] = own
+    for j in range(r + 1):
+        gathered[j] = own * t[row + j]
+    square = own * own
+    if square < least * least:
+        square = least * least
+    length = sqrt(square)
+    inverse = real(1) / length
+    place = row + r
+    for i in range(r + 1, n):
+        place = place + i
+        own = t[place]
+        square = square + own * own
+        grown = sqrt(square)
+        shorter = real(1) / grown
+        keep[i] = length * shorter
+        drop[i] = own * shorter * inverse
+        weight[i] = own
+        length = grown
+        inverse = shorter
+    gathered[r] = square
+
+
+@kernel
+def turn_two_rows(
+    t: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    to: Index,
+    row: Index,
+    after: Index,
+    r: Index,
+    i: Index,
+) -> None:
+    """Turn rows i and i + 1 of T, which start at ``row`` and ``after``, and move them up, to ``to``, without column r.  O(i)."""
+    c = keep[i]
+    s = drop[i]
+    w = weight[i]
+    p = keep[i + 1]
+    q = drop[i + 1]
+    v = weight[i + 1]
+    for j in range(r):
+        a = gathered[j]
+        b = t[row + j]
+        d = t[after + j]
+        t[to + j] = c * b - s * a
+        a += w * b
+        t[row + j] = p * d - q * a
+        gathered[j] = a + v * d
+    for k in range(i - r - 1):
+        at = r + 1 + k
+        a = gathered[at]
+        b = t[row + at]
+        d = t[after + at]
+        t[to + at - 1] = c * b - s * a
+        a += w * b
+        t[row + at - 1] = p * d - q * a
+        gathered[at] = a + v * d
+    b = t[row + i]
+    d = t[after + i]
+    t[to + i - 1] = c * b
+    b = w * b
+    t[row + i - 1] = p * d - q * b
+    gathered[i] = b + v * d
+    d = t[after + i + 1]
+    t[row + i] = p * d
+    gathered[i + 1] = v * d
+
+
+@kernel
+def release_vector(
+    t: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take vector r out of T.  What is left is a triangle again.  O(n^2 - r^2).
+
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
+    ``weight``, which is lost then.  x is ``least`` or more.
+    """
+    turn_away(t, gathered, keep, drop, weight, r, n, least)
+    to = row_of(r)
+    row = to + r + 1
+    # never: GCC then needs no counters
+    if r < 0 or r > MOST or n > MOST:
+        return
+    first = r + 1
+    if odd(n - first) > 0:
+        c = keep[first]
+        s = drop[first]
+        w = weight[first]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            t[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        b = t[row + first]
+        t[to + r] = c * b
+        gathered[first] = w * b
+        to = row
+        first = first + 1
+        row = row + first
+    for i in range(first, n, 2):
+        after = row + i + 1
+        turn_two_rows(t, gathered, keep, drop, weight, to, row, after, r, i)
+        to = after
+        row = after + i + 2
+    for j in range(n):
+        t[to + j] = real(0)
+
+
+@kernel
+def release_coordinate(
+    l: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    across: Real[...],
+    along: Real[...],
+    r: Index,
+    n: Index,
+    least: Real,
+) -> None:
+    """Take the coordinate of release_vector() out of a factor L of a covariance L L'.  O(n^2 - r^2).
+
+    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
+    across, along: cosines and sines of those; gathered: all of n elements; lost.
+    """
+    row = row_of(r)
+    w = weight[r]
+    for j in range(r + 1):
+        gathered[j] = w * l[row + j]
+    to = row
+    row = row + r + 1
+    for i in range(r + 1, n):
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        for j in range(r):
+            a = gathered[j]
+            b = l[row + j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        # columns r, r + 1, .., i - 1 as earlier turns have left them
+        x = l[row + r]
+        for j in range(r, i - 1):
+            y = l[row + j + 1]
+            b = across[j] * x + along[j] * y
+            x = along[j] * x - across[j] * y
+            a = gathered[j]
+            l[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        a = gathered[i - 1]
+        last = c * x - s * a
+        a += w * x
+        x = l[row + i]
+        y = c * x
+        x = w * x
+        # the row has an element too many
+        p = real(1)
+        q = real(0)
+        length = length_of(last, y, least)
+        if length > real(0):
+            inverse = real(1) / length
+            p = last * inverse
+            q = y * inverse
+        across[i - 1] = p
+        along[i - 1] = q
+        l[to + i - 1] = length
+        gathered[i - 1] = p * a + q * x
+        gathered[i] = q * a - p * x
+        to = row
+        row = row + i + 1
+    for j in range(n):
+        l[to + j] = real(0)
+
+
+@kernel
+def length_of(x: Real, y: Real, least: Real) -> Real:
+    """The length of (x, y).  It is 0 if it is at most ``least``.  O(1)."""
+    length = sqrt(x * x + y * y)
+    if length > least:
+        return length
+    return real(0)
+
+
+@kernel
+def turn_two_rows_and_columns(
+    s: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    first: Real,
+    both: Real,
+    to: Index,
+    row: Index,
+    after: Index,
+    r: Index,
+    i: Index,
+) -> Real:
+    """Turn rows and columns i and i + 1 of S, as turn_two_rows() does those of T.  O(i).
+
+    first: w_r.  both: sum_kl w_k w_l s_kl, for k and l from r on to i - 1; returns the same to i + 1.
+    """
+    c = keep[i]
+    d = drop[i]
+    w = weight[i]
+    p = keep[i + 1]
+    q = drop[i + 1]
+    v = weight[i + 1]
+    a = gathered[r]
+    x = s[row + r]
+    b = c * x - d * a
+    a += w * x
+    g = first * b
+    for j in range(r):
+        e = gathered[j]
+        x = s[row + j]
+        y = s[after + j]
+        s[to + j] = c * x - d * e
+        e += w * x
+        s[row + j] = p * y - q * e
+        gathered[j] = e + v * y
+    y = s[after + r]
+    b = p * y - q * a
+    gathered[r] = a + v * y
+    h = first * b
+    for k in range(i - r - 1):
+        at = r + 1 + k
+        a = gathered[at]
+        x = s[row + at]
+        y = s[after + at]
+        b = c * x - d * a
+        a += w * x
+        gathered[at] = a + v * y
+        y = p * y - q * a
+        f = keep[at]
+        z = drop[at]
+        a = weight[at]
+        s[to + at - 1] = f * b - z * g
+        s[row + at - 1] = f * y - z * h
+        g += a * b
+        h += a * y
+    x = s[row + i]
+    y = s[after + i]
+    a = (g + d * both) * (real(1) / c)
+    s[to + i - 1] = c * (c * x - d * a) - d * g
+    whole = both + w * (a + a + w * x)
+    a += w * x
+    b = p * y - q * a
+    gathered[i] = a + v * y
+    s[row + i - 1] = c * b - d * h
+    h += w * b
+    y = s[after + i + 1]
+    a = (h + q * whole) * (real(1) / p)
+    s[row + i] = p * (p * y - q * a) - q * h
+    gathered[i + 1] = a + v * y
+    return whole + v * (a + a + v * y)
+
+
+@kernel
+def release_coordinate_of(
+    s: Real[...],
+    gathered: Real[...],
+    keep: Real[...],
+    drop: Real[...],
+    weight: Real[...],
+    r: Index,
+    n: Index,
+) -> None:
+    """Take the coordinate of release_vector() out of a covariance S, packed.  O(n^2 - r^2).
+
+    gathered: of n elements; lost.
+
+    Rows and columns are turned in one pass over half of S.  Of b, the turned row i, g = sum_k w_k b_k is what the turned
+    columns need; on the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is what column i has gathered of S, and
+    q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i takes no sum of its own.  A small c_i does no harm: x_i bounds its errors,
+    and d_(i+1), by which a is multiplied, is 1 / x_i at most.
+    """
+    to = row_of(r)
+    own = weight[r]
+    for j in range(r + 1):
+        gathered[j] = own * s[to + j]
+    both = own * gathered[r]
+    row = to + r + 1
+    # never: GCC then needs no counters
+    if r < 0 or r > MOST or n > MOST:
+        return
+    for i in range(r + 1, n, 2):
+        after = row + i + 1
+        c = keep[i]
+        d = drop[i]
+        g = own * (c * s[row + r] - d * gathered[r])
+        if i + 1 < n:
+            both = turn_two_rows_and_columns(s, gathered, keep, drop, weight, own, both, to, row, after, r, i)
+            to = after
+        else:
+            for j in range(r):
+                s[to + j] = c * s[row + j] - d * gathered[j]
+            for j in range(r + 1, i):
+                b = c * s[row + j] - d * gathered[j]
+                s[to + j - 1] = keep[j] * b - drop[j] * g
+                g += weight[j] * b
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * s[row + i] - d * a) - d * g
+            to = row
+        row = after + i + 2
+    for j in range(n):
+        s[to + j] = real(0)
