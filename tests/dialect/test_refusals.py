@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 from pykernel.dialect import FLOAT32
-from pykernel.gen import check_types, effects, print_c, read
-from pykernel.gen.instead import INSTEAD
-from pykernel.gen.ir import DialectError
+from pykernel.language import check_types, effects, print_c, read
+from pykernel.language.instead import INSTEAD
+from pykernel.language.ir import DialectError
 from tests.support import ROOT
 from tests.support.dialect_cases import Settings, c_source, load
 

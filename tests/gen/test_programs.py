@@ -16,7 +16,6 @@ from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Reference, mixed_stream
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.ir import DialectError
 from pykernel.gen.project import build, state_hash
 from pykernel.host.model import HostModel
 from pykernel.host.monitoring import Monitoring
@@ -25,6 +24,7 @@ from pykernel.host.samples import Batch, read_samples
 from pykernel.host.scores import Course
 from pykernel.host.simulation import Simulation
 from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
+from pykernel.language.ir import DialectError
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.following import persistent
 from tests.support.toys import (

@@ -22,7 +22,7 @@ from pykernel.algorithms.revisions import RAISED, Revision, revision_of
 from pykernel.dialect import PRECISIONS, Config
 from pykernel.engine.engines import choices_of
 from pykernel.errors import UserError
-from pykernel.gen.model import identity, specialised
+from pykernel.host.identity import identity, specialised
 from pykernel.spec.model import declared, load_spec, make_spec, rules
 from pykernel.spec.sections import KernelFunctionName, fields_of, limits_of, section_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of

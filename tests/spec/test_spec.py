@@ -127,7 +127,7 @@ def test_a_name_that_hides_what_generated_code_includes_is_refused() -> None:
     texts = [
         path.read_text(encoding="utf-8")
         for folder in ("gen/templates", "runtime_c", "targets")
-        for path in (ROOT / folder).iterdir()
+        for path in (ROOT / "pykernel" / folder).iterdir()
         if path.is_file()
     ]
     found = {name.lower() for text in texts for name in re.findall(r'#\s*include [<"](\w+)\.h[>"]', text)}

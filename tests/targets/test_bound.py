@@ -17,8 +17,8 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compiler
 from pykernel.gen.flow import flow_facts
-from pykernel.gen.print_c import Printer
 from pykernel.gen.project import build
+from pykernel.language.print_c import Printer
 from pykernel.spec.model import make_spec
 from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
@@ -48,7 +48,7 @@ def need_gcc(target):
 
 
 READ = {"arm-none-eabi-gcc": "12.2.", "riscv64-unknown-elf-gcc": "12.2.", "avr-gcc": "5.4."}
-"""The versions in whose libraries a person has read the loops, for targets/routines/gcc.toml."""
+"""The versions in whose libraries a person has read the loops, for pykernel/targets/routines/gcc.toml."""
 
 
 def need_read(target):

@@ -1,4 +1,4 @@
-{# The self-test: the sequence of gen/rehearsal.py in C.  r: its context. -#}
+{# The self-test: the sequence of pykernel/gen/rehearsal.py in C.  r: its context. -#}
 {%- set k = r.kind -%}
 {%- set off = ", 0" if r.off else "" -%}
 {%- macro hashed() %}

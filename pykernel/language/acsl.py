@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pykernel.dialect import Array, Extent, Index, Real, absolute
-from pykernel.gen.ir import (
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,

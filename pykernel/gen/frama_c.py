@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.gen.acsl import INSIDE, PASSED
 from pykernel.gen.proof import FINITE, FLOATS, Call
+from pykernel.language.acsl import INSIDE, PASSED
 from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 
 from pykernel.dialect import Kernel, Precision, ratio, reachable
-from pykernel.gen.check_types import check_types
-from pykernel.gen.effects import check_effects
-from pykernel.gen.ir import Functions
-from pykernel.gen.specialise import Specialised, specialise
+from pykernel.language.check_types import check_types
+from pykernel.language.effects import check_effects
+from pykernel.language.ir import Functions
+from pykernel.language.specialise import Specialised, specialise
 
 _typed = functools.cache(check_types)
 """The typed representation of one kernel, which many programs share."""

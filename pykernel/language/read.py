@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.dialect import Kernel
-from pykernel.gen.ir import DialectError
+from pykernel.language.ir import DialectError
 
 FOR_TOOLS = re.compile(r"#\s*(noqa|type: ignore|fmt: |pragma: |ruff: |pylint: )")
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from pykernel.dialect import Memory, Real
 from pykernel.gen.compilers import Compiler, compile_c, write_sources
-from pykernel.gen.primitives import C_TYPES
 from pykernel.gen.project import Project
+from pykernel.language.primitives import C_TYPES
 
 SNAPSHOT_CALLS = ("save", "load", "store", "restore", "wipe")
 """What NAME_snapshot.c defines."""

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import INDEX_MAX, Array, Bool, Extent, Index, Precision, Real, Scalar, Struct, Word, ends_of
-from pykernel.gen.effects import Effects, effects, root
-from pykernel.gen.ir import (
+from pykernel.language.effects import Effects, effects, root
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,
@@ -51,7 +51,7 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen.widths import Widths
+from pykernel.language.widths import Widths
 
 LANES = 2**21
 """Most iterations (the product over all nested loops) that are analysed with one element for each."""

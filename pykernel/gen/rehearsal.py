@@ -22,10 +22,10 @@ import numpy as np
 from pykernel.dialect import Index, Layout, Memory, Real, Slot
 from pykernel.dialect.program import Entry, Settings
 from pykernel.engine.engines import make_executor
-from pykernel.gen.ir import Call, Field, If, Member, Return, walk
-from pykernel.gen.model import made_up_number, specialised
-from pykernel.gen.print_c import Printer, number, rows_of
+from pykernel.host.identity import made_up_number, specialised
 from pykernel.host.model import HostModel
+from pykernel.language.ir import Call, Field, If, Member, Return, walk
+from pykernel.language.print_c import Printer, number, rows_of
 from pykernel.spec.family import REHEARSAL_LIMIT, affordable
 from pykernel.spec.model import Spec
 
@@ -351,7 +351,7 @@ def distances(plan: Sequence) -> list[int]:
 
 
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
-    """What the sums of ``runtime_c/arithmetic.h`` are, if the arithmetic is IEEE's."""
+    """What the sums of ``pykernel/runtime_c/arithmetic.h`` are, if the arithmetic is IEEE's."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
     return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, 1], spec.real.dtype)
 

@@ -35,10 +35,10 @@ from pykernel.dialect import (
     Word,
     parts_of,
 )
-from pykernel.gen import acsl
-from pykernel.gen.calls import LONGEST, Argument, Signature
-from pykernel.gen.effects import Effects, effects
-from pykernel.gen.ir import (
+from pykernel.language import acsl
+from pykernel.language.calls import LONGEST, Argument, Signature
+from pykernel.language.effects import Effects, effects
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,
@@ -67,8 +67,8 @@ from pykernel.gen.ir import (
     Unary,
     walk,
 )
-from pykernel.gen.primitives import C_TYPES, primitive, primitive_file
-from pykernel.gen.widths import Widths
+from pykernel.language.primitives import C_TYPES, primitive, primitive_file
+from pykernel.language.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
 CONDITION = re.compile(r"(\s*)\[(not )?(\w+)(?: (\w+))?\] ")

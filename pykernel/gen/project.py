@@ -21,21 +21,22 @@ from pykernel.dialect import FLOAT32, OUTPUTS, Array, Extent, Index, Int, Memory
 from pykernel.dialect.program import Program
 from pykernel.errors import UserError
 from pykernel.gen import rehearsal
-from pykernel.gen.calls import Signature, in_cpp, shared_calls
 from pykernel.gen.firmware import check_files, check_program, page_program
-from pykernel.gen.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
 from pykernel.gen.micropython import micropython_files
-from pykernel.gen.model import ModelCode, bare, identity, model_code
+from pykernel.gen.model import ModelCode, bare, model_code
 from pykernel.gen.packages import bound_macros, package_files
-from pykernel.gen.primitives import primitive, runtime_text
-from pykernel.gen.print_c import Printer, comment, comment_block, fold, number, rows_of
-from pykernel.gen.read import member_comments
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import MANIFEST_FORMAT, has_check, has_module, project_folder, write_files
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER, TRAILER
+from pykernel.language.calls import Signature, in_cpp, shared_calls
+from pykernel.language.ir import DialectError, Element, Field, For, Functions, Local, Member, Row, walk
+from pykernel.language.primitives import primitive, runtime_text
+from pykernel.language.print_c import Printer, comment, comment_block, fold, number, rows_of
+from pykernel.language.read import member_comments
 from pykernel.progress import told_late
 from pykernel.report import sections
 from pykernel.report.document import Document

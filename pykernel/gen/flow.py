@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pykernel.gen.model import model_code
-from pykernel.gen.primitives import LEARNED_LOOPS, written_loops
-from pykernel.gen.ranges import most_turns
+from pykernel.language.primitives import LEARNED_LOOPS, written_loops
+from pykernel.language.ranges import most_turns
 from pykernel.spec.model import Spec
 
 

@@ -29,10 +29,12 @@ from pykernel.dialect import (
 )
 from pykernel.dialect.memory import Slot
 from pykernel.engine.engines import choices_of
-from pykernel.gen.acsl import INSIDE
-from pykernel.gen.calls import Argument
-from pykernel.gen.functions import specialised_functions
-from pykernel.gen.ir import (
+from pykernel.gen.model import data_of, printer_of
+from pykernel.host.snapshot import HEADER, MAGIC, VERSION
+from pykernel.language.acsl import INSIDE
+from pykernel.language.calls import Argument
+from pykernel.language.functions import specialised_functions
+from pykernel.language.ir import (
     Binary,
     DialectError,
     Element,
@@ -46,10 +48,8 @@ from pykernel.gen.ir import (
     Statement,
     walk,
 )
-from pykernel.gen.model import data_of, printer_of
-from pykernel.gen.primitives import unmarked
-from pykernel.gen.print_c import Printer
-from pykernel.host.snapshot import HEADER, MAGIC, VERSION
+from pykernel.language.primitives import unmarked
+from pykernel.language.print_c import Printer
 from pykernel.spec.model import Spec
 
 NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}

@@ -37,8 +37,8 @@ from pykernel.dialect import (
     unroll,
 )
 from pykernel.dialect.types import REALS
-from pykernel.gen.instead import IN_PLACE, INSTEAD, RESERVED
-from pykernel.gen.ir import (
+from pykernel.language.instead import IN_PLACE, INSTEAD, RESERVED
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,
@@ -65,7 +65,7 @@ from pykernel.gen.ir import (
     ToReal,
     Unary,
 )
-from pykernel.gen.read import read
+from pykernel.language.read import read
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 OF_WORDS = {ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&"}

@@ -1,6 +1,6 @@
 """A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --with-check``.
 
-The board asks and the host answers.  gen/templates/check_link.c describes the frames.
+The board asks and the host answers.  pykernel/gen/templates/check_link.c describes the frames.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 from pykernel.dialect import Array, Index, Int16, Real, Scalar
 from pykernel.errors import UserError
-from pykernel.gen.primitives import C_TYPES
+from pykernel.language.primitives import C_TYPES
 from pykernel.spec.model import Spec
 
 RUN = 255

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import Array, Bool, Config, Extent, Kernel, Precision, Real, Struct, Word
-from pykernel.gen.effects import effects
-from pykernel.gen.ir import (
+from pykernel.language.effects import effects
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pykernel.dialect import INDEX_MAX, Array, Bool, Index, Precision, Real
-from pykernel.gen.effects import effects
-from pykernel.gen.ir import (
+from pykernel.language.effects import effects
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,

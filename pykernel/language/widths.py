@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykernel.dialect import Bool, Extent, Real, Word
-from pykernel.gen.ir import Binary, Choice, Expr, Length, Literal, Member, Parameter, Unary
+from pykernel.language.ir import Binary, Choice, Expr, Length, Literal, Member, Parameter, Unary
 
 INT_MAX, UNSIGNED_MAX = 2**15 - 1, 2**16 - 1
 COMPUTING = ("+", "-", "*", "//", "%", "<<", ">>", "&")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pykernel.dialect import Array, Struct, parts_of
-from pykernel.gen.ir import (
+from pykernel.language.ir import (
     Assign,
     Call,
     DialectError,

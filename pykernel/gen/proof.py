@@ -18,12 +18,12 @@ import numpy as np
 from pykernel.dialect import Array, Extent, Real, Word, ends_of
 from pykernel.dialect.memory import Slot
 from pykernel.errors import UserError
-from pykernel.gen.ir import Function, Member, Return, walk
 from pykernel.gen.model import ModelCode, model_code
-from pykernel.gen.print_c import number
 from pykernel.gen.project import build, render
 from pykernel.gen.snapshot import snapshot_context
-from pykernel.gen.specialise import reached_from
+from pykernel.language.ir import Function, Member, Return, walk
+from pykernel.language.print_c import number
+from pykernel.language.specialise import reached_from
 from pykernel.spec.model import Spec
 
 STATE, SNAPSHOT, WILD, FINITE = "state", "snapshot", "wild", "finite"

@@ -30,7 +30,7 @@ from pykernel.dialect import (
     Real,
     Word,
 )
-from pykernel.gen.ir import (
+from pykernel.language.ir import (
     Assign,
     Binary,
     Call,
