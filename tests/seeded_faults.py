@@ -195,7 +195,7 @@ FAULTS = [
         "a turn too many", "pykernel/language/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "
     ),
     Fault(
-        *("digits are lost", "pykernel/language/print_c.py"),
+        *("digits are lost", "pykernel/language/c_text.py"),
         *('np.format_float_positional(value, trim="0")', 'np.format_float_positional(value, precision=6, trim="0")'),
     ),
     Fault(
@@ -219,11 +219,11 @@ FAULTS = [
         *("return arrays and (isinstance(a, Local) or isinstance(b, Local))", "return False"),
     ),
     Fault(
-        *("a position in an array of one is not refused", "pykernel/language/check_types.py"),
+        *("a position in an array of one is not refused", "pykernel/language/expressions.py"),
         *("extent == 1 and written is None,", "extent == 0 and written is None,"),
     ),
     Fault(
-        *("one beyond the end is not refused", "pykernel/language/check_types.py"),
+        *("one beyond the end is not refused", "pykernel/language/expressions.py"),
         *("isinstance(shortest, int) and written >= shortest:", "isinstance(shortest, int) and written > shortest:"),
     ),
     Fault(

@@ -9,9 +9,10 @@ from typing import Any
 from pykernel.dialect import Layout, is_choice
 from pykernel.dialect.program import Entry, Program
 from pykernel.host.identity import identity, made_up_number, specialised
+from pykernel.language.c_text import comment
 from pykernel.language.ir import DialectError, Functions
 from pykernel.language.primitives import LEARNED_LOOPS
-from pykernel.language.print_c import Printer, comment
+from pykernel.language.print_c import Printer
 from pykernel.language.ranges import prove
 from pykernel.language.read import member_comments
 from pykernel.language.widths import Widths

@@ -21,8 +21,8 @@ from pykernel.errors import UserError
 from pykernel.gen.model import ModelCode, model_code
 from pykernel.gen.project import build, render
 from pykernel.gen.snapshot import snapshot_context
+from pykernel.language.c_text import number
 from pykernel.language.ir import Function, Member, Return, walk
-from pykernel.language.print_c import number
 from pykernel.language.specialise import reached_from
 from pykernel.spec.model import Spec
 

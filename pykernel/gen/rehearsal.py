@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -24,8 +24,9 @@ from pykernel.dialect.program import Entry, Settings
 from pykernel.engine.engines import make_executor
 from pykernel.host.identity import made_up_number, specialised
 from pykernel.host.model import HostModel
+from pykernel.language.c_text import number, rows_of
 from pykernel.language.ir import Call, Field, If, Member, Return, walk
-from pykernel.language.print_c import Printer, number, rows_of
+from pykernel.language.print_c import Printer
 from pykernel.spec.family import REHEARSAL_LIMIT, affordable
 from pykernel.spec.model import Spec
 
@@ -440,31 +441,20 @@ def run(spec: Spec, drop: tuple[str, ...]) -> int:
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
     """The context of the template ``selftest.c``."""
-    plan, precision, int16, label = sequence(spec), spec.real, spec.program.is_int16, _label_kind(spec)
-    calls, width = calls_of(spec, layout, plan), plan.centers.shape[1]
+    plan = sequence(spec)
+    samples = _of_samples(spec, printer, plan)
+    return samples | _of_calls(spec, printer, layout, plan, samples) | _of_damage(spec, layout)
+
+
+def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
+    """What the template is told of the samples that it makes up."""
+    precision, int16, label, width = spec.real, spec.program.is_int16, _label_kind(spec), plan.centers.shape[1]
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
     outputs = spec.outputs if label in ("real", "reals") else 0
     # of reals, a label lies behind its sample, and is made up as another number of it
     behind = outputs if not int16 else 0
     places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
     places[-1, width:] = plan.label_size
-    label_at = f"t->x[{width}]" if behind else "t->y[0]"
-    given = {"sample": "t->x", "label": label_at, "off": "off", "answer": "t->answer"}
-    if label in ("none", "reals"):
-        given["label"] = {"none": ""}.get(label, f"&{label_at}" if behind else "t->y")
-    answers = [_answer(spec, entry) for entry in calls.entries]
-    kinds = {printer.type(scalar): scalar for scalar, count in answers if count}
-    texts = []
-    for entry, (scalar, _) in zip(calls.entries, answers, strict=True):
-        member = f".{MEMBERS[printer.type(scalar)]}" if scalar is not None and len(kinds) > 1 else ""
-        named = [given[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if given[what]]
-        texts.append(f"{spec.name}_{entry.name}({', '.join(['t->s', *named])})")
-    sizes = [count * _dtype(scalar, spec).itemsize if count else 0 for scalar, count in answers]
-    lengths = {kind: answer_bytes(spec) // _dtype(scalar, spec).itemsize for kind, scalar in kinds.items()}
-    numbers, end = [], 0
-    for slot in overwritten(spec, layout):
-        numbers.append(((slot.offset - end) // precision.dtype.itemsize, math.prod(slot.shape)))
-        end = slot.offset + slot.nbytes
     return {
         "stride": plan.stride,
         "samples": plan.samples,
@@ -478,36 +468,67 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
         "label_size": number(plan.label_size, precision),
         "label_more": plan.label_halvings - plan.halvings,
         "label": label,
-        "label_at": label_at,
+        "label_at": f"t->x[{width}]" if behind else "t->y[0]",
         "behind": behind,
         "outputs": outputs,
         "classes": len(spec.label.classes or ()),
         "made_up": printer.name(made_up_number(spec).name),
-        "answers": [(kind, MEMBERS[kind], length) for kind, length in lengths.items()],
         "refused": refused(np.dtype(np.int16)) if int16 else largest,
         "refused_label": "(-2147483647 - 1)" if int16 else largest,
         "completes": spec.completes,
+        "at": unsigned(plan.steps),
+        "kind": {kind.name.lower(): int(kind) for kind in Kind},
+        "kinds": KINDS,
+    }
+
+
+def _of_calls(
+    spec: Spec, printer: Printer, layout: Layout, plan: Sequence, samples: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the template is told of the calls with these samples."""
+    calls, label, label_at = calls_of(spec, layout, plan), samples["label"], samples["label_at"]
+    given = {"sample": "t->x", "label": label_at, "off": "off", "answer": "t->answer"}
+    if label in ("none", "reals"):
+        given["label"] = {"none": ""}.get(label, f"&{label_at}" if samples["behind"] else "t->y")
+    answers = [_answer(spec, entry) for entry in calls.entries]
+    kinds = {printer.type(scalar): scalar for scalar, count in answers if count}
+    texts = []
+    for entry, (scalar, _) in zip(calls.entries, answers, strict=True):
+        member = f".{MEMBERS[printer.type(scalar)]}" if scalar is not None and len(kinds) > 1 else ""
+        named = [given[what] + (member if what == "answer" else "") for what in GIVEN[entry.kind] if given[what]]
+        texts.append(f"{spec.name}_{entry.name}({', '.join(['t->s', *named])})")
+    sizes = [count * _dtype(scalar, spec).itemsize if count else 0 for scalar, count in answers]
+    lengths = {kind: answer_bytes(spec) // _dtype(scalar, spec).itemsize for kind, scalar in kinds.items()}
+    return {
+        "answers": [(kind, MEMBERS[kind], length) for kind, length in lengths.items()],
         "calls": texts,
         "sizes": sizes,
         "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
         "events": calls.events,
-        "at": unsigned(plan.steps),
         "off": " and ".join(f"{spec.name}_{e.name}" for e in calls.entries if e.kind == "switch"),
-        "guards": [(slot.name, slot.array.scalar.dtype(precision).itemsize - 1, mask) for slot, mask in calls.guards],
+        "guards": [(slot.name, slot.array.scalar.dtype(spec.real).itemsize - 1, mask) for slot, mask in calls.guards],
         "place": unsigned(layout.nbytes),
         "struck": calls.struck,
         "last": calls.last,
         "learn": calls.learn,
         "mask": unsigned((1 << len(texts)) - 1),
         "size": unsigned(max(sizes)),
+        "restarts": any(entry.name == "restart" for entry in calls.entries),
+    }
+
+
+def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
+    """What the template is told of the numbers that it overwrites: how many lie between two fields, and in each."""
+    numbers, end = [], 0
+    for slot in overwritten(spec, layout):
+        numbers.append(((slot.offset - end) // spec.real.dtype.itemsize, math.prod(slot.shape)))
+        end = slot.offset + slot.nbytes
+    return {
         "numbers": rows_of([f"{{{skipped}, {count}}}" for skipped, count in numbers]),
         "fields": len(numbers),
         "count": unsigned(max(max(row) for row in numbers)) if numbers else "",
-        "damage": number(DAMAGE, precision) if numbers else "",
+        "damage": number(DAMAGE, spec.real) if numbers else "",
         "wrong": WRONG,
-        "restarts": any(entry.name == "restart" for entry in calls.entries),
-        "kind": {kind.name.lower(): int(kind) for kind in Kind},
-        "kinds": KINDS,
     }
 
 

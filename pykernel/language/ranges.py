@@ -17,7 +17,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -431,111 +431,97 @@ class _Frame:
 
     def do_For(self, node: For, state: State) -> State:
         start, stop = self.value(node.start, state), self.value(node.stop, state)
-        up = node.step > 0
         reached = np.broadcast_to(state.alive, np.broadcast_shapes(state.alive.shape, start.low.shape, stop.low.shape))
-        if not reached.any():
-            return state
-
-        def ends(value: Interval) -> tuple[int, int]:
-            low, high = (np.broadcast_to(end, reached.shape)[reached] for end in (value.low, value.high))
-            return int(low.min()), int(high.max())
-
         # the iterations at most: from the earliest start to the latest stop
-        far = stop.high - start.low if up else start.high - stop.low
+        far = stop.high - start.low if node.step > 0 else start.high - stop.low
         own = np.where(reached, np.maximum(-(-far // abs(node.step)), 0), 0)
         if not own.any():
             return state
-        first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
-        written = self.written(node.body)
         outer = state.copy()
-        self.forget(outer, written)
+        self.forget(outer, self.written(node.body))
         carried = [name for name in _assigned(node.body) if name in outer.locals]
         if not (self.prover.refuses or carried or any(map(_matters, walk(node.body)))):
             self.count(node, own, {})  # the body changes nothing that anything else depends on
             return outer
-        starts = np.where(reached, start.low, first)
-        exact = bool((starts == np.where(reached, start.high, first)).all())
-        single = exact and bool((starts == first).all())
-        # one element for each iteration: the first, the second, ..  If an iteration of the enclosing loops may have
-        # several starts: for each value that the variable may have
-        step = node.step if exact else 1 if up else -1
-        width, turns_in_one = int(own.max()) if exact else abs(last - first), 1
-        if width * max(1, reached.size) <= LANES:
-            variable = interval((starts[..., None] if exact and not single else first) + step * np.arange(width))
-            may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
-            must = must & (exact or abs(node.step) == 1)
-        else:
-            turns = range(first, last, step if single else 1 if up else -1)
-            variable, turns_in_one = interval([min(turns[0], turns[-1])], [max(turns[0], turns[-1])]), int(own.max())
-            may, must = np.array([True]), np.array([False])
+        lanes = _lanes_of(node, start, stop, reached, own)
         inner = State(
-            outer.alive[..., None] & may,
-            {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: variable},
+            outer.alive[..., None] & lanes.may,
+            {name: value.deeper() for name, value in outer.locals.items()} | {node.variable: lanes.variable},
             {key: value.deeper() for key, value in outer.elements.items()},
         )
         for key in [key for key in outer.elements if any(_mentions(key, name) for name in carried)]:
             del inner.elements[key], outer.elements[key]
         sums = [name for name in carried if _is_sum(name, node.body)]
         others = [name for name in carried if name not in sums]
-        jumps = any(isinstance(n, (Leave, Return)) for n in walk(node.body))
+        self.widen(node.body, inner, others, sums)
+        after = self.sum_up(node.body, inner, outer, sums, lanes)
+        end = self.prove_turns(node, inner, own, lanes)
         for name in others:
-            inner.locals[name] = outer.locals[name].deeper()
-        # 1. variables that one iteration hands to the next: repeat until their ranges do not grow any more
+            if name in end.locals:
+                after[name] = outer.locals[name].joined(end.locals[name].over(end.alive))
+        outer.locals |= after
+        return outer
+
+    def widen(self, body: tuple[Statement, ...], inner: State, others: list[str], sums: list[str]) -> None:
+        """Variables that one iteration hands to the next: repeat until their ranges do not grow any more."""
         for turn in range(ROUNDS + 2):
             before = {name: inner.locals[name] for name in others}
-            ends_ = self.explore(node.body, inner, sums)
+            ends = self.explore(body, inner, sums)
             for name in others:
-                handed = ends_.locals[name].over(ends_.alive).deeper() if name in ends_.locals else NONE
+                handed = ends.locals[name].over(ends.alive).deeper() if name in ends.locals else NONE
                 wider = before[name].joined(handed)
                 if not wider.within(before[name]) and turn == ROUNDS:
-                    wider = interval(*_type_range(_kind_of(name, node.body))).deeper()
+                    wider = interval(*_type_range(_kind_of(name, body))).deeper()
                 inner.locals[name] = wider
             if all(inner.locals[name].within(before[name]) for name in others):
                 break
-        # 2. how much each iteration adds to each sum, one sum after the other: a sum's term may depend on an earlier
-        # sum, such as a position
+
+    def sum_up(
+        self, body: tuple[Statement, ...], inner: State, outer: State, sums: list[str], lanes: Lanes
+    ) -> dict[str, Interval]:
+        """How much each iteration adds to each sum, one sum after the other, for a sum's term may depend on an earlier sum,
+        such as a position: the sums in each iteration, and those after the loop.
+        """
+        jumps = any(isinstance(n, (Leave, Return)) for n in walk(body))
+        sure = lanes.must & outer.alive[..., None] & (not jumps)
         after: dict[str, Interval] = {}
         for i, name in enumerate(sums):
-            changes = self.explore(node.body, inner, sums[i:])
+            changes = self.explore(body, inner, sums[i:])
             change = changes.locals[name].where(changes.alive, interval(0))
-            sure = must & outer.alive[..., None] & (not jumps)
             low, high = np.broadcast_arrays(change.low, change.high, inner.alive)[:2]
             low, high = np.where(sure, low, np.minimum(low, 0)), np.where(sure, high, np.maximum(high, 0))
             begin = outer.locals[name].deeper()
-            if turns_in_one > 1:
-                low, high = np.minimum(low, 0) * turns_in_one, np.maximum(high, 0) * turns_in_one
-                first_, last_ = Interval(begin.low + low, begin.high + high), None
+            if lanes.in_one > 1:
+                low, high = np.minimum(low, 0) * lanes.in_one, np.maximum(high, 0) * lanes.in_one
+                each = Interval(begin.low + low, begin.high + high)
+                after[name] = each.over(np.array(True))
             else:
-                first_ = Interval(begin.low + np.cumsum(low, -1) - low, begin.high + np.cumsum(high, -1) - high)
-                last_ = Interval(first_.low[..., -1] + low[..., -1], first_.high[..., -1] + high[..., -1])
-            inner.locals[name] = first_
-            after[name] = first_.over(np.array(True)) if last_ is None else last_
-            if jumps and last_ is not None:
-                after[name] = last_.joined(first_.over(np.array(True)))
+                each = Interval(begin.low + np.cumsum(low, -1) - low, begin.high + np.cumsum(high, -1) - high)
+                after[name] = Interval(each.low[..., -1] + low[..., -1], each.high[..., -1] + high[..., -1])
+                if jumps:
+                    after[name] = after[name].joined(each.over(np.array(True)))
+            inner.locals[name] = each
             if name not in self.relative:
-                limits = interval(*_type_range(_kind_of(name, node.body)))
-                inner.locals[name], after[name] = _wrapped(first_, limits), _wrapped(after[name], limits)
-        # 3. the proof
+                limits = interval(*_type_range(_kind_of(name, body)))
+                inner.locals[name], after[name] = _wrapped(each, limits), _wrapped(after[name], limits)
+        return after
+
+    def prove_turns(self, node: For, inner: State, own: np.ndarray, lanes: Lanes) -> State:
+        """The proof of all iterations, and how often they turn the loops inside."""
         kept, self.left = self.left, []
         around, self.turned = self.turned, {}
         end = self.block(node.body, inner.copy())
         for way in self.left:
             end = end.joined(way)
         self.left = kept
-        turned = dict[int, np.ndarray]()
-        # in one run the variable has every second, every third, .. of the values of the elements
-        apart = 1 if exact or turns_in_one > 1 else abs(node.step)
+        inside = dict[int, np.ndarray]()
         for loop, more in self.turned.items():
             counted = np.where(inner.alive, more, 0)
-            each = np.stack([counted[..., at::apart].sum(-1) for at in range(apart)]).max(0)
-            turned[loop] = np.minimum(each, UNKNOWN) * (np.minimum(own, UNKNOWN) if turns_in_one > 1 else 1)
+            each = np.stack([counted[..., at :: lanes.apart].sum(-1) for at in range(lanes.apart)]).max(0)
+            inside[loop] = np.minimum(each, UNKNOWN) * (np.minimum(own, UNKNOWN) if lanes.in_one > 1 else 1)
         self.turned = around
-        self.count(node, own, turned)
-        for name in others:
-            if name in end.locals:
-                after[name] = outer.locals[name].joined(end.locals[name].over(end.alive))
-        outer.locals |= after
-        return outer
+        self.count(node, own, inside)
+        return end
 
     def count(self, node: For, own: np.ndarray, inside: dict[int, np.ndarray]) -> None:
         """Note how often a loop and those inside turn in one run, for each iteration of the enclosing loops."""
@@ -906,6 +892,41 @@ def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any
 
 def _mentions(key: str, name: str) -> bool:
     return name in key[key.index("[") + 1 : -1].split(",")
+
+
+class Lanes(NamedTuple):
+    """A loop's iterations: one element for each, or one for all of them."""
+
+    variable: Interval
+    may: np.ndarray  # whether the loop may have this iteration
+    must: np.ndarray  # whether it is sure to
+    in_one: int  # how many iterations an element stands for, at most
+    apart: int  # in one run the variable has every second, every third, .. of the values of the elements
+
+
+def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, own: np.ndarray) -> Lanes:
+    """own: how many iterations there are at most, for each iteration of the enclosing loops; reached: which of these there are."""
+    up = node.step > 0
+
+    def ends(value: Interval) -> tuple[int, int]:
+        low, high = (np.broadcast_to(end, reached.shape)[reached] for end in (value.low, value.high))
+        return int(low.min()), int(high.max())
+
+    first, last = (ends(start)[0], ends(stop)[1]) if up else (ends(start)[1], ends(stop)[0])
+    starts = np.where(reached, start.low, first)
+    exact = bool((starts == np.where(reached, start.high, first)).all())
+    single = exact and bool((starts == first).all())
+    # the first, the second, ..  If an iteration of the enclosing loops may have several starts: for each value that the
+    # variable may have
+    step = node.step if exact else 1 if up else -1
+    width = int(own.max()) if exact else abs(last - first)
+    if width * max(1, reached.size) <= LANES:
+        variable = interval((starts[..., None] if exact and not single else first) + step * np.arange(width))
+        may, must = _taken(variable.low, start.deeper(), stop.deeper(), up)
+        return Lanes(variable, may, must & (exact or abs(node.step) == 1), 1, 1 if exact else abs(node.step))
+    turns = range(first, last, step if single else 1 if up else -1)
+    variable, most = interval([min(turns[0], turns[-1])], [max(turns[0], turns[-1])]), int(own.max())
+    return Lanes(variable, np.array([True]), np.array([False]), most, 1 if exact or most > 1 else abs(node.step))
 
 
 def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:

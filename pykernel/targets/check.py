@@ -14,8 +14,9 @@ import numpy as np
 from pykernel.dialect import Memory
 from pykernel.engine.choice import engines_of_a_check
 from pykernel.errors import CheckFailed, MissingExtra, UserError
-from pykernel.gen.check import Devices, Progress, Reference, Report, stream_of
+from pykernel.gen.check import Devices, Progress, Reference, Report
 from pykernel.gen.project import Project, build
+from pykernel.gen.streams import stream_of
 from pykernel.host.replay import log_header, log_rows
 from pykernel.spec.model import Spec
 from pykernel.spec.sections import TargetSection

@@ -271,16 +271,19 @@ SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
 """The instructions in the loops that avr-gcc writes for shifts: lsl is coded as add, rol as adc."""
 
 
+def _avr_raw(read: Callable[[int], bytes], address: int) -> tuple[int, int, str, int]:
+    """The instruction at an address: its first 16 bits, its size in bytes, its name and its cycles."""
+    bits = int.from_bytes(read(address)[:2], "little")
+    for mask, value, word, cycles in AVR:
+        if bits & mask == value:
+            return bits, 4 if word in ("lds, sts", "jmp", "call") else 2, word, cycles
+    return bits, 2, "unknown", 0
+
+
 def _avr(
     read: Callable[[int], bytes], place: Callable[[int], str], starts: Collection[int], records: Records
 ) -> Decode:
-    def raw(address: int) -> tuple[int, int, str, int]:
-        """The instruction at an address: its first 16 bits, its size in bytes, its name and its cycles."""
-        bits = int.from_bytes(read(address)[:2], "little")
-        for mask, value, word, cycles in AVR:
-            if bits & mask == value:
-                return bits, 4 if word in ("lds, sts", "jmp", "call") else 2, word, cycles
-        return bits, 2, "unknown", 0
+    raw = functools.partial(_avr_raw, read)
 
     def target(address: int, bits: int, word: str) -> int:
         if word in ("jmp", "call"):

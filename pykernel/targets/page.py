@@ -51,7 +51,7 @@ def make_page(
 ) -> str:
     """The text of the page.
 
-    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.check.as_taken``.  beside: name of a machine ->
+    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: name of a machine ->
     the hash of the state after the last row that this machine has computed.  figures: of a report of these rows.
 
     The page contains the hash of the state after the last row as the host computes it.  The page compares it with the

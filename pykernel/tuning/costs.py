@@ -97,8 +97,8 @@ def target_costs(
     ram_bytes (the struct), stack_bytes, samples, updates_refused and equal.  Or only ``refused``: the reason why the
     model does not fit the target.  Raises UserError if a tool is missing.
     """
-    from pykernel.gen.check import as_taken
     from pykernel.gen.project import build as generated
+    from pykernel.gen.streams import as_taken
     from pykernel.targets import bound, build, check, unicorn_runner, worst
 
     x, y = as_taken(spec, x, y)

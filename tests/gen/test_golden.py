@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pykernel.dialect.types import FLOAT32, FLOAT64
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
-from pykernel.language.print_c import number, tokens
+from pykernel.language.c_text import number, tokens
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT
 from tests.support.harness import DIVISIONS, SANITIZERS

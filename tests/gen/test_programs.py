@@ -14,9 +14,10 @@ from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.host.monitoring import Monitoring
 from pykernel.host.replay import Replay, read_log

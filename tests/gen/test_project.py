@@ -12,9 +12,10 @@ import pytest
 
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, generate
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT

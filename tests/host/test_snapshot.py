@@ -19,9 +19,10 @@ from pykernel.cli.app import main
 from pykernel.dialect import Real
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
-from pykernel.gen.project import SNAPSHOT_STATUSES, generate, state_hash
+from pykernel.gen.context import SNAPSHOT_STATUSES
+from pykernel.gen.project import generate, state_hash
+from pykernel.gen.streams import mixed_stream
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER

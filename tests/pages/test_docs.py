@@ -24,9 +24,10 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.gen.check import Reference, as_taken
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import as_taken
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
 from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel

@@ -14,10 +14,10 @@ import pytest
 from pykernel.cli.app import main
 from pykernel.gen import model as gen_model
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compiler
 from pykernel.gen.flow import flow_facts
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.language.print_c import Printer
 from pykernel.spec.model import make_spec
 from pykernel.targets import bound as bounds

@@ -14,8 +14,9 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import CheckFailed, UserError, install_hint
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import make_spec
