@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import tempfile
@@ -45,7 +46,6 @@ class CModel:
         self._driver = write_sources(folder, {"replay.c": project.replay})
         self._ffi = cffi.FFI()
         self._ffi.cdef(_declarations(project))
-        self._whole: Any = None
         core = [source for source in self.sources if source.name != f"{project.spec.name}_snapshot.c"]
         self.library = folder / "model.so"
         self._lib: Any = self._compiled(self.library, self.sources if whole else core)
@@ -57,14 +57,13 @@ class CModel:
         compile_c(self.compiler, [*sources, *self._driver], library, self.flags)
         return self._ffi.dlopen(str(library))
 
-    def _with_snapshots(self) -> Any:
+    @functools.cached_property
+    def _whole(self) -> Any:
         """The same code with the snapshots: the memory is this object's, so that both libraries work on one model."""
-        if self._whole is None:
-            self._whole = self._compiled(self.library.with_name("whole.so"), self.sources)
-        return self._whole
+        return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
-        library = self._with_snapshots() if name in SNAPSHOT_CALLS else self._lib
+        library = self._whole if name in SNAPSHOT_CALLS else self._lib
         return getattr(library, f"{self.spec.name}_{name}")
 
     def pointer(self, array: np.ndarray, kind: str = "void *") -> Any:
@@ -80,10 +79,6 @@ class CModel:
         Keep a reference to it for as long as the C may call it.
         """
         return self._ffi.callback(f"{self.spec.name}_{name}", function)
-
-    def bytes_at(self, pointer: Any, count: int) -> Any:
-        """A readable and writable view of ``count`` bytes at a pointer that the C gave."""
-        return self._ffi.buffer(pointer, count)
 
     def _numbers(self, array: np.ndarray) -> Any:
         return self.pointer(array, f"{C_TYPES[array.dtype.str[1:]]} *")
@@ -134,8 +129,7 @@ class CModel:
 
 
 def _declarations(project: Project) -> str:
-    name = project.spec.name
-    program = project.spec.program
+    name, program = project.spec.name, project.spec.program
     real = C_TYPES[project.spec.real.dtype.str[1:]]
     label = "int32_t" if program.is_int16 or program.label_kind == "class" else real
     main = real if program.answer.scalar is Real else "int32_t"

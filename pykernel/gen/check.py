@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import tempfile
 import zlib
@@ -83,23 +84,20 @@ def check(
     tell: called with a sentence for each verdict, when it comes.
     devices: see ``Reference``.
     """
-    if progress is None:
-        with told_late() as say:
-            return check(spec, memory, samples, seed, stream, levels, compilers, say, engine, tell, devices)
-    say = progress
     x, y = stream_of(spec, samples, seed, stream)
     chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
     first, *others = [engine] if engine else engines_of_a_check()
-    say(0.0, "generating C")
-    project = build(spec, memory)
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
 
     def make(c: Compiler, level: str) -> CModel:
         """Snapshots make no samples: each compiler compiles them once."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
+    told = told_late() if progress is None else contextlib.nullcontext(progress)
     # compilers have threads of their own: a long stream does not keep them waiting
-    with Threads() as compiling, Threads() as running:
+    with told as say, Threads() as compiling, Threads() as running:
+        say(0.0, "generating C")
+        project = build(spec, memory)
         say(0.1, f"simulating with {first}")
         # at first one compiler alone, so that the first verdict does not wait for a core
         made = [compiling.start(make, *built) for built in builds[:1]]
@@ -114,7 +112,7 @@ def check(
         witnesses = [reference.witness(other, say, tell) for other in others]
         say(0.9, "compiling C, for its sizes")
         _add_sizes(rows, chosen[0], sizes.result)
-    say(1.0, "done")
+        say(1.0, "done")
     return reference.report(rows, witnesses)
 
 

@@ -104,8 +104,8 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
     return {
         "calls": calls,
         "in_cpp": in_cpp,
-        "config_hash": code.config_hash,
-        "state_kind": code.state_kind,
+        "config_hash": code.whose.config_hash,
+        "state_kind": code.whose.state_kind,
         "stamp": STAMP,
         "annotated": printer.annotated,
         "marks": primitive("marks.h", spec.name),
@@ -129,7 +129,7 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "statuses": [*returned, *_shared_statuses(spec.program)],
         "rehearsal": rehearsal.sequence(spec).samples,
         "r": rehearsal.context(spec, printer, code.layout),
-        "selftest_hash": selftest_hash(spec, code.drop),
+        "selftest_hash": selftest_hash(spec, code.whose.drop),
     }
 
 
@@ -380,10 +380,10 @@ def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
 
 
 def _shared_statuses(program: Program) -> list[dict[str, Any]]:
-    broken = {
+    every = {
         "BROKEN_BUILD": (BROKEN_BUILD, "the self-test computed other bits than the PC: check flags and byte order")
     }
-    every = broken | (SNAPSHOT_STATUSES if program.persistent else {})
+    every |= SNAPSHOT_STATUSES if program.persistent else {}
     return [{"name": name, "value": value, "doc": doc} for name, (value, doc) in every.items()]
 
 

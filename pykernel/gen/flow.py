@@ -5,31 +5,16 @@ The bound of a call's instructions needs these numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pykernel.gen.model import model_code
 from pykernel.language.primitives import LEARNED_LOOPS, written_loops
-from pykernel.language.ranges import most_turns
+from pykernel.language.ranges import Turns, most_turns
 from pykernel.spec.model import Spec
 
 
-@dataclass(frozen=True)
-class FlowFacts:
-    """The largest numbers of iterations of loops.  A loop is identified by the number of its mark.
+def flow_facts(spec: Spec) -> Turns:
+    """The facts for a model's C, in which a loop is identified by the number of its mark, and a root by the public function's name.
 
-    within: outer loop -> a loop in it, or itself -> its iterations in one complete run of the outer loop, in each of
-    several cases.  Each run is one of the cases: no loop turns more often than its number of this case.
-    in_all: public function -> loop -> iterations in one call.
-    """
-
-    within: dict[int, dict[int, tuple[int, ...]]]
-    in_all: dict[str, dict[int, int]]
-
-
-def flow_facts(spec: Spec) -> FlowFacts:
-    """The facts for a model's C.
-
-    For the algorithms' loops they are computed with intervals (``gen.ranges``); for C that was written by hand they are
+    For the algorithms' loops they are computed with intervals (``language.ranges``); for C that was written by hand they are
     known constants.
     """
     code, program = model_code(spec), spec.program
@@ -48,4 +33,4 @@ def flow_facts(spec: Spec) -> FlowFacts:
     for i, slot in enumerate(code.layout.slots):
         for axis, size in enumerate(slot.shape):
             written[LEARNED_LOOPS + 2 * i + axis] = size
-    return FlowFacts(within | {loop: {loop: (most,)} for loop, most in written.items()}, in_all)
+    return Turns(within | {loop: {loop: (most,)} for loop, most in written.items()}, in_all)

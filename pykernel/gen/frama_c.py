@@ -107,12 +107,12 @@ class Finding:
     @property
     def unreached(self) -> tuple[str, ...]:
         """Functions of the call with statements that the analysis did not reach."""
-        found = []
-        for name in self.functions if self.ended else ():
-            reached, every = self.coverage.get(name, (0, 1))
-            if reached < every:
-                found.append(f"{name} {reached} of {every}" if reached else name)
-        return tuple(found)
+        found = {name: self.coverage.get(name, (0, 1)) for name in self.functions if self.ended}
+        return tuple(
+            f"{name} {reached} of {every}" if reached else name
+            for name, (reached, every) in found.items()
+            if reached < every
+        )
 
 
 def require() -> str:
@@ -213,11 +213,10 @@ def _properties(
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
         # the directory is absolute, or relative to where the shell was; Frama-C's own begins with FRAMAC_SHARE
-        if row["directory"].startswith("FRAMAC_SHARE") or not (folder / row["file"]).is_file():
-            continue
-        if row["property kind"] in ("assigns clause", "from clause"):
-            continue
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
+        foreign = row["directory"].startswith("FRAMAC_SHARE") or not (folder / name).is_file()
+        if foreign or kind in ("assigns clause", "from clause"):
+            continue
         if name not in lines:
             lines[name] = (folder / name).read_text(encoding="utf-8").splitlines()
         code = lines[name][number - 1].strip()
@@ -234,8 +233,7 @@ def _properties(
             if kind == PASSED:
                 passed.add((name, number))
                 continue
-        if kind == "user check":
-            kind = "check"
+        kind = kind.replace("user check", "check")
         alarms.append(Alarm(kind, row["property"], name, number, code, stacks.get((name, number), ())))
     return alarms, checks, passed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pykernel.dialect import Layout, is_choice
 from pykernel.dialect.program import Entry, Program
-from pykernel.host.identity import identity, made_up_number, specialised
+from pykernel.host.identity import Identity, identity, made_up_number, specialised
 from pykernel.language.c_text import comment
 from pykernel.language.ir import DialectError, Functions
 from pykernel.language.primitives import LEARNED_LOOPS
@@ -25,7 +25,6 @@ class ModelCode:
 
     entries: list[Entry]
     functions: Functions
-    unread: frozenset[str]  # fields that no function reads; the C does not have them
     layout: Layout
     printer: Printer
     printed: dict[str, list[str]]
@@ -33,29 +32,23 @@ class ModelCode:
     constants: list[dict[str, str]]
     tables: list[dict[str, Any]]
     slots: list[dict[str, Any]]
-    config_hash: int  # 32 bits: NAME_CONFIG_HASH
-    state_kind: int  # 32 bits: NAME_STATE_KIND
-
-    @property
-    def drop(self) -> tuple[str, ...]:
-        return tuple(sorted(self.unread))
+    whose: Identity
 
 
 def printer_of(
     spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False, annotated: bool = False
 ) -> Printer:
     """A printer for a model's functions.  annotated: it prints what a proof needs to know, as comments."""
-    program, widths = spec.program, Widths(spec.capacities, spec.config)
-    scalars = frozenset().union(*(struct.scalars for struct in program.structs))
+    program = spec.program
     return kind(
         spec.name,
         spec.real,
-        scalars,
+        frozenset().union(*(struct.scalars for struct in program.structs)),
         public,
         choices={n: kind(getattr(spec.config, n)) for n, kind in program.parameters.items() if is_choice(kind)},
         statuses=program.statuses,
         marks=marks,
-        widths=widths,
+        widths=Widths(spec.capacities, spec.config),
         annotated=annotated,
     )
 
@@ -73,7 +66,8 @@ def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
     public = {entry.kernel.name: entry.name for entry in entries}
     if spec.real.is_int16:
         prove(code.functions, [*public, made_up_number(spec).name], program.structs, config, spec.capacities, spec.real)
-    layout = spec.memory(tuple(sorted(code.unread))).layout
+    whose = identity(spec)
+    layout = spec.memory(whose.drop).layout
     printer = printer_of(spec, Printer, public, marks=True, annotated=annotated)
     printed = printer.all(code.functions)
     for entry in entries:
@@ -84,18 +78,15 @@ def model_code(spec: Spec, annotated: bool = False) -> ModelCode:
                 entry.kernel.function.__code__.co_firstlineno,
                 f"{entry.kernel.name} is a question, but never writes its answer, {last}",
             )
-    whose = identity(spec)
     return ModelCode(
         entries,
         code.functions,
-        code.unread,
         layout,
         printer,
         printed,
         **data_of(spec, printer, code.functions),
         slots=_slots(layout, program, printer),
-        config_hash=whose.config_hash,
-        state_kind=whose.state_kind,
+        whose=whose,
     )
 
 

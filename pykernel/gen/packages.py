@@ -49,7 +49,9 @@ def package_files(
         "sources": [path for path in sources if path.endswith(".c")],
         "headers": [path for path in sources if path.endswith((".h", ".hpp"))],
         "semver": semantic_version(context["version"]),
-        "checks": [{**row, "bounds": shown_bounds(row)} for row in checks],
+        "checks": [
+            {**row, "bounds": ", ".join(f"`{name}` {int(most):,}" for name, most in bounds_of(row))} for row in checks
+        ],
         "boards": any(row["target"].startswith(BOARD) for row in checks),
         "app": "example",
         "beside": [],
@@ -58,11 +60,6 @@ def package_files(
         path.format(name=context["name"]): render(template, {**context, **packaged})
         for path, template in TEMPLATES.items()
     }
-
-
-def shown_bounds(row: Mapping[str, str]) -> str:
-    """The instruction bounds of a check's result, as VALIDITY.md prints them."""
-    return ", ".join(f"`{name}` {int(most):,}" for name, most in bounds_of(row))
 
 
 def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:

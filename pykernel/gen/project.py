@@ -23,7 +23,7 @@ from pykernel.gen.model import bare, model_code
 from pykernel.gen.packages import bound_macros, package_files
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
-from pykernel.gen.write import MANIFEST_FORMAT, has_check, has_module, project_folder, write_files
+from pykernel.gen.write import MANIFEST_FORMAT, extras, project_folder, write_files
 from pykernel.host import snapshot
 from pykernel.host.identity import identity
 from pykernel.language.c_text import comment, fold
@@ -96,11 +96,12 @@ def generate(
     with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
     MicroPython.  What the folder has already of these is written again.
     """
-    project, folder = build(spec, memory, with_check=with_check, micropython=micropython), Path(out)
+    asked, folder = {"with_check": with_check, "micropython": micropython}, Path(out)
+    project = build(spec, memory, **asked)
     with project_folder(folder):
-        before = has_check(folder), has_module(folder)
-        if before[0] > with_check or before[1] > micropython:
-            project = build(spec, memory, with_check=with_check or before[0], micropython=micropython or before[1])
+        before = extras(folder)
+        if any(before[what] > asked[what] for what in asked):
+            project = build(spec, memory, **{what: asked[what] or before[what] for what in asked})
         files = write_files(folder, {**project.files, **project.start}, force)
     return Generated(folder, files, project.figures, spec.default)
 
@@ -168,7 +169,9 @@ def _build(
         if (found := bound_macros(row, code.printer.macro))
     ]
     if valid is not None:
-        context["snapshot"] = storage = snapshot_context(spec, valid, code.layout, code.unread, annotated)
+        context["snapshot"] = storage = snapshot_context(
+            spec, valid, code.layout, frozenset(code.whose.drop), annotated
+        )
         # tables of both files, defined in NAME.c
         storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
     files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
@@ -199,7 +202,7 @@ def _build(
         "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
-    return Project(spec, files, figures, code.drop, context["calls"], render("replay.c", context), start)
+    return Project(spec, files, figures, code.whose.drop, context["calls"], render("replay.c", context), start)
 
 
 def start_file(spec: Spec) -> str:

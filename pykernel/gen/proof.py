@@ -166,24 +166,17 @@ class _Writer:
     # ------------------------------------------------------------------------------------------------ files
 
     def proof(self, levels: tuple[str, ...]) -> Proof:
-        source, files, calls = f"{self.name}.c", dict(self.project.sources), list[Call]()
-        files[FLOATS] = self.floats()
-        if STATE in levels:
-            files["prove_state.c"], found = self.driver(STATE)
-            calls += found
-        if SNAPSHOT in levels and self.program.persistent:
-            files["prove_snapshot.c"], found = self.snapshots()
-            calls += found
-            if self.ranges:
-                files["prove_valid.c"], call = self.judged()
-                calls.append(call)
-        if WILD in levels:
-            files["prove_wild.c"], found = self.driver(WILD)
-            calls += found
-        if FINITE in levels:
-            files["prove_finite.c"], found = self.driver(FINITE)
-            calls += found
-        assert source in files
+        files, calls = {**self.project.sources, FLOATS: self.floats()}, list[Call]()
+        for level in [level for level in LEVELS if level in levels]:
+            if level != SNAPSHOT:
+                files[f"prove_{level}.c"], found = self.driver(level)
+                calls += found
+            elif self.program.persistent:
+                files["prove_snapshot.c"], found = self.snapshots()
+                calls += found
+                if self.ranges:
+                    files["prove_valid.c"], call = self.judged()
+                    calls.append(call)
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
@@ -196,8 +189,7 @@ class _Writer:
                 before += ["any_in_ranges();"] if checks else []
                 before += self.splits(level, reads)
             stated = [*(r.stated() for r in checks), *stated]
-            lines = [*before, *body, *stated]
-            bodies.append(_function(f"void {main}(void)", lines))
+            bodies.append(_function(f"void {main}(void)", [*before, *body, *stated]))
             files = (f"{self.name}.c", f"prove_{level}.c")
             split = self.split(reached) if level == FINITE else ()
             calls.append(Call(level, name, main, files, frozenset(reached), len(stated), split=split))
@@ -232,12 +224,15 @@ class _Writer:
 
     def split(self, reached: Iterable[str]) -> tuple[str, ...]:
         """C functions that return one of some statuses: what is known of the memory at each is followed by itself."""
-        found = list[str]()
-        for name, f in self.code.functions.items():
-            results = [node.value for node in walk(f.body) if isinstance(node, Return)]
-            if self.printer.name(name) in reached and len(results) > 1 and all(isinstance(r, Member) for r in results):
-                found.append(self.printer.name(name))
-        return tuple(found)
+        results = {
+            self.printer.name(name): [node.value for node in walk(f.body) if isinstance(node, Return)]
+            for name, f in self.code.functions.items()
+        }
+        return tuple(
+            name
+            for name, values in results.items()
+            if name in reached and len(values) > 1 and all(isinstance(value, Member) for value in values)
+        )
 
     def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
         """Public functions: name, C that calls it, statements about its answers, C functions that it reaches, fields that it reads."""
@@ -346,7 +341,7 @@ static void any_bytes(void)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid
         assert valid is not None
-        found = snapshot_context(self.spec, valid, self.layout, self.code.unread, annotated=True)
+        found = snapshot_context(self.spec, valid, self.layout, frozenset(self.code.whose.drop), annotated=True)
         given = found["valid_takes"]
         lines = [
             "Frama_C_make_unknown((char *)&model, sizeof(model));",

@@ -17,8 +17,7 @@ from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import build, start_file
 from pykernel.gen.write import (
-    has_check,
-    has_module,
+    extras,
     project_folder,
     read_manifest,
     starts_learned,
@@ -86,9 +85,7 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
-    check, module = has_check(folder), has_module(folder)
-    start = start_of(folder, spec)
-    files = build(spec, start, checks=rows, with_check=check, proof=proof, micropython=module).files
+    files = build(spec, start_of(folder, spec), checks=rows, proof=proof, **extras(folder)).files
     changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
     write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"

@@ -7,6 +7,7 @@ stored, element by element, through a callback.  Its arrays are byte positions i
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -193,27 +194,12 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
         row = {"what": "size", "reader": "real", "type": printer.real, "cast": "", "rows": positive + around}
         tables.insert(0, row | {"low": low, "width": ""})
     if naturals:
-        begins, width = 0, ""
-        for scalar, rows in naturals.items():
-            begins += len(rows)
-            last = scalar is list(naturals)[-1]
-            width += (
-                f"{scalar.dtype(spec.real).itemsize}u"
-                if last
-                else f"(k < {begins}u) ? {scalar.dtype(spec.real).itemsize}u : "
-            )
+        *sizes, last = (f"{scalar.dtype(spec.real).itemsize}u" for scalar in naturals)
+        begins = itertools.accumulate(map(len, naturals.values()))
+        width = "".join(f"(k < {begin}u) ? {size} : " for begin, size in zip(begins, sizes, strict=False)) + last
         rows = [row for rows in naturals.values() for row in rows]
-        tables.append(
-            {
-                "what": "natural",
-                "reader": "natural",
-                "type": "uint32_t",
-                "cast": "",
-                "rows": rows,
-                "low": "",
-                "width": width,
-            }
-        )
+        row = {"what": "natural", "reader": "natural", "type": "uint32_t", "cast": "", "low": ""}
+        tables.append(row | {"rows": rows, "width": width})
     return tables
 
 

@@ -76,14 +76,13 @@ def read_manifest(folder: Path) -> Any:
         raise ValueError("brackets without end") from None
 
 
-def has_check(folder: Path) -> bool:
-    """Whether the folder has the firmware for the check on a board."""
-    return any(path.endswith("_check/check.c") for path in _told_by(lambda: read_manifest(folder))[1])
-
-
-def has_module(folder: Path) -> bool:
-    """Whether the folder has the module for MicroPython."""
-    return "micropython.mk" in _told_by(lambda: read_manifest(folder))[1]
+def extras(folder: Path) -> dict[str, bool]:
+    """Whether the folder has the firmware for the check on a board, and the module for MicroPython; as ``build`` takes it."""
+    paths = _told_by(lambda: read_manifest(folder))[1]
+    return {
+        "with_check": any(path.endswith("_check/check.c") for path in paths),
+        "micropython": "micropython.mk" in paths,
+    }
 
 
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:

@@ -112,7 +112,8 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
             case Unary(op="not", operand=passed):
                 merged = [*_passed(passed, printed, real), *merged]
             case Binary(op="or") as either:
-                merged = [*(text for part in _parts(either, "or") for text in _unless(part, printed, real)), *merged]
+                negated = [n.operand for n in _parts(either, "or") if isinstance(n, Unary) and n.op == "not"]
+                merged = [*(text for passed in negated for text in _passed(passed, printed, real)), *merged]
     return _without_calls(merged)
 
 
@@ -129,10 +130,6 @@ def _becomes_several(node: Statement | None) -> bool:
     return isinstance(value, Choice) or any(
         isinstance(each, Choice | Call) for each in walk(value) if each is not value
     )
-
-
-def _unless(part: Expr, printed: Printed, real: str) -> list[str]:
-    return _passed(part.operand, printed, real) if isinstance(part, Unary) and part.op == "not" else []
 
 
 def within(node: If, printed: Printed, real: str) -> list[str]:
@@ -188,15 +185,16 @@ def _evaluated(node: Statement) -> tuple[Expr, ...]:
 
 def _indices(f: Function) -> frozenset[str]:
     """Locals in the indices of elements."""
-
-    def find() -> frozenset[str]:
-        elements = [node for node in walk(f.body) if isinstance(node, (Element, Row))]
-        indices = [
-            index for node in elements for index in (node.indices if isinstance(node, Element) else (node.index,))
-        ]
-        return frozenset(n.name for index in indices for n in walk(index) if isinstance(n, Local))
-
-    return f.made("locals in indices", find)
+    return f.made(
+        "locals in indices",
+        lambda: frozenset(
+            n.name
+            for node in walk(f.body)
+            if isinstance(node, (Element, Row))
+            for n in walk(node.indices if isinstance(node, Element) else node.index)
+            if isinstance(n, Local)
+        ),
+    )
 
 
 def _signs(node: Statement, printed: Printed) -> list[str]:

@@ -296,11 +296,10 @@ class _Typer(Expressions):
         condition = self.condition(node.test)
         return If(node.lineno, condition, self.block(node.body), self.block(node.orelse))
 
-    def do_Break(self, node: ast.Break) -> Statement:
-        return Leave(node.lineno, "break")
+    def do_Break(self, node: ast.Break | ast.Continue) -> Statement:
+        return Leave(node.lineno, type(node).__name__.lower())
 
-    def do_Continue(self, node: ast.Continue) -> Statement:
-        return Leave(node.lineno, "continue")
+    do_Continue = do_Break
 
     def do_Return(self, node: ast.Return) -> Statement:
         value = None if node.value is None else self.value(node.value)

@@ -235,13 +235,10 @@ class _Printer:
         return Module(text.replace("ptr %table", table), tuple(self.words))
 
     def type(self, kind: Any) -> str:
-        if kind is Real:
-            return self.real
         if isinstance(kind, Array):
             return "ptr"
-        if kind is None:
-            return "void"
-        return "i1" if kind is Bool else f"i{8 * kind.dtype(self.precision).itemsize}"
+        named = {Real: self.real, None: "void", Bool: "i1"}
+        return named.get(kind) or f"i{8 * kind.dtype(self.precision).itemsize}"
 
     def number(self, value: Any) -> str:
         """A real as text: LLVM writes the bits of a double, also for float."""

@@ -14,6 +14,7 @@ P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 
 from __future__ import annotations
 
+import functools
 import linecache
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -508,12 +509,8 @@ class _Frame:
 
     def prove_turns(self, node: For, inner: State, own: np.ndarray, lanes: Lanes) -> State:
         """The proof of all iterations, and how often they turn the loops inside."""
-        kept, self.left = self.left, []
         around, self.turned = self.turned, {}
-        end = self.block(node.body, inner.copy())
-        for way in self.left:
-            end = end.joined(way)
-        self.left = kept
+        end = self.ways(node.body, inner.copy())
         inside = dict[int, np.ndarray]()
         for loop, more in self.turned.items():
             counted = np.where(inner.alive, more, 0)
@@ -543,33 +540,33 @@ class _Frame:
         """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
-        kept, self.left, result, relative = self.left, [], self.result, set(self.relative)
+        result, relative = self.result, set(self.relative)
         self.relative |= set(sums)
         self.prover.exploring += 1
-        end = self.block(body, state)
-        for way in self.left:
-            end = end.joined(way)
+        end = self.ways(body, state)
         self.prover.exploring -= 1
-        self.left, self.result, self.relative = kept, result, relative
+        self.result, self.relative = result, relative
+        return end
+
+    def ways(self, body: tuple[Statement, ...], state: State) -> State:
+        """The state at the end of a loop's body, on whichever way that is reached."""
+        kept, self.left = self.left, []
+        end = functools.reduce(State.joined, self.left, self.block(body, state))
+        self.left = kept
         return end
 
     def written(self, body: tuple[Statement, ...]) -> set[str]:
         """Fields that a loop's body writes, itself or through its callees."""
-        found: set[str] = set()
+        fields, arrays = set[str](), list[Expr]()
         for node in walk(body):
             if isinstance(node, Assign) and isinstance(node.target, Element):
-                target = root(node.target.array)
-                if target is not None:
-                    found.add(self.places[target.name].name if target.name in self.places else target.name)
+                arrays.append(node.target.array)
             elif isinstance(node, Call) and node.callee.name in self.prover.known:
                 below = self.prover.known[node.callee.name]
-                found |= below.fields
-                if below.params:
-                    for argument in node.args:
-                        target = root(argument) if isinstance(argument.kind, Array) else None
-                        if target is not None:
-                            found.add(self.places[target.name].name if target.name in self.places else target.name)
-        return found
+                fields |= below.fields
+                arrays += [argument for argument in node.args if below.params and isinstance(argument.kind, Array)]
+        names = {target.name for array in arrays if (target := root(array)) is not None}
+        return fields | {self.places[name].name if name in self.places else name for name in names}
 
     # ------------------------------------------------------------------------------------------- conditions
 
@@ -631,11 +628,10 @@ class _Frame:
     def value(self, node: Expr, state: State) -> Interval:
         return getattr(self, f"of_{type(node).__name__}")(node, state)  # type: ignore[no-any-return]
 
-    def of_Literal(self, node: Literal, state: State) -> Interval:
+    def of_Literal(self, node: Literal | Member, state: State) -> Interval:
         return interval(int(node.value))
 
-    def of_Member(self, node: Member, state: State) -> Interval:
-        return interval(int(node.value))
+    of_Member = of_Literal
 
     def of_Parameter(self, node: Parameter, state: State) -> Interval:
         return interval(int(getattr(self.prover.config, node.name)))
@@ -651,10 +647,9 @@ class _Frame:
         return state.locals[node.name]
 
     def of_Unary(self, node: Unary, state: State) -> Interval:
-        if node.op == "not":
-            operand = self.value(node.operand, state)
-            return Interval(1 - operand.high, 1 - operand.low)
         operand = self.value(node.operand, state)
+        if node.op == "not":
+            return Interval(1 - operand.high, 1 - operand.low)
         return self.computed(state, node, Interval(-operand.high, -operand.low), "the negative")
 
     def of_Choice(self, node: Choice, state: State) -> Interval:
@@ -693,7 +688,8 @@ class _Frame:
         if node.op == "&":
             # the bitwise and is at most as large as each of its operands
             high = np.minimum(left.high, right.high)
-            whole = right.exact & _is_mask(right.low) & (left.high <= right.low)
+            mask = right.low & (right.low + 1) == 0  # 2^k - 1
+            whole = right.exact & mask & (left.high <= right.low)
             return Interval(np.where(whole, left.low, 0), high)
         if node.op in ("<<", ">>"):
             self.need(state, node.line, right, 0, 31, "this shift", "a Word is shifted by 0 to 31")
@@ -947,11 +943,6 @@ def _product(a: Interval, b: Interval) -> Interval:
     with np.errstate(over="ignore"):
         ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
     return Interval(ends.min(0), ends.max(0))
-
-
-def _is_mask(value: np.ndarray) -> np.ndarray:
-    """Whether a number has the form 2^k - 1, so that it is a bit mask."""
-    return np.asarray(value & (value + 1)) == 0
 
 
 def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:

@@ -275,18 +275,17 @@ class Link:
             self.received += self._get()
 
     def _get(self) -> bytes:
-        try:
-            waiting = getattr(self.line, "in_waiting", 1)
-            return self.line.read(max(1, min(waiting, 4096)))
-        # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
-        except (OSError, TypeError) as error:
-            self._refuse(_cut(error))
+        return self._on_line(lambda: self.line.read(max(1, min(getattr(self.line, "in_waiting", 1), 4096))))
 
     def _say(self, data: bytes) -> None:
+        self._on_line(lambda: self.line.write(data))
+
+    def _on_line(self, do: Callable[[], Any]) -> Any:
         try:
-            self.line.write(data)
+            return do()
+        # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
         except (OSError, TypeError) as error:
-            self._refuse(_cut(error))
+            self._refuse(f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again")
 
     def _why(self, patience: float, damaged: int) -> str:
         """The reason why the host gives up: a sentence about what the board did most often in this job."""
@@ -312,10 +311,6 @@ class Link:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
             return f"another program runs on the board, it says {said!r}; upload {firmware}"
         return f"what comes is no frame; is the speed right (--baud), and is {firmware} on the board?"
-
-
-def _cut(error: Exception) -> str:
-    return f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again"
 
 
 class BoardModel(JobModel):

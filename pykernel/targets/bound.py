@@ -13,7 +13,6 @@ from __future__ import annotations
 import bisect
 import functools
 import hashlib
-import importlib.resources
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,9 +22,10 @@ from typing import Any, Literal
 import numpy as np
 
 from pykernel.errors import install_hint
-from pykernel.gen.flow import FlowFacts, flow_facts
+from pykernel.gen.flow import flow_facts
 from pykernel.gen.project import Project
-from pykernel.targets.build import Image, has_module, model_files
+from pykernel.language.ranges import Turns
+from pykernel.targets.build import Image, data_file, has_module, model_files
 from pykernel.targets.decode import COUNTED, EXACT, decoder
 from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
 
@@ -73,11 +73,7 @@ class Routine:
 
 @functools.cache
 def known_routines() -> tuple[Routine, ...]:
-    text = importlib.resources.files("pykernel.targets").joinpath("routines/gcc.toml").read_text(encoding="utf-8")
-
-    def number(text: str) -> int:
-        return int(text, 16)
-
+    number = functools.partial(int, base=16)
     return tuple(
         Routine(
             row["name"],
@@ -87,7 +83,7 @@ def known_routines() -> tuple[Routine, ...]:
             {number(at): [number(to) for to in targets] for at, targets in row.get("jumps", {}).items()},
             [number(at) for at in row.get("linked", ())],
         )
-        for row in tomllib.loads(text)["routine"]
+        for row in tomllib.loads(data_file("routines/gcc.toml"))["routine"]
     )
 
 
@@ -222,7 +218,7 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
     return csr_array((values, (row.astype(int), column.astype(int))), (rows, columns))
 
 
-def _limits(graph: Graph, code: Code, facts: FlowFacts, name: str) -> tuple[list[tuple[Terms, float]], int]:
+def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
     """Sums over blocks, and what each is at most; and how many more unknowns they have, behind the blocks.
 
     One of those is the number of a loop's runs that are one of its cases.  These numbers of runs are not known, but
@@ -260,7 +256,7 @@ def _limits(graph: Graph, code: Code, facts: FlowFacts, name: str) -> tuple[list
     return limits, unknowns
 
 
-def longest(graph: Graph, start: int, code: Code, facts: FlowFacts, name: str, cost: Cost) -> int:
+def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
     """The most that one call of the function at ``start`` costs.
 
     name: of the function, in ``facts``.  Raises Unbounded, with places, if there is a loop without a limit.

@@ -24,7 +24,7 @@ from pykernel.errors import MissingExtra, UserError, option
 from pykernel.gen.compilers import Compiler, compile_c, probe, write_sources, zig_command
 from pykernel.gen.project import Project
 from pykernel.spec.summary import less_memory
-from pykernel.targets.target import Qemu, Region, Simavr, Target, Toolchain
+from pykernel.targets.target import Program, Region, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
 """Bytes of RAM kept for the stack when a model is fitted to a part."""
@@ -72,7 +72,7 @@ def found_toolchains(target: Target) -> list[Toolchain]:
     return [name for name in target.toolchains if there[name]]
 
 
-def emulator_command(target: Target, emulator: Qemu | Simavr) -> str:
+def emulator_command(target: Target, emulator: Program) -> str:
     """The path of an emulator's program.  Raises UserError, with the way to install it, if it is not there."""
     command = shutil.which(emulator.command)
     if command is None:

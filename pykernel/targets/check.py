@@ -213,11 +213,11 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
 
 def found_emulators(target: Target) -> list[Emulator]:
     """The target's emulators that are installed on this machine.  They are not started."""
-
-    def there(name: Emulator) -> bool:
-        return has_module(name) if name in WHEELS else shutil.which(getattr(target, name).command) is not None
-
-    return list(filter(there, target.emulators))
+    return [
+        name
+        for name in target.emulators
+        if (has_module(name) if name in WHEELS else shutil.which(getattr(target, name).command))
+    ]
 
 
 def _fits(project: Project, target: Target) -> bool:

@@ -41,11 +41,16 @@ class Zig(Section):
     flags: tuple[Word, ...]
 
 
-class Gcc(Section):
-    """A cross compiler: its command, the package that brings it, flags."""
+class Program(Section):
+    """A program: its command, and the package that brings it."""
 
     command: Word
     package: Word
+
+
+class Gcc(Program):
+    """A cross compiler, and flags."""
+
     flags: tuple[Word, ...]
 
 
@@ -56,19 +61,15 @@ class Unicorn(Section):
     cpu: Word
 
 
-class Qemu(Section):
+class Qemu(Program):
     """A machine of QEMU with this CPU.  Its memory has other addresses than the part's memory."""
 
-    command: Word
-    package: Word
     machine: Word
     flash: Region
     ram: Region
 
 
-class Simavr(Section):
-    command: Word
-    package: Word
+class Simavr(Program):
     mcu: Word
 
 

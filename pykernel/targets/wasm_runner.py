@@ -56,10 +56,10 @@ class WasmModel(JobModel):
         self.store = wasmtime.Store()
         word = wasmtime.ValType.i32()
         kind = wasmtime.FuncType([word, word], [])
-        functions = [wasmtime.Func(self.store, kind, function) for function in (self._give, self._take)]
+        functions = {"read": self._give, "write": self._take}
         made = wasmtime.Module(self.store.engine, whole)
-        order = {"read": functions[0], "write": functions[1]}
-        instance = wasmtime.Instance(self.store, made, [order[each.name] for each in made.imports])  # type: ignore[index]
+        given = [wasmtime.Func(self.store, kind, functions[each.name]) for each in made.imports]  # type: ignore[index]
+        instance = wasmtime.Instance(self.store, made, given)
         self.exports: Any = instance.exports(self.store)
         self.trap = (wasmtime.Trap, wasmtime.WasmtimeError)
         self.given, self.next, self.taken = b"", 0, bytearray()

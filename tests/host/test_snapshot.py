@@ -10,6 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import cffi
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -125,12 +126,12 @@ class Storage:
         self.calls.append((slot, offset, count))
         if offset == 0 and self.erases and self.put(slot, 0, b"\xff" * len(self.slots[slot])):
             return 1
-        return self.put(slot, offset, bytes(self.device.bytes_at(data, count)))
+        return self.put(slot, offset, bytes(cffi.FFI().buffer(data, count)))
 
     def read(self, context, slot, offset, data, count):
         if slot in self.read_error:
             return -5
-        self.device.bytes_at(data, count)[:] = self.slots[slot][offset : offset + count]
+        cffi.FFI().buffer(data, count)[:] = self.slots[slot][offset : offset + count]
         return 0
 
 
