@@ -96,7 +96,8 @@ def generate(
     with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
     MicroPython.  What the folder has already of these is written again.
     """
-    asked, folder = {"with_check": with_check, "micropython": micropython}, Path(out)
+    folder = Path(out)
+    asked: dict[str, Any] = {"with_check": with_check, "micropython": micropython}
     project = build(spec, memory, **asked)
     with project_folder(folder):
         before = extras(folder)
