@@ -76,7 +76,7 @@ def read_manifest(folder: Path) -> Any:
         raise ValueError("brackets without end") from None
 
 
-def extras(folder: Path) -> dict[str, bool]:
+def extras(folder: Path) -> dict[str, Any]:
     """Whether the folder has the firmware for the check on a board, and the module for MicroPython; as ``build`` takes it."""
     paths = _told_by(lambda: read_manifest(folder))[1]
     return {
