@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test nightly lint format tree types layers golden stale remeasure misra sizes demo site clean
+.PHONY: help setup test nightly lint format types layers golden stale remeasure misra sizes demo site clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -28,21 +28,13 @@ format: setup ## rewrite to the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# what is installed, as one tree
-tree:
-	rm -rf build/tree && mkdir -p build/tree/pykernel
-	ln -s $(CURDIR)/pykernel/* build/tree/pykernel/
-	ln -s $(CURDIR)/gen build/tree/pykernel/gen
-	ln -s $(CURDIR)/runtime_c build/tree/pykernel/runtime_c
-	ln -s $(CURDIR)/targets build/tree/pykernel/targets
+types: setup ## static types, of everything but the dialect's modules
+	$(BIN)/mypy -p pykernel
 
-types: setup tree ## static types, of everything but the dialect's modules
-	MYPYPATH=build/tree $(BIN)/mypy -p pykernel
+layers: setup ## which room imports which
+	$(BIN)/lint-imports --no-cache
 
-layers: setup tree ## which room imports which
-	cd build/tree && $(CURDIR)/$(BIN)/lint-imports --no-cache --config $(CURDIR)/pyproject.toml
-
-golden: setup ## generate runtime_c/golden anew; then read the diff
+golden: setup ## generate tests/golden anew; then read the diff
 	$(BIN)/pytest -q tests/gen/test_golden.py --update-golden
 
 .PHONY: release-check licences

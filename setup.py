@@ -1,5 +1,4 @@
-"""What pyproject.toml cannot say: packages found below mapped folders, a README whose links work on an index's page, and the
-wheel's bill of materials."""
+"""What pyproject.toml cannot say: a README whose links work on an index's page, and the wheel's bill of materials."""
 
 import json
 import re
@@ -7,23 +6,13 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urljoin
 
-from setuptools import find_namespace_packages, setup
+from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 ROOT = Path(__file__).parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FOLDERS: dict[str, str] = SETTINGS["tool"]["setuptools"]["package-dir"]
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
 """A link, or a picture, whose target is a file of the project."""
-
-
-def packages() -> list[str]:
-    """All packages below the mapped folders, and folders of data, which setuptools takes for packages."""
-    found = set()
-    for package, folder in FOLDERS.items():
-        below = find_namespace_packages(str(ROOT / folder), exclude=["golden*", "*__pycache__*"])
-        found |= {package, *(f"{package}.{name}" for name in below)}
-    return sorted(found)
 
 
 def page(text: str, source: str | None) -> str:
@@ -101,7 +90,6 @@ class Wheel(bdist_wheel):
 if __name__ == "__main__":
     setup(
         cmdclass={"bdist_wheel": Wheel},
-        packages=packages(),
         long_description=page(
             (ROOT / "README.md").read_text(encoding="utf-8"), SETTINGS["project"].get("urls", {}).get("Files")
         ),

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from pykernel.gen.model import identity
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 

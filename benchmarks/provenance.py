@@ -40,7 +40,7 @@ from pykernel.algorithms.revisions import revision_of
 from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.model import model_code
-from pykernel.gen.print_c import tokens
+from pykernel.language.c_text import tokens
 from pykernel.spec.model import Spec
 
 ROOT = Path(__file__).parents[1]

@@ -46,9 +46,7 @@ hypothesis.settings.register_profile(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="run the full product instead of a covering selection")
-    parser.addoption(
-        "--update-golden", action="store_true", help="write runtime_c/golden anew, to be looked at as a diff"
-    )
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew, to be looked at as a diff")
     parser.addoption("--cpu", action="store_true", help="CPU seconds of each room at the end, beside its budget")
 
 

@@ -30,10 +30,7 @@ from tests.support import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VERSION = PROJECT["project"]["version"]
-FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 LICENCES = PROJECT["project"]["license-files"]
-WITHOUT = {"__pycache__", "golden"}
-"""Folders within the packages that are not installed."""
 LARGEST = 5 * 2**20
 """Most bytes of a wheel or an sdist: more means that something got in."""
 TOOLS = ROOT / "constraints" / "build.txt"
@@ -50,18 +47,19 @@ SUITE = (
 """Every engine, the generator's bytes, compilers, scikit-learn: in about a minute."""
 
 
+def package() -> set[str]:
+    """The files of the package, as both have them."""
+    files = (file for file in (ROOT / "pykernel").rglob("*") if file.is_file() and file.parent.name != "__pycache__")
+    return {file.relative_to(ROOT).as_posix() for file in files}
+
+
 def faults_of_wheel(wheel: Path) -> list[str]:
     """What a wheel lacks of the packages' files and the licences, and what it has beside them."""
     names = set(zipfile.ZipFile(wheel).namelist())
     about = f"pykernel_mcu-{VERSION}.dist-info"
     wanted = {f"{about}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt")}
     wanted |= {f"{about}/licenses/{name}" for name in LICENCES} | {f"{about}/sboms/pykernel-mcu.cdx.json"}
-    for package, folder in FOLDERS.items():
-        for file in (ROOT / folder).rglob("*"):
-            below = file.relative_to(ROOT / folder)
-            if file.is_file() and not WITHOUT & set(below.parts):
-                wanted.add((PurePosixPath(package.replace(".", "/")) / below.as_posix()).as_posix())
-    return differences(wheel, names, wanted)
+    return differences(wheel, names, wanted | package())
 
 
 def faults_of_sdist(sdist: Path) -> list[str]:
@@ -71,11 +69,7 @@ def faults_of_sdist(sdist: Path) -> list[str]:
     names = {path.relative_to(sdist.name.removesuffix(".tar.gz")) for path in files}
     made = {path for path in names if "pykernel_mcu.egg-info" in path.parts}
     wanted = {"pyproject.toml", "setup.py", "README.md", "MANIFEST.in", "PKG-INFO", "setup.cfg", *LICENCES}
-    for folder in FOLDERS.values():
-        for file in (ROOT / folder).rglob("*"):
-            if file.is_file() and not WITHOUT & set(file.parts):
-                wanted.add(file.relative_to(ROOT).as_posix())
-    return differences(sdist, {str(path) for path in names - made}, wanted)
+    return differences(sdist, {str(path) for path in names - made}, wanted | package())
 
 
 def differences(file: Path, names: Collection[str], wanted: Collection[str]) -> list[str]:
@@ -157,10 +151,9 @@ def demo(python: Path, place: Path) -> None:
 
 
 def suite(python: Path, place: Path) -> str:
-    """The last line of the part of the suite, run beside copies of the tests, the pages and the generated examples, and nothing else."""
+    """The last line of the part of the suite, run beside copies of the tests and the pages, and nothing else."""
     copied = place / "suite"
     shutil.copytree(ROOT / "tests", copied / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "runtime_c" / "golden", copied / "runtime_c" / "golden")
     shutil.copytree(ROOT / "docs", copied / "docs", ignore=shutil.ignore_patterns("data"))  # whose examples tests run
     shutil.copy(ROOT / "pyproject.toml", copied)  # pytest's settings
     files = [f"tests/{name}" for name in SUITE]

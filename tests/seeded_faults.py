@@ -187,43 +187,45 @@ FAULTS = [
     # ---- the generator
     Fault(
         "brackets are left out",
-        "gen/print_c.py",
+        "pykernel/language/print_c.py",
         "right = self.operand(node.right, UNARY)",
         "right = self.operand(node.right, level)",
     ),
-    Fault("a turn too many", "gen/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "),
     Fault(
-        *("digits are lost", "gen/print_c.py"),
+        "a turn too many", "pykernel/language/print_c.py", "{v} {'<' if up else '>'} ", "{v} {'<=' if up else '>='} "
+    ),
+    Fault(
+        *("digits are lost", "pykernel/language/c_text.py"),
         *('np.format_float_positional(value, trim="0")', 'np.format_float_positional(value, precision=6, trim="0")'),
     ),
-    Fault("<= is folded as <", "gen/specialise.py", '"<=": lambda a, b: a <= b', '"<=": lambda a, b: a < b'),
+    Fault("<= is folded as <", "pykernel/language/specialise.py", '"<=": operator.le', '"<=": operator.lt'),
     Fault(
-        *("x == x is true, of NaN too", "gen/specialise.py"),
+        *("x == x is true, of NaN too", "pykernel/language/specialise.py"),
         *(
             "if node.op in COMPARE and left.kind is Index and left == right:",
             "if node.op in COMPARE and left == right:",
         ),
     ),
     Fault(
-        *("-0.0 becomes 0.0", "gen/specialise.py"),
+        *("-0.0 becomes 0.0", "pykernel/language/specialise.py"),
         'return Unary(node.line, Real, "-", Literal(node.line, Real, 0.0))',
         "return Literal(node.line, Real, 0.0)",
     ),
-    Fault("what callees write is forgotten", "gen/effects.py", "        fields |= below.fields\n", ""),
+    Fault("what callees write is forgotten", "pykernel/language/effects.py", "        fields |= below.fields\n", ""),
     Fault(
-        *("one array passed twice is not refused", "gen/effects.py"),
+        *("one array passed twice is not refused", "pykernel/language/effects.py"),
         *("return arrays and (isinstance(a, Local) or isinstance(b, Local))", "return False"),
     ),
     Fault(
-        *("a position in an array of one is not refused", "gen/check_types.py"),
+        *("a position in an array of one is not refused", "pykernel/language/expressions.py"),
         *("extent == 1 and written is None,", "extent == 0 and written is None,"),
     ),
     Fault(
-        *("one beyond the end is not refused", "gen/check_types.py"),
+        *("one beyond the end is not refused", "pykernel/language/expressions.py"),
         *("isinstance(shortest, int) and written >= shortest:", "isinstance(shortest, int) and written > shortest:"),
     ),
     Fault(
-        *("working memory is in the state's hash", "gen/project.py"),
+        *("working memory is in the state's hash", "pykernel/gen/project.py"),
         *("zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])", "zlib.crc32(memory.bytes)"),
     ),
 ]
@@ -293,7 +295,7 @@ FAULTS += of_room(
     ("an empty cell is the first class", "places.get(cell, -1) for cell in cells", "places.get(cell, 0) for cell in cells"),
 )  # fmt: skip
 FAULTS += of_room(
-    *("prover", "gen/ranges.py"),
+    *("prover", "pykernel/language/ranges.py"),
     (">= is narrowed as >", 'np.maximum(mine.low, other.low + (op == ">"))', "np.maximum(mine.low, other.low + 1)"),
     ("<= is narrowed as <", 'np.minimum(mine.high, other.high - (op == "<"))', "np.minimum(mine.high, other.high - 1)"),
     ("!= of an interval takes its end away", "np.where(single & (mine.low == other.low), mine.low + 1, mine.low)", "np.where(mine.low == other.low, mine.low + 1, mine.low)"),
@@ -306,7 +308,7 @@ FAULTS += of_room(
     ("a negative number is shifted the other way", "np.minimum(a.low >> low, a.low >> high)", "a.low >> high"),
 )  # fmt: skip
 FAULTS += of_room(
-    *("cycles", "targets/decode.py"),
+    *("cycles", "pykernel/targets/decode.py"),
     ("a return by pop is short", r'1 + _registers(operands) + (2 if re.search(r"\bpc\b", operands) else 0)', "1 + _registers(operands)"),
     ("a load takes one", """word in ("b", "bx") or operands.startswith("pc"):\n        return 2""", """word in ("b", "bx") or operands.startswith("pc"):\n        return 1"""),
     ("a call is short", 'return 3 if word in ("bl", "mrs", "msr", "dmb"', 'return 2 if word in ("bl", "mrs", "msr", "dmb"'),
@@ -317,7 +319,7 @@ FAULTS += of_room(
     ("AVR: a call is short", '("1001010_____111_", "call", 4)', '("1001010_____111_", "call", 3)'),
     ("AVR: a branch that is taken costs nothing more", 'Way(to, 1 if word == "br" else 0, branches', "Way(to, 0, branches"),
 ) + of_room(
-    *("cycles", "targets/bound.py"),
+    *("cycles", "pykernel/targets/bound.py"),
     ("one less than the bound", "return math.floor(-answer.fun * (1 + 1e-7) + 0.01)", "return math.floor(-answer.fun * (1 + 1e-7) + 0.01) - 1"),
 )  # fmt: skip
 FAULTS += of_room(
@@ -392,8 +394,6 @@ def copy_tree(into: Path) -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
             whole.update(f"{name} {hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
-    for name in ("gen", "runtime_c", "targets"):  # installed as pykernel.gen and so on
-        (into / "pykernel" / name).symlink_to(into / name)
     return whole.hexdigest()[:16]
 
 

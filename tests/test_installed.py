@@ -16,13 +16,11 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from pykernel.errors import EXTRAS
-from tests.release_check import FOLDERS, WITHOUT, faults_of_wheel
+from tests.release_check import faults_of_wheel
 from tests.support import ROOT
 from tests.support.compilers import QUICK
 from tests.support.interrupts import PATIENCE
 from tests.test_release import requirements
-
-UNINSTALLED = shutil.ignore_patterns(*WITHOUT)
 
 SPEC = """
 name = "thermo"
@@ -42,8 +40,7 @@ rule = "nlms"
 def wheel(tmp_path_factory):
     """Built from a copy: setuptools would leave its own there, and put what an older one left into the wheel."""
     source = tmp_path_factory.mktemp("source")
-    for folder in {Path(folder).parts[0] for folder in FOLDERS.values()}:
-        shutil.copytree(ROOT / folder, source / folder, ignore=UNINSTALLED)
+    shutil.copytree(ROOT / "pykernel", source / "pykernel", ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
     # without isolation, which would download setuptools

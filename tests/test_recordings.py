@@ -12,8 +12,8 @@ import pytest
 import pykernel
 from pykernel.errors import UserError
 from pykernel.gen.check import Host, Reference
-from pykernel.gen.model import identity
 from pykernel.gen.project import build
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
 from pykernel.rows.recordings import recordings_of

@@ -29,5 +29,5 @@ def test_there_are_fifty_faults_all_over_the_mathematics_and_ten_of_each_other_r
     assert all((ROOT / file).is_file() for files in ROOMS.values() for file in files)
     rooms = Counter(fault.file.rsplit("/", 1)[0] for fault in FAULTS if not fault.room)
     assert set(rooms) >= {f"pykernel/algorithms{room}" for room in ("", "/online", "/batch", "/basis", "/subspace")} | {
-        "gen"
+        "pykernel/language"
     }

@@ -21,8 +21,8 @@ from benchmarks.device.preset_instructions import LINEAR
 from benchmarks.host.update_cost import PRESETS, spec_of
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.errors import UserError
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import model_image
 from pykernel.targets.check import check_targets

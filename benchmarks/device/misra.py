@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks.tables import ROOT
 from pykernel.algorithms.online.techniques import TECHNIQUES
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 

@@ -35,8 +35,8 @@ import numpy as np
 from benchmarks.device.imported_instructions import DEFAULTS, array
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
 from pykernel.errors import UserError
-from pykernel.gen.check import raw_stream
 from pykernel.gen.project import Project, build
+from pykernel.gen.streams import raw_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.signal import SPECTRAL, plan_of

@@ -21,7 +21,7 @@ from pykernel.gen.compilers import STRICT
 from pykernel.targets.build import COMMON, GCC, ZIG, object_bytes
 from pykernel.targets.target import find_target
 
-GOLDEN = "runtime_c/golden"
+GOLDEN = "tests/golden"
 CROSS = ("cortex-m0plus", "cortex-m4f")
 Sources = dict[str, str]  # text of each C file of a model, by its name
 

@@ -30,8 +30,8 @@ from benchmarks.host.subspace_bench import spec_of  # loads NumPy with one threa
 from benchmarks.tables import DATA, Rows, load, markdown, progress_bar, publish, save
 from pykernel.algorithms.subspace.state import SubspaceStatus
 from pykernel.errors import UserError
-from pykernel.gen.check import as_taken
 from pykernel.gen.project import build
+from pykernel.gen.streams import as_taken
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from pykernel.targets.build import model_image, toolchain

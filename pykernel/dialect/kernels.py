@@ -158,7 +158,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
     """Mark a function that each runtime implements: Python by ``implement(precision, jit)``, C by
-    ``runtime_c/NAME.h``.
+    ``pykernel/runtime_c/NAME.h``.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 

@@ -20,8 +20,8 @@ from pykernel.dialect import Kernel, Memory, Precision
 from pykernel.dialect.program import Settings, taken_by
 from pykernel.engine.executor import Choices, Executor, Part, Steps
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import specialised_functions
-from pykernel.gen.print_python import Source, argument, print_python, python_name
+from pykernel.language.functions import specialised_functions
+from pykernel.language.print_python import Source, argument, print_python, python_name
 from pykernel.sealed import cache_folder
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}

@@ -24,12 +24,12 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-import pykernel.gen.print_llvm as print_llvm
+import pykernel.language.print_llvm as print_llvm
 from pykernel.dialect import Extent, Kernel, Memory, Precision, Real, sources_digest
 from pykernel.dialect.program import Settings
 from pykernel.engine.executor import Choices, Executor, Steps
 from pykernel.engine.sources import MAKERS
-from pykernel.gen.functions import specialised_functions
+from pykernel.language.functions import specialised_functions
 from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
 

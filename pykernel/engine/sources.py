@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 import pykernel.dialect
-import pykernel.gen
+import pykernel.language
 
 
 def files_digest(folder: Path) -> str:
@@ -20,7 +20,7 @@ def files_digest(folder: Path) -> str:
 
 MAKERS = {
     "dialect": files_digest(Path(pykernel.dialect.__file__).parent),
-    "gen": files_digest(Path(pykernel.gen.__file__).parent),
+    "language": files_digest(Path(pykernel.language.__file__).parent),
     "engine": files_digest(Path(__file__).parent),
 }
 """Digest of each folder that holds these sources."""

@@ -12,8 +12,8 @@ from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.engine.executor import Executor
 from pykernel.errors import UserError, option
-from pykernel.gen.model import identity
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.base import require_order
 from pykernel.spec.model import Spec, make_spec, shown_value

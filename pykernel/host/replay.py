@@ -14,8 +14,8 @@ import numpy as np
 from pykernel.dialect import Index, Memory
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError, option
-from pykernel.gen.model import identity
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.rows.arrays import Part
 from pykernel.rows.text import BATCH, read_parts, shown_cell

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError
-from pykernel.gen.model import model_code
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.host.samples import latest
 from pykernel.spec.missing import choice
@@ -145,7 +145,7 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
     last, mean = (4, 4 * len(classes)) if classes else (size * spec.outputs, (size + 4) * spec.outputs)
     found = dict(zip((LastAndMajority if classes else LastAndMean).names, (last, mean), strict=True))
     for name, linear in linear_specs(spec).items():
-        found[name] = linear.program.state_bytes(model_code(linear).layout)
+        found[name] = linear.program.state_bytes(linear.memory(identity(linear).drop).layout)
     return found
 
 

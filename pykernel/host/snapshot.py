@@ -22,7 +22,7 @@ from pykernel.dialect import Memory, ends_of
 from pykernel.engine.choice import Engine
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
-from pykernel.gen.model import identity
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.base import Names, require_order
 from pykernel.spec.model import Spec, visible_name

@@ -131,8 +131,10 @@ def judge_source(kernel: Kernel) -> None:
     """Refuse a kernel with another signature, or one that writes, reads other settings of a model, or calls the
     model.
     """
-    from pykernel.gen.functions import checked_functions
-    from pykernel.gen.ir import DialectError  # the generator's reader has the best messages: what is wrong, and where
+    from pykernel.language.functions import checked_functions
+    from pykernel.language.ir import (
+        DialectError,  # the generator's reader has the best messages: what is wrong, and where
+    )
 
     file, kinds = kernel.file, list(kernel.params.values())
     if kinds != [KernelConfig, Real[DIM], Real[DIM]] or kernel.returns != Real:

@@ -35,7 +35,7 @@ from pykernel.spec.sections import (
 )
 from pykernel.spec.signal import SignalSection
 
-FORMAT = 2
+FORMAT: Literal[2] = 2
 """Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had keys that left; all others mean the same."""
 
 

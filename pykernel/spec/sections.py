@@ -482,7 +482,7 @@ def target_files() -> dict[str, Traversable]:
 
 
 CPUS: tuple[str, ...] = tuple(sorted(target_files()))
-"""The CPUs that have a target in targets/."""
+"""The CPUs that have a target in pykernel/targets/."""
 if TYPE_CHECKING:
     CPU = str
 else:

@@ -54,7 +54,7 @@ def choices(spec: Spec) -> tuple[Any, ...]:
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
     """Fields that the generated C does not have."""
-    from pykernel.gen.model import specialised
+    from pykernel.host.identity import specialised
 
     key = choices(spec)
     if key not in _unread:
@@ -97,8 +97,8 @@ def target_costs(
     ram_bytes (the struct), stack_bytes, samples, updates_refused and equal.  Or only ``refused``: the reason why the
     model does not fit the target.  Raises UserError if a tool is missing.
     """
-    from pykernel.gen.check import as_taken
     from pykernel.gen.project import build as generated
+    from pykernel.gen.streams import as_taken
     from pykernel.targets import bound, build, check, unicorn_runner, worst
 
     x, y = as_taken(spec, x, y)
@@ -161,7 +161,7 @@ def generator_digest() -> str:
     emulator.
     """
     digest = hashlib.sha256()
-    for package in ("gen", "gen.templates", "runtime_c", "targets"):
+    for package in ("language", "gen", "gen.templates", "runtime_c", "targets"):
         entries = importlib.resources.files(f"pykernel.{package}").iterdir()
         for file in sorted((each for each in entries if each.is_file()), key=lambda each: each.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

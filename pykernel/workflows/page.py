@@ -53,7 +53,7 @@ def living_page(
     x, y: as ``read_rows`` has them; y is None without labels.  target: emulated CPUs that learn the same rows, for
     instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
     """
-    from pykernel.gen.check import as_taken
+    from pykernel.gen.streams import as_taken
     from pykernel.targets.page import make_page, need_page
 
     stream = as_taken(spec, x, y)

@@ -117,8 +117,8 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
     from concurrent.futures import as_completed
 
     from pykernel.gen import frama_c
-    from pykernel.gen.acsl import PASSED
-    from pykernel.gen.model import identity
+    from pykernel.host.identity import identity
+    from pykernel.language.acsl import PASSED
     from pykernel.parallel import Threads
 
     with all_or_none(folder):

@@ -9,8 +9,8 @@ import pytest
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.model import model_code
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec, rules
 from tests.support.built import built
@@ -69,7 +69,7 @@ def device_of(spec: Spec) -> CModel:
 @pytest.mark.parametrize("spec", MODELS)
 def test_a_forged_state_that_is_accepted_learns_as_a_new_one(spec: Spec, exhaustive: bool) -> None:
     """No good row is refused, the state can be saved at each step, host and C agree, and the error is soon as of a new model."""
-    rng, drop = np.random.default_rng(7), model_code(spec).drop
+    rng, drop = np.random.default_rng(7), identity(spec).drop
     model, fresh, honest = (HostModel(spec, drop) for _ in range(3))
     for taught in (model, honest):
         taught.update(*rows(spec, np.random.default_rng(8), 300))

@@ -17,9 +17,9 @@ from pykernel.algorithms.int16 import arithmetic, kernels
 from pykernel.dialect import FLOAT32, INT16
 from pykernel.dialect.interpreter import bind
 from pykernel.errors import UserError
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.host.samples import Batch
 from pykernel.host.signal import steps_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.model import specialised
+from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel
 from pykernel.host.replay import read_log
 from pykernel.host.samples import missing_rows, stand_ins

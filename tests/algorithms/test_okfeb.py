@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from pykernel.algorithms.subspace.state import SubspaceStatus
-from pykernel.gen.model import identity
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import is_valid
 from pykernel.spec.families import subspace as declared

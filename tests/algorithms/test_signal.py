@@ -11,8 +11,8 @@ from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.cli.app import main
 from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
-from pykernel.gen.check import raw_stream
 from pykernel.gen.compilers import find_compilers
+from pykernel.gen.streams import raw_stream
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
 from pykernel.spec.model import load_spec, make_spec

@@ -8,7 +8,7 @@ import pytest
 
 from pykernel.dialect import ends_of
 from pykernel.dialect.program import taken_by
-from pykernel.gen.model import model_code
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.families import online
 from pykernel.spec.model import Spec, make_spec
@@ -22,7 +22,7 @@ SPECS = 1
 
 
 def learned(spec: Spec, rng: np.random.Generator) -> HostModel:
-    model, samples = HostModel(spec, model_code(spec).drop, raw=spec.program.is_int16), Samples(spec, rng)
+    model, samples = HostModel(spec, identity(spec).drop, raw=spec.program.is_int16), Samples(spec, rng)
     for _ in range(80):
         model.visit(spec.program.learner, samples.x()[None], samples.y()[None])
     return model
@@ -53,7 +53,7 @@ def test_no_state_may_have_a_number_that_is_none_or_beyond_its_range(model: tupl
     taught = learned(make_spec(with_every_section(content, *model[:2])), np.random.default_rng(29))
     assert is_valid(taught)
     for struct in taught.spec.program.persistent:
-        for name in set(struct.fields) - set(model_code(taught.spec).drop):
+        for name in set(struct.fields) - set(identity(taught.spec).drop):
             flat = taught.memory.field(name).reshape(-1)
             for at in {0, flat.size // 2, flat.size - 1} if flat.size else ():
                 for value in beyond(taught.spec, name, flat.dtype):
@@ -87,7 +87,7 @@ def test_no_call_leaves_an_array_whatever_a_count_says(rule: str, exhaustive: bo
     for seed in range(10 * SPECS if exhaustive else SPECS):
         rng = np.random.default_rng([29, seed])
         before = learned(random_spec(rng, rule), rng)
-        spec, drop = before.spec, model_code(before.spec).drop
+        spec, drop = before.spec, identity(before.spec).drop
         model, samples = HostModel(spec, drop, engine="python"), Samples(spec, np.random.default_rng([30, seed]))
         takes = len(taken_by(spec.program.entry("update")))
         for struct in spec.program.persistent:

@@ -93,7 +93,7 @@ def test_without_a_command_the_help_is_shown(run):
 @pytest.mark.in_turn(12)
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
 def test_help_and_version_load_nothing_heavy(arguments):
-    heavy = ["numpy", "numba", "matplotlib", "sklearn", "pykernel.gen", "pykernel.spec.model"]
+    heavy = ["numpy", "numba", "matplotlib", "sklearn", "pykernel.language", "pykernel.gen", "pykernel.spec.model"]
     heavy += ["pydantic"] if arguments == ["--help"] else []  # typer parses by it, from the first option on
     code = f"""
 import sys, pykernel.cli.app

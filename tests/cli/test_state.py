@@ -18,9 +18,9 @@ import typer
 from pykernel.cli.app import app
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import mixed_stream
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, load_spec, make_spec

@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 from pykernel.dialect import FLOAT32
-from pykernel.gen import check_types, effects, print_c, read
-from pykernel.gen.instead import INSTEAD
-from pykernel.gen.ir import DialectError
+from pykernel.language import check_types, effects, expressions, print_c, read
+from pykernel.language.instead import INSTEAD
+from pykernel.language.ir import DialectError
 from tests.support import ROOT
 from tests.support.dialect_cases import Settings, c_source, load
 
@@ -467,7 +467,7 @@ def test_refusal(snippet: str, message: str) -> None:
 def sites() -> set[tuple[str, int]]:
     """File and line of everything that refuses."""
     found = set()
-    for module in (check_types, effects, print_c, read):
+    for module in (check_types, expressions, effects, print_c, read):
         for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
             refuses = isinstance(node, ast.Call) and ast.unparse(node.func) == "self.refuse"
             raises = isinstance(node, ast.Raise) and "DialectError(self.kernel.file" not in ast.unparse(node)

@@ -18,8 +18,9 @@ from pykernel.engine import jitted
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import check
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.print_c import Printer, comment, comment_block
 from pykernel.gen.project import build
+from pykernel.language.c_text import comment, comment_block
+from pykernel.language.print_c import Printer
 from pykernel.spec.model import make_spec
 from tests.support.compilers import in_one_build
 from tests.support.dialect_cases import CAPACITIES, Box, Compiled, Settings, c_source, executors, load, plain_bytes

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from pykernel.engine.choice import VARIABLE
-from pykernel.gen.check import check, mixed_stream
+from pykernel.gen.check import check
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.support.compilers import QUICK

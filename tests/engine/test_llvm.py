@@ -354,7 +354,7 @@ def test_what_makes_the_code_is_part_of_its_name(monkeypatch: pytest.MonkeyPatch
     assert files() == before
     others = [files(roots[:1]), files(precision=FLOAT64), files(flag=1)]
     with monkeypatch.context() as patch:
-        patch.setitem(engine.MAKERS, "gen", "other")
+        patch.setitem(engine.MAKERS, "language", "other")
         others.append(files())
     with monkeypatch.context() as patch:
         patch.setattr(roots[0], "source", roots[0].source + b"# edited\n")

@@ -17,8 +17,8 @@ import pykernel.engine.engines as engines
 from pykernel.dialect import FLOAT64, Kernel, Precision
 from pykernel.engine.executor import Choices
 from pykernel.engine.llvm import Code, print_module
-from pykernel.gen.print_llvm import Module
 from pykernel.host.model import HostModel
+from pykernel.language.print_llvm import Module
 from pykernel.spec.model import Spec, make_spec
 from tests.support.every_model import LABELS, MODELS, content_of, with_every_section
 from tests.support.random_calls import Call, random_calls, trace

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pykernel.dialect import DIM, Array, Real
-from pykernel.gen.model import identity
 from pykernel.gen.project import build
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from tests.support.every_model import accepted

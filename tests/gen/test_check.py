@@ -10,9 +10,10 @@ import pytest
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Host, Reference, check, differing_fields, mixed_stream
+from pykernel.gen.check import Host, Reference, check, differing_fields
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.progress import told_late
 from pykernel.spec.model import make_spec

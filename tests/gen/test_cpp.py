@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler
 from pykernel.gen.project import generate
+from pykernel.gen.streams import mixed_stream
 from pykernel.spec.model import make_spec
 from tests.support import DOCS
 from tests.support.built import built

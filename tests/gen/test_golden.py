@@ -1,6 +1,6 @@
 """The checked-in examples of generated code: a change in the generator shows as a diff.
 
-After a deliberate change: pytest tests/gen/test_golden.py --update-golden, then read `git diff runtime_c/golden`.
+After a deliberate change: pytest tests/gen/test_golden.py --update-golden, then read `git diff tests/golden`.
 """
 
 import re
@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from pykernel.dialect.types import FLOAT32, FLOAT64
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.print_c import number, tokens
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
+from pykernel.language.c_text import number, tokens
 from pykernel.spec.model import load_spec, make_spec
 from tests.support import ROOT
 from tests.support.harness import DIVISIONS, SANITIZERS
 
-GOLDEN = ROOT / "runtime_c" / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
 """The defaults for a number, classes and alarms and in whole numbers, and a model of the papers."""
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from pykernel.dialect import DIM, INT16, Extent, Index, Word
-from pykernel.gen import widths
-from pykernel.gen.ir import Binary, Choice, DialectError, Length, Literal, Local, Parameter, Unary
 from pykernel.gen.project import build
-from pykernel.gen.widths import Widths
+from pykernel.language import widths
+from pykernel.language.ir import Binary, Choice, DialectError, Length, Literal, Local, Parameter, Unary
+from pykernel.language.widths import Widths
 from pykernel.spec.model import Spec, make_spec
 from tests.gen.test_ranges import PRELUDE, Case, Maker
 from tests.support.dialect_cases import c_source, load
 from tests.support.int_widths import faults
 from tests.support.random_specs import INT16_RULES, RULES, random_spec
 
-GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 NLMS = {
     "name": "line",
     "precision": "int16",

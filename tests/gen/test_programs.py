@@ -14,10 +14,10 @@ from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel
 from pykernel.dialect.program import Entry, Program
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.ir import DialectError
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.host.monitoring import Monitoring
 from pykernel.host.replay import Replay, read_log
@@ -25,6 +25,7 @@ from pykernel.host.samples import Batch, read_samples
 from pykernel.host.scores import Course
 from pykernel.host.simulation import Simulation
 from pykernel.host.snapshot import device_memory, load, save, snapshot_bytes
+from pykernel.language.ir import DialectError
 from pykernel.spec.model import load_spec, make_spec
 from tests.support.following import persistent
 from tests.support.toys import (

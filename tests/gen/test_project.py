@@ -1,6 +1,5 @@
 """The generated project: complete, clean under strict compilers, self-contained, safe to write, reproducible."""
 
-import importlib.resources
 import os
 import re
 import shutil
@@ -13,11 +12,13 @@ import pytest
 
 from pykernel.errors import CheckFailed, UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import STRICT, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build, generate
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec, make_spec
+from tests.support import ROOT
 from tests.support.compilers import EACH as EACH_COMPILER
 from tests.support.compilers import compilers
 from tests.support.specs import named
@@ -311,8 +312,9 @@ def test_no_fused_instruction_is_printed_for_vectors_of_other_processors(target,
     command, flags, instruction = VECTOR_TARGETS[target]
     if not shutil.which(command):
         pytest.skip(f"{command} is not here; it would show that no fused instruction is printed for {target}")
-    golden = importlib.resources.files("pykernel.runtime_c").joinpath("golden")
-    sources = [Path(str(golden)) / name / "src" / f"{name}.c" for name in ("flow", "machine", "monitor", "level")]
+    sources = [
+        ROOT / "tests" / "golden" / name / "src" / f"{name}.c" for name in ("flow", "machine", "monitor", "level")
+    ]
 
     def instructions(source, text):
         copy = tmp_path / source.name

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import STRICT
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import declared, make_spec
 from tests.support import ROOT
@@ -167,7 +167,7 @@ def test_text_is_tidy_and_every_function_has_a_comment(model, full, name):
 
 
 def test_long_lines_are_folded_without_a_change_of_meaning():
-    from pykernel.gen.print_c import fold
+    from pykernel.language.c_text import fold
 
     words = " ".join(f"word{i}" for i in range(60))
     text = f"    /* {words} */\n    int32_t a = f({', '.join(f'argument{i}' for i in range(30))}); /* {words} */\n"
@@ -193,7 +193,7 @@ def test_size_report_shows_every_golden_model():
     run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr
     assert "nothing to compare with" in run.stdout
-    for folder in (ROOT / "runtime_c" / "golden").iterdir():
+    for folder in (ROOT / "tests" / "golden").iterdir():
         if folder.is_dir():
             header = (folder / "src" / f"{folder.name}.h").read_text(encoding="utf-8")
             ram = int(re.search(r"_RAM_BYTES (\d+)", header)[1])

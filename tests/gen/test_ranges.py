@@ -14,11 +14,12 @@ import pytest
 
 from pykernel.dialect import FLOAT32, INDEX_MAX, INT16, Kernel, Memory, interpreter, intrinsics
 from pykernel.engine import jitted
-from pykernel.gen import compilers, ranges
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.ir import DialectError, For, walk
-from pykernel.gen.ranges import most_turns, prove
-from pykernel.gen.specialise import specialise
+from pykernel.gen import compilers
+from pykernel.language import ranges
+from pykernel.language.functions import checked_functions
+from pykernel.language.ir import DialectError, For, walk
+from pykernel.language.ranges import most_turns, prove
+from pykernel.language.specialise import specialise
 from tests.support.dialect_cases import CAPACITIES, Compiled, Given, Whole, executors, load
 
 PRELUDE = '''"""Made up."""

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pykernel.dialect import INDEX_MAX
-from pykernel.gen import ranges
-from pykernel.gen.ir import DialectError
+from pykernel.language import ranges
+from pykernel.language.ir import DialectError
 from tests.gen.test_ranges import Case
 
 NAMES = {"k": "s.n[0]", "m": "s.closest[1]"}

@@ -14,8 +14,9 @@ from numba.extending import is_jitted
 
 from pykernel.engine.jitted import Jitted
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, Spec, make_spec, rules
 from tests.algorithms.test_int16 import ONLINE as INT16_ONLINE

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pykernel.algorithms.online.techniques import TECHNIQUES
-from pykernel.gen import project
+from pykernel.gen import context
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec import family
@@ -69,7 +69,7 @@ def test_the_issues_model_is_generated_at_once(monkeypatch):
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr(project, "told_late", Told)
+    monkeypatch.setattr(context, "told_late", Told)
     spec = make_spec(LARGE["krls-t"])
     whole = HostModel.executor.fget
 

@@ -14,7 +14,7 @@ from pykernel.spec.model import make_spec
 from tests.support.every_model import LABELS, MODELS, accepted, content_of
 from tests.support.mutants import effective_and_missed
 
-GOLDEN = Path(__file__).parents[2] / "runtime_c" / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 GOLDENS = sorted(path.stem for path in GOLDEN.glob("*.toml"))
 NEEDS = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("gcov")), reason="needs gcc and gcov")
 LEAST = 0.973

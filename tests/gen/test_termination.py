@@ -3,12 +3,12 @@
 import graphlib
 import re
 
-from pykernel.gen.effects import effects, root
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.ir import Assign, Call, Field, For, Local, walk
-from pykernel.gen.model import made_up_number
-from pykernel.gen.primitives import unmarked
 from pykernel.gen.project import build
+from pykernel.host.identity import made_up_number
+from pykernel.language.effects import effects, root
+from pykernel.language.functions import checked_functions
+from pykernel.language.ir import Assign, Call, Field, For, Local, walk
+from pykernel.language.primitives import unmarked
 from pykernel.spec.model import make_spec
 from tests.support.every_model import MODELS, content_of
 

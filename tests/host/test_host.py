@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pykernel.errors import UserError
-from pykernel.gen.check import mixed_stream
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.support.toys import LABELS, ToyStatus, toy_spec

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.bits import samples_of
 from pykernel.algorithms.online.state import Projection
 from pykernel.errors import UserError
-from pykernel.gen.model import identity
 from pykernel.host import snapshot
+from pykernel.host.identity import identity
 from pykernel.host.migrate import migrate
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec, rules

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, generate
+from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
 from pykernel.spec.model import load_spec, make_spec

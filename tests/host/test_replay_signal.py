@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, raw_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compiler, find_compilers
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import raw_stream
 from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, log_header, log_rows, read_log
 from pykernel.spec.model import make_spec

@@ -10,6 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import cffi
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -19,9 +20,10 @@ from pykernel.cli.app import main
 from pykernel.dialect import Real
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compile_c, compiler, find_compilers
-from pykernel.gen.project import SNAPSHOT_STATUSES, generate, state_hash
+from pykernel.gen.context import SNAPSHOT_STATUSES
+from pykernel.gen.project import generate, state_hash
+from pykernel.gen.streams import mixed_stream
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import HEADER
@@ -124,12 +126,12 @@ class Storage:
         self.calls.append((slot, offset, count))
         if offset == 0 and self.erases and self.put(slot, 0, b"\xff" * len(self.slots[slot])):
             return 1
-        return self.put(slot, offset, bytes(self.device.bytes_at(data, count)))
+        return self.put(slot, offset, bytes(cffi.FFI().buffer(data, count)))
 
     def read(self, context, slot, offset, data, count):
         if slot in self.read_error:
             return -5
-        self.device.bytes_at(data, count)[:] = self.slots[slot][offset : offset + count]
+        cffi.FFI().buffer(data, count)[:] = self.slots[slot][offset : offset + count]
         return 0
 
 

@@ -24,11 +24,12 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import METHODS
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.gen.check import Reference, as_taken
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.model import specialised
 from pykernel.gen.project import build, state_hash
+from pykernel.gen.streams import as_taken
 from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
 from pykernel.spec.families import nystrom, subspace
@@ -462,7 +463,7 @@ def test_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-        for file in re.findall(r"`((?:tests|benchmarks|gen|pykernel|runtime_c|targets)/[\w./-]+)`", text):
+        for file in re.findall(r"`((?:tests|benchmarks|pykernel)/[\w./-]+)`", text):
             assert (ROOT / file).exists(), f"{page.name}: {file}"
 
 
@@ -510,7 +511,7 @@ def test_anchors_of_the_first_pages_exist():
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for folder in ("pykernel", "gen", "targets", "tests", "benchmarks", "examples", "website")
+    for folder in ("pykernel", "tests", "benchmarks", "examples", "website")
     for path in (ROOT / folder).rglob("*.py")
 }
 # prints the files of the walk whose functions run, in the order of the first call; of kernels, in the update that calls most
@@ -520,7 +521,7 @@ import importlib, sys
 root, files, of_kernels, command = sys.argv[1], sys.argv[2].split(), sys.argv[3] == "kernels", sys.argv[4:]
 for file in files:
     if file.endswith(".py"):
-        importlib.import_module("pykernel." * (not file.startswith("pykernel")) + file[:-3].replace("/", "."))
+        importlib.import_module(file[:-3].replace("/", "."))
 from pykernel.cli.app import main
 wanted, each = {f"{root}/{file}": file for file in files}, [{}]
 def look(frame, event, arg):

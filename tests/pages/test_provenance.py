@@ -35,7 +35,7 @@ def tree(tmp_path):
     (tmp_path / "benchmarks" / "tables.py").write_text("")
     (tmp_path / "pykernel" / "bases" / "gram.py").write_text("def gram(a):\n    '''G.'''\n    return a * a\n")
     (tmp_path / "docs" / "data" / "numbers.csv").write_text("3\n")
-    shutil.copy(ROOT / "runtime_c" / "golden" / "pressure.toml", tmp_path / "level.toml")
+    shutil.copy(ROOT / "tests" / "golden" / "pressure.toml", tmp_path / "level.toml")
     result = Result("-m benchmarks.numbers", ("*.csv",), "seconds", ("level",), ("pykernel.bases",))
 
     def level():
@@ -176,12 +176,8 @@ DIGEST += "import pykernel; print(pykernel.__file__, c_digest(MODELS['kernels'])
 @pytest.mark.exhaustive
 def test_moving_a_module_changes_no_digest_of_c_and_a_changed_formula_does(tmp_path):
     """A copy of everything that generates code, in which the module of elementary functions moves."""
-    skip = shutil.ignore_patterns("__pycache__", "golden", "data")
     for name in ("benchmarks", "pykernel"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=skip)
-    shutil.copytree(ROOT / "pykernel" / "data", tmp_path / "pykernel" / "data")
-    for name in ("gen", "targets", "runtime_c"):
-        shutil.copytree(ROOT / name, tmp_path / "pykernel" / name, ignore=skip)
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
     def found():
         environment = os.environ | {"PYTHONPATH": str(tmp_path)}

@@ -13,9 +13,10 @@ import pytest
 
 from pykernel.dialect import Memory
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, Report, stream_of
+from pykernel.gen.check import Reference, Report
 from pykernel.gen.compilers import Compiler, find_compilers
 from pykernel.gen.project import build
+from pykernel.gen.streams import stream_of
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
 from tests.support.random_calls import broken_promise, first_difference, random_calls, trace

@@ -11,7 +11,8 @@ import numpy as np
 from pykernel.algorithms.extents import L_MAX, N_MAX
 from pykernel.dialect import Array, Index, Int16, Real
 from pykernel.dialect.program import taken_by
-from pykernel.gen.project import SNAPSHOT_STATUSES, Project
+from pykernel.gen.context import SNAPSHOT_STATUSES
+from pykernel.gen.project import Project
 from pykernel.spec.model import Spec
 
 FUZZ = Path(__file__).parent / "fuzz" / "fuzz.c"

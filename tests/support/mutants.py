@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from pykernel.errors import CheckFailed
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compiler
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 
 CHANGES = (
     (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "),

@@ -17,7 +17,7 @@ from pykernel.dialect.program import taken_by
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import same_numbers
-from pykernel.gen.project import SNAPSHOT_STATUSES
+from pykernel.gen.context import SNAPSHOT_STATUSES
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykernel.errors import UserError
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.firmware import CHUNK
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import board
 from pykernel.targets.board import BoardModel, Link, coded, decoded, opened, sealed

@@ -14,11 +14,11 @@ import pytest
 from pykernel.cli.app import main
 from pykernel.gen import model as gen_model
 from pykernel.gen.binding import CModel
-from pykernel.gen.check import mixed_stream
 from pykernel.gen.compilers import compiler
 from pykernel.gen.flow import flow_facts
-from pykernel.gen.print_c import Printer
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
+from pykernel.language.print_c import Printer
 from pykernel.spec.model import make_spec
 from pykernel.targets import bound as bounds
 from pykernel.targets.bound import Code, call_bounds, known_routines
@@ -48,7 +48,7 @@ def need_gcc(target):
 
 
 READ = {"arm-none-eabi-gcc": "12.2.", "riscv64-unknown-elf-gcc": "12.2.", "avr-gcc": "5.4."}
-"""The versions in whose libraries a person has read the loops, for targets/routines/gcc.toml."""
+"""The versions in whose libraries a person has read the loops, for pykernel/targets/routines/gcc.toml."""
 
 
 def need_read(target):
@@ -277,7 +277,7 @@ def test_what_was_read_of_library_routines_holds(target, exhaustive):
             assert name not in listed or most <= 2 * highest, name
 
 
-FREE = bounds.FlowFacts({}, {})
+FREE = bounds.Turns({}, {})
 
 
 def test_a_branch_over_a_jump_to_a_far_label_has_a_bound():
@@ -288,7 +288,7 @@ def test_a_branch_over_a_jump_to_a_far_label_has_a_bound():
     source = f"int f(int a);\nint f(int a) {{ if (a > 0) {{ {begun} for (int i = 0; i < a; i++) {{ {far} }} }} return a; }}\n"
     image = Image(find_target("rv32imac"), "gcc", {"a.c": source}, annotate=annotate)
     records, start = read_records(image.elf), image.functions["f"].start
-    code, facts = Code(image, records), bounds.FlowFacts({0: {0: (5,)}}, {})
+    code, facts = Code(image, records), bounds.Turns({0: {0: (5,)}}, {})
     cpu, ran = EmulatedCpu(image), []
     for turns in (0, 5):
         before = sum(cpu.executed().values())
@@ -317,7 +317,7 @@ def test_loops_that_share_their_turns_are_bounded_together():
     together = {0: (3,) * 5, 1: (12, 9, 6, 3, 0), 2: (0, 3, 6, 9, 12)}
     apart = {loop: (max(turns),) for loop, turns in together.items()}
     most, far = (
-        bounds.longest(graph, start, code, bounds.FlowFacts(alone | {0: inside}, {}), "f", "instructions")
+        bounds.longest(graph, start, code, bounds.Turns(alone | {0: inside}, {}), "f", "instructions")
         for inside in (together, apart)
     )
     assert max(ran) <= most <= max(ran) + 30
@@ -522,7 +522,7 @@ def test_marks_change_neither_the_hash_nor_the_code_of_clang(monkeypatch):
     plain = functools.partial(Printer, marks=False)
     monkeypatch.setattr(gen_model, "Printer", lambda *given, marks, **more: plain(*given, **more))
     unmarked = gen_model.model_code(spec)
-    assert marked.printed != unmarked.printed and marked.config_hash == unmarked.config_hash
+    assert marked.printed != unmarked.printed and marked.whose == unmarked.whose
     monkeypatch.undo()
     pytest.importorskip("ziglang")
     project, target = build(spec), find_target("cortex-m4f")

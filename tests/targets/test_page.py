@@ -18,9 +18,10 @@ pytest.importorskip("ziglang", reason="needs ziglang; would show a page whose mo
 
 from pykernel.algorithms.signal.state import SignalStatus
 from pykernel.errors import UserError
-from pykernel.gen.check import Reference, as_taken
+from pykernel.gen.check import Reference
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.project import build
+from pykernel.gen.streams import as_taken
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import page

@@ -7,8 +7,9 @@ import pytest
 pytest.importorskip("wasmtime", reason="needs wasmtime; would show equal bytes in WebAssembly")
 pytest.importorskip("ziglang", reason="needs ziglang; would show equal bytes in WebAssembly")
 
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.project import build
+from pykernel.gen.streams import mixed_stream
 from pykernel.targets.check import check_targets
 from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import WasmModel

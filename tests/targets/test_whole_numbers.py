@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.gen.check import Reference, mixed_stream
+from pykernel.gen.check import Reference
 from pykernel.gen.project import Project, build
+from pykernel.gen.streams import mixed_stream
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.build import model_image
 from pykernel.targets.check import check_targets

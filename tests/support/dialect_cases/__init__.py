@@ -38,11 +38,11 @@ from pykernel.engine.engines import choices_of
 from pykernel.engine.executor import Executor
 from pykernel.engine.plain import Plain
 from pykernel.gen.compilers import compile_c, find_compilers
-from pykernel.gen.functions import checked_functions
-from pykernel.gen.primitives import primitive, primitive_file
-from pykernel.gen.print_c import Printer
-from pykernel.gen.specialise import Specialised, specialise
-from pykernel.gen.widths import Widths
+from pykernel.language.functions import checked_functions
+from pykernel.language.primitives import primitive, primitive_file
+from pykernel.language.print_c import Printer
+from pykernel.language.specialise import Specialised, specialise
+from pykernel.language.widths import Widths
 
 CAPACITIES = {"N_MAX": 4, "DIM": 3}
 _modules = itertools.count()

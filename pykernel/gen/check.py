@@ -1,0 +1,482 @@
+"""The check: one stream on the host and through the generated C, compared byte for byte."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import itertools
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from pykernel.dialect import Memory
+from pykernel.engine.choice import Engine, chosen_engine, engines_of_a_check
+from pykernel.errors import CheckFailed
+from pykernel.gen.binding import CModel
+from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes, write_sources
+from pykernel.gen.context import BROKEN_BUILD
+from pykernel.gen.project import Project, build, state_hash
+from pykernel.gen.streams import stream_of
+from pykernel.host.model import HostModel
+from pykernel.parallel import Threads, go_on
+from pykernel.progress import told_late
+from pykernel.spec.model import Spec
+
+Progress = Callable[[float, str], None]
+Tell = Callable[[str], None]
+SAMPLES = 12_000
+"""Random samples, if nobody says how many: budgets fill, and vectors are replaced."""
+Devices = Sequence[tuple[str, int]]
+"""Names of devices whose rows a stream has one after the other, and how many each has."""
+HASHED = "state's hash"
+ONCE = slice(1)
+"""The rows of a call without a sample."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Result of a check: one row for each build, and the model's sizes.
+
+    ok: whether all rows are equal, and the witnesses.  engine: what simulated the model.
+    witnesses: one row for each other engine that learned the same stream: ``engine``, ``equal``, ``first_difference``.
+    """
+
+    ok: bool
+    rows: list[dict[str, Any]]
+    figures: dict[str, Any]
+    statuses: dict[str, int] = field(default_factory=dict)
+    """Name of a status -> how often an update returned it; for a model that does not learn, how often a prediction
+    did.
+    """
+    calls: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For each action, visit and reading: name of a status -> how often the function returned it."""
+    engine: str = ""
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+
+
+def check(
+    spec: Spec,
+    memory: Memory | None = None,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    stream: tuple[np.ndarray, np.ndarray] | None = None,
+    levels: Sequence[str] = LEVELS,
+    compilers: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    tell: Tell = lambda text: None,
+    devices: Devices = (),
+) -> Report:
+    """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
+
+    memory: the state from which the model starts, if it has learned already.
+    stream: (inputs, labels) to be used instead of ``mixed_stream``; labels: (samples, 0) or None if there are none.
+    levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
+    progress: called with the part that is done, from 0 to 1, and with the next step.  If not given, steps that take
+    longer than two seconds are announced on standard error.
+    engine: the only engine; if not given, see ``engines_of_a_check``: the first is the reference, and after all builds
+    the others are its witnesses.
+    tell: called with a sentence for each verdict, when it comes.
+    devices: see ``Reference``.
+    """
+    x, y = stream_of(spec, samples, seed, stream)
+    chosen = [compiler(name) for name in compilers] if compilers else list(find_compilers())
+    first, *others = [engine] if engine else engines_of_a_check()
+    builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
+
+    def make(c: Compiler, level: str) -> CModel:
+        """Snapshots make no samples: each compiler compiles them once."""
+        return CModel(project, c, tuple(level.split()), whole=level == levels[0])
+
+    told = told_late() if progress is None else contextlib.nullcontext(progress)
+    # compilers have threads of their own: a long stream does not keep them waiting
+    with told as say, Threads() as compiling, Threads() as running:
+        say(0.0, "generating C")
+        project = build(spec, memory)
+        say(0.1, f"simulating with {first}")
+        # at first one compiler alone, so that the first verdict does not wait for a core
+        made = [compiling.start(make, *built) for built in builds[:1]]
+        reference = Reference(project, memory, x, y, first, devices)
+        made += [compiling.start(make, *built) for built in builds[1:]]
+        sizes = compiling.start(_sizes, project, chosen[0])
+        run = [running.start(reference.of_build, *built, done.result) for built, done in zip(builds, made, strict=True)]
+        for i, done in enumerate(concurrent.futures.as_completed(run)):
+            tell(_told(done.result(), first))
+            say(0.2 + 0.5 * (i + 1) / len(builds), "compiling C, and comparing")
+        rows = [done.result() for done in run]
+        witnesses = [reference.witness(other, say, tell) for other in others]
+        say(0.9, "compiling C, for its sizes")
+        _add_sizes(rows, chosen[0], sizes.result)
+        say(1.0, "done")
+    return reference.report(rows, witnesses)
+
+
+def _told(row: dict[str, Any], engine: Engine) -> str:
+    """The verdict on a build."""
+    found = f"the bytes of {engine}" if row["equal"] else f"NOT the bytes of {engine}: {row['first_difference']}"
+    return f"{row['compiler']} {row['flags']}, {row['samples']:,} samples: {found}"
+
+
+def _sizes(project: Project, c: Compiler) -> dict[str, int]:
+    """What a firmware links if it does not save the model."""
+    with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+        sources = write_sources(Path(folder), project.sources)
+        return section_bytes([each for each in sources if each.name != f"{project.spec.name}_snapshot.c"], c)
+
+
+def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, int]]) -> None:
+    """Add a compiler's sizes to its rows."""
+    equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
+    try:
+        found: dict[str, Any] = {**measured()}
+    except CheckFailed as error:  # what differs already is told as it is
+        found = {"equal": False, "first_difference": str(error)}
+    for row in equal:
+        row |= found
+
+
+class Device(Protocol):
+    """Generated C, wherever it runs."""
+
+    memory: Memory
+
+    def call(self, name: str) -> Any:
+        """NAME_<name> on the model."""
+
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
+
+    def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What NAME_<question> writes for each row, (samples, values), and the statuses."""
+
+    def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NAME_<name> with each row and its label: the statuses."""
+
+    def read(self, name: str) -> tuple[np.ndarray, int]:
+        """What NAME_<name> writes, (values,), and its status."""
+
+
+class Step(NamedTuple):
+    """Calls of one function: with rows of the stream one after the other, or one call without a sample.
+
+    "learn" asks each row and then learns it; "hash" asks for the state's hash; "init" begins anew.  after: the end of the sentence
+    that says when the calls were made.
+    """
+
+    kind: Literal["learn", "hash", "init", "action", "visit", "question", "reading"]
+    name: str
+    rows: slice = ONCE
+    after: str = ""
+
+
+class Result(NamedTuple):
+    """What the calls of a step wrote and returned, and a checksum of the memory that they left."""
+
+    name: str
+    values: np.ndarray
+    statuses: np.ndarray
+    memory: int
+
+
+class Host(HostModel):
+    """A model on the host that begins as the C begins."""
+
+    def __init__(self, project: Project, start: Memory | None, engine: Engine) -> None:
+        super().__init__(project.spec, project.drop, engine, raw=True)
+        if start is not None:
+            for struct in self.spec.program.persistent:
+                for name in struct.fields:
+                    self.memory.field(name)[...] = start.field(name)
+        self._start = bytes(self.memory.bytes)
+
+    def call(self, name: str, *args: Any) -> Any:
+        if name == "init":
+            self.memory.bytes[:] = self._start
+        return super().call(name, *args)
+
+
+class Reference:
+    """The host's results on a stream: what every build of the C is compared with.
+
+    The stream is processed in parts.  In each part, every row is asked (usually predicted) and then learned.  After
+    that the program's questions are called on some rows of the part (on all rows if nothing is learned), and then its
+    readings. ``hash`` is the ``state_hash`` after the last row was learned, before anything else has changed the model.
+
+    A program with actions or visits gets a second pass with a new model.  The second pass takes only the end of each
+    part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
+    part, all other actions are called, and then the actions ``between`` once more.
+
+    devices: if the stream has the rows of many devices, each device is a part, and the model begins anew there.
+    """
+
+    PARTS = 4
+    PIECE = (
+        2**24
+    )  # rows learned at once, times bytes of the model: a fraction of a second, so that an interrupt is heard
+    AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
+    ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
+    VISITED = 64  # rows of each part that are visited
+
+    def __init__(
+        self,
+        project: Project,
+        memory: Memory | None,
+        x: np.ndarray,
+        y: np.ndarray,
+        engine: Engine | None = None,
+        devices: Devices = (),
+    ) -> None:
+        self.project, self.spec, self.x, self.y = project, project.spec, x, y
+        self.devices = devices
+        even = np.linspace(0, len(x), self.PARTS + 1).astype(int)
+        self.edges: list[int] = (np.cumsum([0, *(rows for _, rows in devices)]) if devices else even).tolist()
+        self.engine: Engine = engine or chosen_engine()
+        self.start = memory
+        program = self.spec.program
+        names = [entry.name for entry in program.entries_for(self.spec.config)]
+        self.between = [name for name in program.between if name in names]
+        self.others = [name for name in program.actions if name in names and name not in program.between]
+        self.visits = [name for name in program.visits if name in names]
+        self.readings = [name for name in program.readings if name in names]
+        self.questions = [name for name in program.questions if name != program.asks and name in names]
+        self._more = [*self.between, *self.others, *self.visits]
+        self.passes = [False, True] if self._more else [False]
+        self.results: list[list[Result]] = []
+        for second in self.passes:
+            self.model = self.fresh_host(self.engine)
+            self.results.append(self._run(self.model, second))
+        self.hash = _hash_in(self.results)
+
+    def report(self, rows: list[dict[str, Any]], witnesses: Sequence[dict[str, Any]] = ()) -> Report:
+        """The report: the rows of all builds, the sizes, and the counts of statuses."""
+        calls = {name: self._counts(name) for name in (*self._more, *self.readings)}
+        hashes = {
+            "state_hash": f"{self.hash:08x}",
+            "stream_hash": f"{zlib.crc32(self.x.tobytes() + self.y.tobytes()):08x}",
+        }
+        ok, figures = all(row["equal"] for row in (*rows, *witnesses)), self.project.figures | hashes
+        return Report(ok, rows, figures, self._counts("update"), calls, self.engine, list(witnesses))
+
+    def _counts(self, name: str) -> dict[str, int]:
+        """How often a function returned each status, in the first pass that calls it."""
+        told = [[result.statuses for result in results if result.name == name] for results in self.results]
+        found = np.concatenate([*next(filter(None, told), []), np.zeros(0, np.int32)])
+        names = {int(m): m.name.lower() for m in self.spec.program.status}
+        return {names[int(s)]: int(count) for s, count in zip(*np.unique(found, return_counts=True), strict=True)}
+
+    def fresh_host(self, engine: Engine | None = None) -> Host:
+        return Host(self.project, self.start, engine or self.engine)
+
+    def _steps(self, second: bool) -> Iterator[Step]:
+        """All steps of the first or the second pass; steps of many rows in pieces."""
+        size = max(16, min(4096, self.PIECE // len(self.model.memory.bytes)))
+        for step in self._whole_steps(second):
+            if step.rows is ONCE or step.rows.step is not None:
+                yield step
+                continue
+            for start in range(step.rows.start, step.rows.stop, size):
+                yield step._replace(rows=slice(start, min(start + size, step.rows.stop)))
+
+    def _whole_steps(self, second: bool) -> Iterator[Step]:
+        program = self.spec.program
+        parts = [(begin, end) for begin, end in itertools.pairwise(self.edges) if end > begin]
+        for i, (begin, end) in enumerate(parts):
+            if self.devices and i:
+                yield Step("init", "init", after=f" for {self.devices[i][0]}")
+            if second:
+                begin = max(begin, end - max(self.AGAIN, (end - begin) // 4))
+            part, after = slice(begin, end), f" after update {end - 1}" if program.learns else ""
+            yield Step("learn", "update", part)
+            if end == len(self.x) and not second:
+                yield Step("hash", HASHED, after=after)
+            if second:
+                yield from (Step("action", name, after=after) for name in self.between)
+                yield from (Step("visit", name, _some(part, self.VISITED), after) for name in self.visits)
+            asked = _some(part, self.ASKED) if program.learns else part
+            yield from (Step("question", name, asked, after) for name in self.questions)
+            yield from (Step("reading", name, after=after) for name in self.readings)
+            if second and self.others and i == (len(parts) - 1) // 2:
+                for name in (*self.others, *self.between):
+                    yield Step("action", name, after=after)
+                    after = f" after {name}{after}"
+
+    def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """What the calls of a step wrote, (calls, values), and their statuses."""
+        x, y = self.x[step.rows], self.y[step.rows]
+        match step.kind:
+            case "learn":
+                return model.prequential(x, y)
+            case "init":
+                model.call("init")
+                return np.zeros((1, 0)), np.zeros(1, np.int32)
+            case "hash":
+                return np.array([self._hash(model)]), np.zeros(1, np.int32)
+            case "question":
+                return model.ask(step.name, x)
+            case "reading":
+                values, status = model.read(step.name)
+                return values[None], np.array([status], np.int32)
+            case "visit":
+                return np.zeros((len(x), 0)), model.visit(step.name, x, y)
+            case "action":
+                return np.zeros((1, 0)), np.array([model.call(step.name)], np.int32)
+
+    def _run(self, model: HostModel | Device, second: bool) -> list[Result]:
+        results = []
+        for step in self._steps(second):
+            go_on()
+            values, statuses = self._call(model, step)
+            results.append(Result(step.name, values, statuses, zlib.crc32(model.memory.bytes)))
+        return results
+
+    def _hash(self, model: HostModel | Device) -> int:
+        return state_hash(self.spec, model.memory) if isinstance(model, HostModel) else int(model.call("hash"))
+
+    def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
+        """The report's row for one build, without sizes; ``how``: further arguments of CModel."""
+        return self.of_build(c, level, lambda: CModel(self.project, c, (*level.split(), *extra), **how))
+
+    def of_build(self, c: Compiler, level: str, make: Callable[[], CModel]) -> dict[str, Any]:
+        """The same for the build that ``make`` gives."""
+        row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
+        try:
+            device = make()
+        except CheckFailed as error:
+            return row | {"equal": False, "first_difference": str(error)}
+        return row | self.verdict(device)
+
+    def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
+        """The report's row for another engine: whether it computes the same as this one."""
+        say(0.7, text := f"{engine} compiles the model, and learns the same samples")
+        tell(f"{text}, which takes some seconds")
+        verdict = self.verdict(self.fresh_host(engine))
+        row = {"engine": engine, "equal": verdict["equal"], "first_difference": verdict["first_difference"]}
+        tell(f"{engine}, the second witness: " + ("the same bytes" if row["equal"] else row["first_difference"]))
+        return row
+
+    def verdict(self, device: Device) -> dict[str, Any]:
+        """Run the stream on a device of any kind.
+
+        Returns whether all results equal the host's, and the first difference.
+        """
+        selftest = "broken build" if device.call("selftest") == BROKEN_BUILD else "passed"
+        results: list[list[Result]] = []
+        for second in self.passes:
+            device.call("init")
+            results.append(self._run(device, second))
+        same = [[_same(a, b) for a, b in zip(*both, strict=True)] for both in zip(self.results, results, strict=True)]
+        equal = (
+            device.memory.bytes == self.model.memory.bytes
+            and all(map(all, same))
+            and self._hash(device) == self._hash(self.model)
+            and selftest == "passed"
+        )
+        hashed = f"{_hash_in(results):08x}"
+        difference = None if equal else self.first_difference(device, [[*each, False].index(False) for each in same])
+        return {"selftest": selftest, "equal": equal, "state_hash": hashed, "first_difference": difference}
+
+    def first_difference(self, device: Device, same: Sequence[int]) -> str:
+        """The first call whose results differ between host and device, and what differs.
+
+        same: in each pass, the number of steps whose results are the same.
+        """
+        for second in self.passes:
+            for found in self._differences(second, device, same[second]):
+                return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
+        return "the self-test or the hash only"
+
+    def _row(self, t: int) -> str:
+        """The number of a row; of many devices that of the device's row, and its name."""
+        if not self.devices:
+            return str(t)
+        which = int(np.searchsorted(self.edges, t, "right")) - 1
+        return f"{t - self.edges[which]} of {self.devices[which][0]}"
+
+    def _differences(self, second: bool, device: Device, same: int) -> Iterator[str]:
+        """The differences in one pass, row by row from the first step whose results differ."""
+        host, asks = self.fresh_host(), self.spec.program.asks
+        where = (f"in {self.engine}", f"in {device.engine}") if isinstance(device, Host) else ("on the host", "in C")
+        answer = "prediction" if asks == "predict" else asks
+        learned = "update" if self.spec.program.learns else answer
+        device.call("init")
+        yield from (f"before the first {learned}, in {name}" for name in differing_fields(host, device, where))
+        for i, step in enumerate(self._steps(second)):
+            if i < same:
+                self._call(host, step), self._call(device, step)
+                continue
+            for t in range(len(self.x))[step.rows]:
+                single = step._replace(rows=slice(t, t + 1))
+                asked = called = f"{step.name}{'' if step.rows is ONCE else f' of row {t}'}{step.after}"
+                if step.kind == "learn":
+                    asked, called = (f"{what} {self._row(t)}" for what in (answer, learned))
+                (a, s), (b, u) = self._call(host, single), self._call(device, single)
+                if not same_numbers(a, b):
+                    yield f"{asked}: {shown(a[0])} {where[0]}, {shown(b[0])} {where[1]}"
+                if s[0] != u[0]:
+                    yield f"{called}: status {s[0]} {where[0]}, {u[0]} {where[1]}"
+                yield from (f"{called}: {name}" for name in differing_fields(host, device, where))
+
+
+def _hash_in(results: Sequence[Sequence[Result]]) -> int:
+    """The state's hash after the first pass has learned its last row."""
+    return next(int(result.values[0]) for result in results[0] if result.name == HASHED)
+
+
+def _same(a: Result, b: Result) -> bool:
+    return a.memory == b.memory and same_numbers(a.values, b.values) and same_numbers(a.statuses, b.statuses)
+
+
+def _some(part: slice, count: int) -> slice:
+    """At most ``count`` rows of a part, spread over the part."""
+    step = max(1, (part.stop - part.start) // count)
+    return slice(part.start, min(part.stop, part.start + step * count), step)
+
+
+def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have equal bits.  All NaNs count as equal: NaN means "refused" here, and its payload is
+    ignored.
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    return bool(np.array_equal(np.isnan(a), np.isnan(b))) and a[~np.isnan(a)].tobytes() == b[~np.isnan(b)].tobytes()
+
+
+def shown(value: Any) -> str:
+    """One or several numbers as decimal text that reads back to the same bits."""
+    return repr(value) if np.ndim(value) == 0 else str(np.asarray(value).tolist())
+
+
+def differing_fields(
+    host: HostModel, device: Device, where: tuple[str, str] = ("on the host", "in C")
+) -> Iterator[str]:
+    """The fields whose bytes differ, each with the first position and both values."""
+    for slot in host.memory.layout.slots:
+        a, b = host.memory.field(slot.name), device.memory.field(slot.name)
+        if a.tobytes() != b.tobytes():
+            at = next(i for i in np.ndindex(a.shape) if a[i].tobytes() != b[i].tobytes())
+            place = "".join(f"[{i}]" for i in at) if not slot.scalar else ""
+            yield f"{slot.name}{place} is {a[at]!r} {where[0]}, {b[at]!r} {where[1]}"
+
+
+def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
+    """Bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    names = {"text_bytes": ".text", "rodata_bytes": ".rodata", "data_bytes": ".data", "bss_bytes": ".bss"}
+    sizes = dict.fromkeys(names, 0)
+    for source in sources:
+        target = source.with_suffix(".o")
+        compile_c(c, [source], target, (*extra, "-Os"), ("-c",))
+        try:
+            with target.open("rb") as file:
+                sections = [(s.name, s["sh_size"]) for s in ELFFile(file).iter_sections()]
+        except ELFError:
+            return {}
+        for key, start in names.items():
+            sizes[key] += sum(size for name, size in sections if name == start or name.startswith(start + "."))
+    return sizes

@@ -1,0 +1,294 @@
+"""A spec to a folder of C: specialise, print, fill the templates."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pykernel.dialect import Memory
+from pykernel.errors import UserError
+from pykernel.gen.context import STAMP, of_code, of_memory, of_spec
+from pykernel.gen.firmware import check_files, check_program, page_program
+from pykernel.gen.micropython import micropython_files
+from pykernel.gen.model import bare, model_code
+from pykernel.gen.packages import bound_macros, package_files
+from pykernel.gen.sbom import sbom
+from pykernel.gen.snapshot import snapshot_context
+from pykernel.gen.write import MANIFEST_FORMAT, extras, project_folder, write_files
+from pykernel.host import snapshot
+from pykernel.host.identity import identity
+from pykernel.language.c_text import comment, fold
+from pykernel.language.calls import Signature
+from pykernel.language.ir import DialectError
+from pykernel.language.primitives import runtime_text
+from pykernel.report import sections
+from pykernel.report.document import Document
+from pykernel.spec.model import Spec
+
+HASHES = ("config_hash", "state_kind")
+"""Numbers that say which model this is; a model that does not learn on the device has no state_kind."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Generated text, not yet written."""
+
+    spec: Spec
+    files: dict[str, str]
+    figures: dict[str, Any]
+    drop: tuple[str, ...]  # fields that the C does not have
+    calls: dict[str, Signature]  # the public functions, by the name after NAME_
+    replay: str = field(repr=False)  # C of the check's driver
+    start: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The learned state from which the device starts, as a file for ``pykernel state replay`` and for a later check."""
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The model's C: file name -> text."""
+        return {Path(path).name: text for path, text in self.files.items() if re.match(r"src/.*\.[ch]$", path)}
+
+
+@dataclass(frozen=True, repr=False)
+class Generated:
+    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: what the spec gets, if it names no rule."""
+
+    folder: Path
+    files: list[Path]
+    figures: dict[str, Any]
+    default: dict[str, Any] | None
+
+    def __repr__(self) -> str:
+        parts = {"state": "state_bytes", "work": "work_bytes", "constants": "const_bytes"}
+        sizes = ", ".join(f"{self.figures[key]:,} bytes of {part}" for part, key in parts.items())
+        return f"{self.figures['name']} in {self.folder}: {len(self.files)} files; {sizes}"
+
+    @property
+    def page(self) -> Document:
+        """The result for people."""
+        return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures, self.default)
+
+    def _repr_html_(self) -> str:
+        return self.page._repr_html_()
+
+
+def generate(
+    spec: Spec,
+    out: str | Path,
+    memory: Memory | None = None,
+    force: bool = False,
+    with_check: bool = False,
+    micropython: bool = False,
+) -> Generated:
+    """Write the C project of a model.
+
+    Nothing is written if there is any error.
+    memory: the learned state from which the device starts; if not given, the device starts untrained.
+    force: also overwrite files that were changed by hand; without it, such files are an error.
+    with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
+    MicroPython.  What the folder has already of these is written again.
+    """
+    folder = Path(out)
+    asked: dict[str, Any] = {"with_check": with_check, "micropython": micropython}
+    project = build(spec, memory, **asked)
+    with project_folder(folder):
+        before = extras(folder)
+        if any(before[what] > asked[what] for what in asked):
+            project = build(spec, memory, **{what: asked[what] or before[what] for what in asked})
+        files = write_files(folder, {**project.files, **project.start}, force)
+    return Generated(folder, files, project.figures, spec.default)
+
+
+def build(
+    spec: Spec,
+    memory: Memory | None = None,
+    checks: Sequence[Mapping[str, str]] = (),
+    with_check: bool = False,
+    annotated: bool = False,
+    proof: str = "",
+    micropython: bool = False,
+) -> Project:
+    """Everything that ``generate`` writes.
+
+    checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    """
+    try:
+        return _build(spec, memory, checks, with_check, annotated, proof, micropython)
+    except DialectError as error:
+        if spec.custom is None:
+            raise
+        # the custom kernel does not fit to this model: two things would have the same name
+        place = (
+            ""
+            if error.file == spec.custom.file
+            else f"{spec.custom.file}: {spec.custom.name} does not go with this model: "
+        )
+        raise UserError(f"{place}{error}") from None
+
+
+def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
+    """The program that runs the host's jobs in an emulator: file name -> text.  timed: it also counts CPU cycles."""
+    return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, render)
+
+
+def page_source(project: Project) -> str:
+    """The C through which a page in a browser calls a model."""
+    return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], render)
+
+
+def _build(
+    spec: Spec,
+    memory: Memory | None,
+    checks: Sequence[Mapping[str, str]],
+    with_check: bool,
+    annotated: bool,
+    proof: str,
+    micropython: bool,
+) -> Project:
+    code, valid = model_code(spec, annotated), spec.program.valid
+    if not code.layout.slots:
+        first = spec.program.entries[0].kernel
+        raise DialectError(
+            first.file,
+            first.function.__code__.co_firstlineno,
+            f"{first.name} keeps nothing in the memory, and C has no empty struct; keep what it computes in a field of a "
+            "struct, and read that",
+        )
+    context = of_spec(spec, code.printer) | of_code(spec, code) | of_memory(spec, code, memory)
+    context["proof"] = comment(proof)
+    context["bounds"] = [
+        {"built": comment(row["built"]), "macros": found}
+        for row in checks
+        if (found := bound_macros(row, code.printer.macro))
+    ]
+    if valid is not None:
+        context["snapshot"] = storage = snapshot_context(
+            spec, valid, code.layout, frozenset(code.whose.drop), annotated
+        )
+        # tables of both files, defined in NAME.c
+        storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
+    files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
+    files["LICENSE"] = runtime_text("LICENSE")
+    files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
+    files["README.md"] = render("README.md", context)
+    if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
+        files[spec.kernel.source] = spec.custom.source.decode()
+    packaged = package_files(files, context, render, checks)
+    if with_check:
+        packaged |= check_files(spec, files[f"src/{spec.name}.h"], render)
+    if micropython:
+        packaged |= micropython_files([path for path in files if path.endswith(".c")], context, render)
+    stamp = stamp_of(files)
+    files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
+    figures = _figures(spec, context)
+    files[f"{spec.name}.cdx.json"] = sbom(files, context, {key: figures[key] for key in HASHES if key in figures})
+    start = dict[str, bytes]()
+    if memory is not None and context["learned"] and "snapshot" in context:
+        start[start_file(spec)] = snapshot.saved(spec, memory)
+    everything = {path: text.encode() for path, text in files.items()} | start
+    manifest = {
+        "format": MANIFEST_FORMAT,
+        "generator": f"pykernel {context['version']}",
+        "figures": figures,
+        **({"checks": list(checks)} if checks else {}),
+        **({"proof": proof} if proof else {}),
+        "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
+    }
+    files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
+    return Project(spec, files, figures, code.whose.drop, context["calls"], render("replay.c", context), start)
+
+
+def start_file(spec: Spec) -> str:
+    """The file of the state from which the device starts."""
+    return f"{spec.name}.bin"
+
+
+def _sources(context: Mapping[str, Any]) -> dict[str, str]:
+    """Path -> template of the model's C."""
+    return {
+        "src/{name}.h": "model.h",
+        "src/{name}.c": "model.c",
+        **({"src/{name}_counts.h": "counts.h"} if context["int16"] else {}),
+        **({"src/{name}_snapshot.c": "snapshot.c"} if "snapshot" in context else {}),
+        **({"src/{name}_model.c": "model_values.c"} if context["learned"] else {}),
+        "src/{name}.hpp": "model.hpp",
+    }
+
+
+def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``Generated`` and the manifest tell of a project.  extents: sizes that are macros in the C, in lower case."""
+    shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
+    return {
+        **{key: context[key] for key in shown if key in context},
+        "work_bytes": context["ram_bytes"] - context["state_bytes"],
+        **{key: f"{context[key]:08x}" for key in HASHES if key != "state_kind" or context["persists"]},
+        "precision": str(spec.real),
+        **{f"error_{key}": context["int16"][key] for key in ("bound", "measured") if key in context["int16"]},
+        "learned": bool(context["learned"]),
+        "extents": {key.lower(): value for key, value in spec.capacities.items()}
+        | ({"classes": len(spec.label.classes)} if spec.label.classes else {}),
+    }
+
+
+def stamp_of(files: Mapping[str, str]) -> str:
+    """NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
+
+    Comments do not count, because ``gen.record`` adds comments to the header alone.
+    """
+    code = "".join(f"{path}\n{bare(text)}\n" for path, text in sorted(files.items()) if path.startswith("src/"))
+    return f"0x{int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], 'little'):08X}u"
+
+
+def state_hash(spec: Spec, memory: Memory) -> int:
+    """The value that NAME_hash returns.
+
+    Where a state's hash is listed beside a number of samples, each of these samples was asked and then learned before.
+    """
+    return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
+
+
+def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
+    """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
+
+    parts: name, bytes, and what it holds.  told: after what the model has this state.
+    """
+    from pykernel.host.simple import simple_bytes
+
+    whose = identity(spec)
+    there = spec.memory(whose.drop)
+    docs = {struct.__name__: (struct.__doc__ or "").strip().splitlines()[0] for struct in spec.program.structs}
+    parts, before = [], 0
+    for name, end in there.layout.ends.items():
+        if end > before:
+            parts.append((name, end - before, docs[name]))
+        before = max(before, end)
+    state = spec.program.state_bytes(there.layout)
+    found = {"parts": parts, "state_bytes": state, "work_bytes": there.layout.nbytes - state}
+    found |= {"simple": dict(simple_bytes(spec)), "config_hash": f"{whose.config_hash:08x}"}
+    if memory is not None:
+        there.copy_from(memory)
+        found |= {"state_hash": f"{state_hash(spec, there):08x}", "hash_told": told}
+    return found
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("pykernel.gen", "templates"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    text = _environment().get_template(template).render(**context)
+    return fold(text) if template.endswith((".c", ".h", ".hpp")) else text

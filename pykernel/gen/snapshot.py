@@ -1,0 +1,229 @@
+"""The C file that saves and restores a model: what its template needs.
+
+A snapshot must be checked before any part of it is copied into the model, and there is no RAM for a second model.  So
+the program's kernel ``valid``, which only reads fields, is printed once more: as C99 that reads a model where it is
+stored, element by element, through a callback.  Its arrays are byte positions in the snapshot.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import Any
+
+from pykernel.algorithms.vectors import all_zero
+from pykernel.dialect import (
+    INTEGERS,
+    Array,
+    Index,
+    Int8,
+    Int16,
+    Kernel,
+    Layout,
+    Real,
+    Scalar,
+    Uint8,
+    Uint16,
+    Word,
+    ends_of,
+)
+from pykernel.dialect.memory import Slot
+from pykernel.engine.engines import choices_of
+from pykernel.gen.model import data_of, printer_of
+from pykernel.host.snapshot import HEADER, MAGIC, VERSION
+from pykernel.language.acsl import INSIDE
+from pykernel.language.calls import Argument
+from pykernel.language.functions import specialised_functions
+from pykernel.language.ir import (
+    Binary,
+    DialectError,
+    Element,
+    Expr,
+    Field,
+    Function,
+    Kind,
+    Length,
+    Local,
+    Row,
+    Statement,
+    walk,
+)
+from pykernel.language.primitives import unmarked
+from pykernel.language.print_c import Printer
+from pykernel.spec.model import Spec
+
+NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
+
+
+def reader(scalar: Scalar) -> str:
+    """The end of the name of the template's function that reads an element of this type."""
+    return "real" if scalar is Real else NARROW.get(scalar, "count")
+
+
+class StoredPrinter(Printer):
+    """As ``Printer``, but functions take a NAME_stored_t instead of the model, and byte positions instead of arrays."""
+
+    def touches_struct(self, f: Function) -> bool:
+        return any(isinstance(kind, Array) for _, kind in f.params) or super().touches_struct(f)
+
+    def pointer_of(self, f: Function) -> str:
+        return "stored"
+
+    def said_before(self, node: Statement) -> list[str]:
+        """Without those of indices: readers take any position, and the tables' rows are longer than any array of a kernel."""
+        return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
+
+    def pointer_parameter(self, f: Function) -> Argument:
+        return Argument("stored", f"{self.prefix}_stored_t", "*", written=True)
+
+    def parameter(self, f: Function, name: str, kind: Kind) -> Argument:
+        return Argument(name, "uint32_t" if isinstance(kind, Array) else self.type(kind))
+
+    def expression(self, node: Expr) -> str:
+        match node:
+            case Field(name=name):
+                return f"{self.macro}_PLACE({name})"
+            case Row(array=Field() as array, index=index):
+                width = self.extent(node.kind.extents[0])
+                return f"{self.prefix}_stored_row({self.expression(array)}, {self.expression(index)}, {width})"
+            case Row():
+                raise TypeError(
+                    f"{self.current.name} passes a table on; a kernel that judges a state reads it in place"
+                )
+        return super().expression(node)
+
+    def element(self, node: Element) -> str:
+        array, kind = node.array, node.array.kind
+        if not (isinstance(array, Field) or (isinstance(array, Local) and isinstance(kind, Array))):
+            return super().element(node)
+        position = node.indices[0]
+        if len(node.indices) == 2:  # row by row
+            begin = Binary(node.line, Index, "*", position, Length(node.line, Index, kind.extents[1]))
+            position = Binary(node.line, Index, "+", begin, node.indices[1])
+        given = ", ".join([self.pointer, self.expression(array), self.expression(position)])
+        cast = "(uint32_t)" if kind.scalar is Word else ""
+        return f"{cast}{self.prefix}_stored_{reader(kind.scalar)}({given})"
+
+
+def snapshot_context(
+    spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str], annotated: bool = False
+) -> dict[str, Any]:
+    """The context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
+    blanks = _blanks(spec, layout)
+    functions = specialised_functions(
+        (root, *([all_zero] if blanks else [])), choices_of(spec.config), spec.real
+    ).functions
+    if missing := sorted(unread & {n.name for f in functions.values() for n in walk(f.body) if isinstance(n, Field)}):
+        raise DialectError(
+            root.file,
+            root.function.__code__.co_firstlineno,
+            f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
+        )
+    printer = printer_of(spec, StoredPrinter, {}, annotated=annotated)
+    printed = ["\n".join(lines) for lines in printer.all(functions).values()]
+    data = data_of(spec, printer, functions)
+    # functions that are printed again here get other names, because both C files may be compiled as one
+    copies = [printer.name(n).removeprefix(f"{spec.name}_") for n in (*functions, *printer.primitives)]
+    pattern = re.compile(rf"\b{spec.name}_(?=(?:{'|'.join(copies)})\b)")
+
+    def renamed(text: str) -> str:
+        return pattern.sub(f"{spec.name}_snapshot_", text)
+
+    ranges = _ranges(spec, layout, printer)
+    read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
+    if blanks:
+        read.add("count")  # of what they wait for
+    if read & {*NARROW.values()}:
+        read.add("natural")
+    return {
+        **data,
+        "magic": int.from_bytes(MAGIC, "little"),
+        "version": VERSION,
+        "header": HEADER.size,
+        "primitives": [renamed(unmarked(text)) for text in printer.runtime()[:-1]],  # CRC-32 is NAME.c's
+        "functions": list(map(renamed, printed)),
+        "reads": [what for what in ("row", "real", "count", "natural", *NARROW.values()) if what in read],
+        "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
+        "valid": renamed(printer.name(root.name)),
+        # nothing, if ranges say all that there is to check
+        "valid_takes": "stored" if printer.takes_struct(root.name) else "",
+        "ranges": ranges,
+        "blanks": blanks,
+        "all_zero": renamed(printer.name(all_zero.name)),
+    }
+
+
+def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
+    """Tables: where numbers lie in a model, how many, and the ends of their declared ranges.
+
+    Integers from 0 are in one table, the widest first; reals around 0, behind reals from 0, in another, without the lower end.
+    """
+    declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
+    found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
+    for slot in _kept(spec, layout):
+        given, scalar = declared.get(slot.name), slot.array.scalar
+        if given or not slot.struct:  # padding is zero
+            low, high = ends_of(given, spec.capacities, spec.config, spec.real) if given else (0, 0)
+            told = {"low": printer.number(scalar, low), "high": printer.number(scalar, high)}
+            if scalar is not Real and low == 0:
+                group, told = "natural", {"high": f"{int(high)}u"}
+            elif scalar is Real and low in (0, -high):
+                group, told = "from_zero" if low == 0 else "around_zero", {"high": told["high"]}
+            else:
+                group = str(scalar).lower()
+            _add(found.setdefault((group, scalar), []), slot, told)
+    naturals = {scalar: rows for scalar in INTEGERS if (rows := found.pop(("natural", scalar), None))}
+    positive, around = (found.pop((group, Real), []) for group in ("from_zero", "around_zero"))
+    tables: list[dict[str, Any]] = [
+        {
+            "what": group,
+            "reader": reader(scalar),
+            "type": "int32_t" if scalar in NARROW else printer.type(scalar),
+            "cast": "(uint32_t)" if scalar is Word else "",
+            "rows": rows,
+            "low": "",
+            "width": "",
+        }
+        for (group, scalar), rows in found.items()
+    ]
+    if positive or around:
+        zero, low = printer.number(Real, 0), "-high"
+        if positive:
+            low = f"(k < {len(positive)}u) ? {zero} : -high" if around else zero
+        row = {"what": "size", "reader": "real", "type": printer.real, "cast": "", "rows": positive + around}
+        tables.insert(0, row | {"low": low, "width": ""})
+    if naturals:
+        *sizes, last = (f"{scalar.dtype(spec.real).itemsize}u" for scalar in naturals)
+        begins = itertools.accumulate(map(len, naturals.values()))
+        width = "".join(f"(k < {begin}u) ? {size} : " for begin, size in zip(begins, sizes, strict=False)) + last
+        rows = [row for rows in naturals.values() for row in rows]
+        row = {"what": "natural", "reader": "natural", "type": "uint32_t", "cast": "", "low": ""}
+        tables.append(row | {"rows": rows, "width": width})
+    return tables
+
+
+def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:
+    """Where reals lie that are zero while a count is."""
+    after = spec.program.waiting({slot.name for slot in layout.slots})
+    rows: list[dict[str, Any]] = []
+    for slot in _kept(spec, layout):
+        if slot.name in after:
+            _add(rows, slot, {"after": after[slot.name]})
+    return rows
+
+
+def _kept(spec: Spec, layout: Layout) -> list[Slot]:
+    return [slot for slot in layout.slots if slot.offset < spec.program.state_bytes(layout)]
+
+
+def _add(rows: list[dict[str, Any]], slot: Slot, told: dict[str, str]) -> None:
+    """Add a row for a field, or the field to the last row, if it lies behind that one's and is told the same."""
+    if rows and rows[-1]["end"] == slot.offset and rows[-1]["told"] == told:
+        rows[-1]["count"] += math.prod(slot.shape)
+        rows[-1]["end"] += slot.nbytes
+        rows[-1]["fields"].append(slot.name)
+    else:
+        rows.append(
+            {"told": told, "count": math.prod(slot.shape), "end": slot.offset + slot.nbytes, "fields": [slot.name]}
+        )

@@ -1,0 +1,146 @@
+"""Streams for checks, which visit every path of a model."""
+
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError
+from pykernel.spec.model import Spec
+
+
+def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
+
+    For a model of integers, the stream is converted to counts, and has counts at the ends of the int16 range as well.
+
+    Returns the inputs (samples, DIM) as the C takes them, and the labels.  Labels are numbers (samples,); or numbers
+    (samples, OUTPUTS) with correlated columns; or class indices (samples,), int32, some of which are invalid.  Without
+    labels their shape is (samples, 0).
+    """
+    if spec.signal is not None:
+        return raw_stream(spec, samples, seed)
+    rng, own = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    int16, dim, labels = spec.program.is_int16, spec.dim, spec.program.label_array(spec.capacities)
+    dtype = np.dtype(np.float64) if int16 else spec.real.dtype
+    x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
+    if spec.expansion is not None:
+        # samples near the model's vectors: far from them the kernel values, and so the answers, are 0
+        vectors = np.array(spec.expansion.vectors, float)
+        visits = own.random(samples) < 0.5
+        x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
+    y = np.sin(x.sum(1) / spec.length_scale) + 0.1 * rng.normal(size=samples)
+    positions = _classes(y, len(spec.label.classes or ()), own)
+    if labels.shape:
+        directions = own.normal(size=(dim, *labels.shape)) / spec.length_scale
+        y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
+    y *= min(1.0, spec.label.max_abs / 4)
+    kind, when = rng.random(samples), np.arange(samples) / samples
+    # other scales come late only: an isolated vector or a huge multiplier stays in the model, and later samples then
+    # reach fewer paths
+    scale = 10.0 ** rng.uniform(-20, 20, samples)
+    wild = (kind < 0.1) & (when > 0.6)
+    x[wild] *= scale[wild, None]
+    loud = (kind > 0.1) & (kind < 0.2) & (when > 0.8)
+    y[loud] = (y[loud].T * scale[loud]).T
+    lattice = (kind > 0.2) & (kind < 0.35)
+    x[lattice] = np.round(x[lattice] / spec.length_scale) * spec.length_scale
+    earlier = np.maximum(np.arange(samples) - rng.integers(1, 40, samples), 0)
+    for low, high, factor in ((0.35, 0.41, 1.0), (0.41, 0.45, 1 + 1e-6), (0.45, 0.5, 1 + 1e-3)):
+        near = np.flatnonzero((kind > low) & (kind < high))
+        x[near] = x[earlier[near]] * factor
+    x[samples // 2 : samples // 2 + samples // 1000] = x[samples // 2]
+    x = spec.unscaled(x)
+    with np.errstate(over="ignore"):
+        x, y = x.astype(dtype), y.astype(dtype)
+    few = max(1, samples // 500)
+    for values in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal):
+        x[rng.integers(0, samples, few), rng.integers(0, dim)] = values
+        rows = rng.integers(0, samples, few)
+        if y.size:
+            y[(rows, *(own.integers(0, width, few) for width in labels.shape))] = values
+    if spec.completes:
+        leave_out(x, np.random.default_rng([seed, 3]))
+    x, y = as_taken(spec, x, positions if labels.is_class else y)
+    if int16:
+        for count in (-32768, -32767, 32767, 0):
+            x[rng.integers(0, samples, few), rng.integers(0, dim)] = count
+    return x, y
+
+
+def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
+    """Replace inputs by NaN: one in ten, one in twenty for twenty rows, a few whole rows, and one input's first rows."""
+    samples, dim = x.shape
+    x[rng.random(x.shape) < 0.1] = np.nan
+    silent = rng.random((samples // 20 + 1, dim)) < 0.05
+    x[silent.repeat(20, axis=0)[:samples]] = np.nan
+    x[rng.integers(0, samples, max(1, samples // 200))] = np.nan
+    x[: min(60, samples // 4), int(rng.integers(0, dim))] = np.nan
+
+
+def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
+
+    If the firmware provides labels, they follow the signal.  Their types and shapes are as in ``mixed_stream``.
+    """
+    assert spec.signal is not None
+    rng, channels = np.random.default_rng([seed, 2]), spec.width
+    most, int16 = np.array(spec.signal.max_abs, float), spec.program.is_int16
+    labels, t = spec.program.label_array(spec.capacities), np.arange(samples)
+    dtype = np.dtype(np.float32) if int16 else spec.real.dtype
+    unit = most / 16 if int16 else np.minimum(1.0, most / 16)
+    x = np.sin(t[:, None] / rng.uniform(2, 30, channels) + rng.uniform(0, 6, channels))
+    x += rng.normal(size=(samples, channels)) * (0.1 + 0.4 * (t[:, None] // 150 % 3))
+    level = np.repeat(rng.normal(size=(samples // 64 + 1, channels)), 64, axis=0)[:samples]
+    x += np.where(rng.random(samples // 64 + 1).repeat(64)[:samples, None] < 0.3, 4 * level, 0)
+    part = rng.random(samples // 32 + 1).repeat(32)[:samples]
+    x[part < 0.05] = np.round(x[part < 0.05])
+    x[(part > 0.05) & (part < 0.1)] = 3  # constant
+    y = np.sin(x.sum(1)) + 0.1 * rng.normal(size=samples)
+    x *= unit
+    saturated = (part > 0.1) & (part < 0.15)
+    x[saturated] = most * np.sign(x[saturated])
+    wild = (part > 0.15) & (part < 0.2) & (t > 0.6 * samples)
+    x[wild] *= 10.0 ** rng.uniform(-20, 20, (int(wild.sum()), 1))
+    positions = _classes(y, len(spec.label.classes or ()), rng)
+    if labels.shape:
+        y = y[:, None] * rng.uniform(-1, 1, labels.shape)
+    y *= min(1.0, spec.label.max_abs / 4)
+    with np.errstate(over="ignore"):
+        x, y = x.astype(dtype), y.astype(dtype)
+    few = max(1, samples // 500)
+    for values in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal):
+        x[rng.integers(0, samples, few), rng.integers(0, channels)] = values
+        if y.size and not labels.is_class:
+            y[rng.integers(0, samples, few)] = values
+    return as_taken(spec, x, positions if labels.is_class else y)
+
+
+def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Class indices that follow y; some of them are random, and a few are invalid."""
+    positions = np.clip((y + 1.0) / 2.0 * count, 0, max(0, count - 1)).astype(np.int32)
+    flipped = np.flatnonzero(rng.random(len(y)) < 0.05)
+    positions[flipped] = rng.integers(0, max(1, count), len(flipped))
+    for none in (-1, count, -(2**31), 2**31 - 1):
+        positions[rng.integers(0, len(y), max(1, len(y) // 500))] = none
+    return positions
+
+
+def stream_of(
+    spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty."""
+    if samples < 1:
+        raise UserError(f"samples is {samples}; at least one is needed")
+    return (
+        mixed_stream(spec, samples, seed)
+        if stream is None
+        else as_taken(spec, *(stream if isinstance(stream, tuple) else (stream, None)))
+    )
+
+
+def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels in the types that the C takes.  y: None if there are no labels."""
+    y = np.zeros((len(x), 0)) if y is None else y
+    is_class = spec.program.label_array(spec.capacities).is_class
+    labels = np.asarray(y, np.int32) if is_class else spec.raw_labels(y)
+    return np.ascontiguousarray(spec.raw_inputs(x)), np.ascontiguousarray(labels)

@@ -1,0 +1,124 @@
+"""Whose a state is: what decides which states a model takes, which bits it computes, and which fields its C has."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from pykernel.algorithms.revisions import revision_of
+from pykernel.algorithms.selftest import made_up, made_up_count
+from pykernel.dialect import Kernel, ends_of, is_choice
+from pykernel.dialect.program import Program
+from pykernel.engine.engines import choices_of
+from pykernel.language.functions import specialised_functions
+from pykernel.language.ir import Parameter, walk
+from pykernel.language.specialise import Specialised, reached_from
+from pykernel.spec.model import Spec
+
+
+def made_up_number(spec: Spec) -> Kernel:
+    """The kernel that generates the self-test's pseudo-random numbers."""
+    return made_up_count if spec.program.is_int16 else made_up
+
+
+def specialised(spec: Spec) -> Specialised:
+    """The functions that one model needs."""
+    program = spec.program
+    roots = (*(entry.kernel for entry in program.entries_for(spec.config)), made_up_number(spec))
+    fields = tuple(name for struct in program.structs for name in struct.fields)
+    return specialised_functions(roots, choices_of(spec.config), spec.real, fields)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Facts about a model, by name, that decide which states it may take, and which bits it computes.
+
+    meaning: facts about the layout and the meaning of the numbers in memory.  rest: all other facts that decide the
+    bits.
+    """
+
+    drop: tuple[str, ...]  # fields that the C does not have
+    meaning: Mapping[str, str]
+    rest: Mapping[str, str]
+
+    @property
+    def state_kind(self) -> int:
+        """NAME_STATE_KIND.
+
+        Two models with the same value accept each other's states, if the states' numbers are valid.
+        """
+        return _hash_of(self.meaning)
+
+    @property
+    def config_hash(self) -> int:
+        """NAME_CONFIG_HASH.  Two models with the same value compute the same bits."""
+        return _hash_of({**self.meaning, **self.rest})
+
+
+def _hash_of(facts: Mapping[str, str]) -> int:
+    text = "\n".join(f"{name} = {facts[name]}" for name in sorted(facts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
+def identity(spec: Spec) -> Identity:
+    """The facts that identify the states of this model.
+
+    These do not count: the text of the algorithms' source, the model's name, parameters that only the self-test reads,
+    and options for the compiler.  Instead of the text, each algorithm has a revision number, which is raised whenever
+    its bits change.  For a custom kernel every byte of its file counts, because the kernel has no revision number.
+    """
+    program, config, precision = spec.program, spec.config, spec.real
+    code = specialised(spec)
+    drop = tuple(sorted(code.unread))
+    layout = spec.memory(drop).layout
+    reached = reached_from(code.functions, [entry.kernel.name for entry in program.entries_for(config)])
+    read = {n.name for f in reached.values() for n in walk(f.body) if isinstance(n, Parameter)}
+    tunable = frozenset().union(*(each.tunable for each in program.configs))
+    unseen = frozenset().union(*(each.unseen for each in program.configs))
+    revisions = {name: revision_of(name) for name in spec.algorithms}
+
+    meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
+    meaning |= {f"capacity {name}": str(size) for name, size in spec.capacities.items()}
+    meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
+    meaning |= {
+        f"field {slot.name}": f"{slot.array.scalar} {slot.shape} at {slot.offset}"
+        for slot in layout.slots
+        if slot.struct and slot.offset < program.hashed_bytes(layout)
+    }
+    if spec.custom is not None:
+        meaning["custom kernel"] = hashlib.sha256(spec.custom.source).hexdigest()
+
+    rest = {f"revision of {name}": str(revision.bits) for name, revision in revisions.items()}
+    for owner in program.persistent:
+        for name in set(owner.ranges) - set(drop):
+            low, high = ends_of(owner.ranges[name], spec.capacities, config, precision)
+            rest[f"range of {name}"] = f"{_exact(low)} to {_exact(high)}"
+    parameters = {k: told for k, told in _parameters(program, config, read).items() if k not in unseen}
+    meaning |= {name: told for name, told in parameters.items() if name not in tunable}
+    rest |= {name: told for name, told in parameters.items() if name in tunable}
+    return Identity(drop, meaning, rest)
+
+
+def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]:
+    """The choices that are made, and the numbers that the code reads."""
+    found = {}
+    for name, kind in program.parameters.items():
+        value = getattr(config, name)
+        if is_choice(kind) and value:  # so a new choice that is off does not make older states invalid
+            found[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
+        elif not is_choice(kind) and name in read:
+            found[name] = _exact(value)
+    return found
+
+
+def _exact(value: Any) -> str:
+    """Text for a number, or a digest of a table.  It is exact to the last bit and the same on every platform."""
+    if isinstance(value, np.ndarray):
+        table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"
+    return str(int(value)) if isinstance(value, (int, np.integer)) else float(value).hex()

@@ -1,0 +1,1 @@
+"""Kernels of the dialect: read, typed, specialised, and printed as C, LLVM IR and Python."""

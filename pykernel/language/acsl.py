@@ -1,0 +1,269 @@
+"""What a proof needs to know, as ACSL annotations of a function: comments that change no bit.
+
+They follow from the form of the code alone:
+
+- after a comparison that a number or its absolute value passed, the number is no NaN and within the limits (``assert``,
+  which WP proves): Eva does not know that;
+- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments; a loop that counts
+  on from a field, for each of the field's numbers;
+- a square is analysed for either sign of the number: Eva does not know that it is not negative;
+- before |x| is compared with a limit, x is analysed above, within and below it, and as NaN: Eva does not know what |x| says
+  of x;
+- an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pykernel.dialect import Array, Extent, Index, Real, absolute
+from pykernel.language.ir import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Do,
+    Element,
+    Expr,
+    Field,
+    For,
+    Function,
+    Functions,
+    If,
+    Leave,
+    Literal,
+    Local,
+    Return,
+    Row,
+    Statement,
+    Unary,
+    children,
+    walk,
+)
+
+PASSED = "passed"
+"""Name of the assertions about comparisons that were passed."""
+CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
+"""A call of a C function; names of logic begin with a backslash, macros with a capital."""
+INSIDE = "inside"
+"""Name of the assertions about indices."""
+Printed = Callable[[Expr], str]
+
+
+def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
+    """For each function and each of its arrays: the longest that is passed.  extent: the value of a size.
+
+    roots: functions that are called from outside; their arrays have the sizes that they declare.
+    """
+    found: dict[str, dict[str, int]] = {name: {} for name in functions}
+    for name in roots & functions.keys():
+        for param, kind in functions[name].params:
+            if isinstance(kind, Array) and ... not in kind.extents:
+                found[name][param] = extent(kind.extents[0])
+    changed = True
+    while changed:  # arrays are passed on through several functions
+        changed = False
+        for name, f in functions.items():
+            for call in f.calls:
+                for (param, kind), argument in zip(_params(functions, call), call.args, strict=True):
+                    length = _length(argument, found[name], extent) if isinstance(kind, Array) else None
+                    known = found[call.callee.name].get(param) if isinstance(kind, Array) else None
+                    if length is not None and (known is None or length > known):
+                        found[call.callee.name][param] = length
+                        changed = True
+    return found
+
+
+def _params(functions: Functions, call: Call) -> tuple:
+    f = functions.get(call.callee.name)
+    return f.params if f is not None else tuple((f"_{i}", None) for i in range(len(call.args)))
+
+
+def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object], int]) -> int | None:
+    if isinstance(argument, Row):
+        return extent(argument.kind.extents[0])
+    if isinstance(argument, Local):
+        return known.get(argument.name)
+    kind = argument.kind
+    return extent(kind.extents[0]) if isinstance(kind, Array) and ... not in kind.extents else None
+
+
+def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
+    """Annotations that stand before a statement.  known: lengths of the function's arrays."""
+    values, found = _evaluated(node), list[str]()
+    if not _becomes_several(node):
+        if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
+            found = [f"split {printed(index)};" for index in _places(node.value)]
+        if isinstance(node, Assign) and _counted(node, f):
+            found.append(f"split {printed(node.value)};")
+        found += [f"split {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
+    found += [f"assert {INSIDE}: {text};" for value in values for text in _inside(value, printed, known)]
+    return _without_calls(found)
+
+
+def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
+    """Annotations that stand between two statements, such as ``if (!(x >= limit)) { return }`` and the next.  real: the C type of x."""
+    merged = list[str]()
+    if not (_becomes_several(node) or _becomes_several(following)):
+        merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
+    if isinstance(node, If) and not node.orelse and node.body and isinstance(node.body[-1], (Return, Leave)):
+        match node.condition:
+            case Unary(op="not", operand=passed):
+                merged = [*_passed(passed, printed, real), *merged]
+            case Binary(op="or") as either:
+                negated = [n.operand for n in _parts(either, "or") if isinstance(n, Unary) and n.op == "not"]
+                merged = [*(text for passed in negated for text in _passed(passed, printed, real)), *merged]
+    return _without_calls(merged)
+
+
+def _without_calls(found: list[str]) -> list[str]:
+    """The annotations that call no C function, as those of snapshot readers would, which read numbers by a call."""
+    return [text for text in found if not CALL.search(text)]
+
+
+def _becomes_several(node: Statement | None) -> bool:
+    """Whether Frama-C makes several statements of a declaration: it takes no annotation of a split there."""
+    if not (isinstance(node, Assign) and node.declares):
+        return False
+    value = node.value
+    return isinstance(value, Choice) or any(
+        isinstance(each, Choice | Call) for each in walk(value) if each is not value
+    )
+
+
+def within(node: If, printed: Printed, real: str) -> list[str]:
+    """Annotations at the head of ``if (x <= limit) { … }``."""
+    return _passed(node.condition, printed, real)
+
+
+def _parts(node: Expr, op: str) -> list[Expr]:
+    if isinstance(node, Binary) and node.op == op:
+        return [*_parts(node.left, op), *_parts(node.right, op)]
+    return [node]
+
+
+def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
+    """What is known of x after a comparison of x that was true: it is no NaN.  If |x| was compared, x is between ± the limit."""
+    numbers, limits = list[str](), list[str]()
+    for part in _parts(condition, "and"):
+        if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
+            less, more = (part.left, part.right) if part.op[0] == "<" else (part.right, part.left)
+            numbers += [printed(side) for side in map(_of_size, (less, more)) if side is not None]
+            x = _of_size(less) if isinstance(less, Call) else None
+            if x is not None and not children(more):
+                below = f"\\{'le' if '=' in part.op else 'lt'}_{real}"
+                low, high = f"\\neg_{real}({printed(more)})", printed(more)
+                limits.append(f"{below}({low}, {printed(x)}) && {below}({printed(x)}, {high})")
+    said = [*(f"!\\is_NaN({name})" for name in dict.fromkeys(numbers)), *limits]
+    return [f"assert {PASSED}: {text};" for text in said]
+
+
+def _of_size(side: Expr) -> Expr | None:
+    """x, of a side that is x or |x|."""
+    if isinstance(side, Call) and side.callee is absolute:
+        (side,) = side.args
+        return side if isinstance(side, (Local, Element)) and _calls_nothing(side) else None
+    return side if isinstance(side, Local) and side.kind is Real else None
+
+
+def _evaluated(node: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement evaluates once, before the statements in it."""
+    match node:
+        case Assign(target=target, value=value):
+            return (value, target)
+        case Do(call=call):
+            return (call,)
+        case If(condition=condition):
+            return (condition,)
+        case For(start=start):
+            return (start,)
+        case Return(value=Expr() as value):
+            return (value,)
+    return ()
+
+
+def _indices(f: Function) -> frozenset[str]:
+    """Locals in the indices of elements."""
+    return f.made(
+        "locals in indices",
+        lambda: frozenset(
+            n.name
+            for node in walk(f.body)
+            if isinstance(node, (Element, Row))
+            for n in walk(node.indices if isinstance(node, Element) else node.index)
+            if isinstance(n, Local)
+        ),
+    )
+
+
+def _signs(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number that a statement squares is not negative."""
+    if not isinstance(node, (Assign, Return)) or node.value is None:
+        return []
+    squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
+    numbers = [n.left for n in squares if n.left == n.right and isinstance(n.left, (Local, Element))]
+    return [f"{text} >= 0" for text in dict.fromkeys(map(printed, numbers))]
+
+
+def _sides(node: Statement, printed: Printed) -> list[str]:
+    """Whether each number x of which a condition compares |x| is none, is above the limit, or below."""
+    found = list[str]()
+    for part in walk(node.condition) if isinstance(node, If) else ():
+        if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
+            for size, limit in ((part.left, part.right), (part.right, part.left)):
+                x = _of_size(size) if isinstance(size, Call) else None
+                if x is not None and _calls_nothing(limit):
+                    x_text, most = printed(x), printed(limit)
+                    found += [f"\\is_NaN({x_text})", f"{x_text} > {most}", f"{x_text} < -({most})"]
+    return list(dict.fromkeys(found))
+
+
+def _places(value: Expr) -> list[Expr]:
+    """Arguments, which are not constant, of calls that map whole numbers to a whole number."""
+    return [
+        argument
+        for call in walk(value)
+        if isinstance(call, Call) and call.callee.intrinsic is None and call.kind is Index
+        if call.args and all(argument.kind is Index for argument in call.args)
+        for argument in call.args
+        if not isinstance(argument, Literal) and _calls_nothing(argument)
+    ]
+
+
+def _counted(node: Assign, f: Function) -> bool:
+    """Whether a local begins as a field's place or number of places, and a loop changes it."""
+    target, value = node.target, node.value
+    if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
+        return False
+    given = value.array.struct.ranges.get(value.array.name)
+    if given is None or not isinstance(given.most, Extent) or value.array.name not in value.array.struct.scalars:
+        return False
+    loops = (n for n in walk(f.body) if isinstance(n, For))
+    return any(isinstance(n, Assign) and n.target == target for loop in loops for n in walk(loop.body))
+
+
+def _calls_nothing(value: Expr) -> bool:
+    """Whether an expression can stand in an annotation."""
+    return not any(isinstance(node, Call) for node in walk(value))
+
+
+def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
+    """0 <= index < length, for elements of arrays that were passed."""
+    found = []
+    for node in _certain(value):
+        if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
+            (index,) = node.indices
+            if not isinstance(index, Literal) and _calls_nothing(index):
+                text = f"({printed(index)})" if isinstance(index, Choice) else printed(index)
+                found.append(f"0 <= {text} < {known[node.array.name]}")
+    return list(dict.fromkeys(found))
+
+
+def _certain(value: Expr) -> list[Expr]:
+    """The parts of an expression that are evaluated in any case."""
+    if isinstance(value, Binary) and value.op in ("and", "or"):
+        return _certain(value.left)
+    if isinstance(value, Choice):
+        return _certain(value.condition)
+    return [value, *(part for child in children(value) for part in _certain(child))]

@@ -1,0 +1,130 @@
+"""C as text: numbers, comments, lines of a length."""
+
+import re
+import textwrap
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from pykernel.dialect import FLOAT32, Precision
+from pykernel.language.calls import LONGEST
+
+
+def number(value: Any, precision: Precision) -> str:
+    """A number of the precision as a C literal: the shortest decimal that reads back to the same bits."""
+    if precision.is_int16:
+        return str(int(value))
+    value = precision.real(value)
+    if not np.isfinite(value):
+        raise ValueError(f"{value} has no literal")
+    if precision is not FLOAT32:
+        return repr(value.item())
+    # checked-in examples have this text: all NumPy versions give the same digits, but str() differs in exponents
+    if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
+        return np.format_float_positional(value, trim="0") + "f"
+    return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
+
+
+def comment(text: str) -> str:
+    """Text that is safe within a C comment: without an end of comment, a trigraph, a line splice or invisible
+    characters.
+    """
+    if not text.replace("\n", "").isprintable():
+        text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
+    text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
+    return "\n".join(re.sub(r"[\s\\]+$", "", line) for line in text.splitlines())
+
+
+def comment_block(text: str, indent: str = "") -> list[str]:
+    lines = comment(textwrap.dedent(text)).strip().splitlines()
+    if len(lines) <= 1:
+        return [f"{indent}/* {line} */" for line in lines]
+    return (
+        [f"{indent}/* {lines[0]}"]
+        + [f"{indent} * {line}".rstrip() for line in lines[1:-1]]
+        + [f"{indent} * {lines[-1]} */"]
+    )
+
+
+def annotated(texts: list[str], indent: str) -> list[str]:
+    """Annotations on lines of their own."""
+    return [f"{indent}/*@ {text} */" for text in texts]
+
+
+def fold(text: str) -> str:
+    """Break the lines of C text that are longer than LONGEST: names that were inserted into the text may be long."""
+    lines: list[str] = []
+    in_comment = spliced = False
+    for line in text.removesuffix("\n").split("\n"):
+        lines += _folded(line, in_comment, spliced or line.lstrip().startswith("#"))
+        if line.rfind("/*") != line.rfind("*/"):
+            in_comment = line.rfind("/*") > line.rfind("*/")
+        spliced = line.endswith("\\")
+    folded = "\n".join(lines) + "\n"
+    if folded == text:
+        return text
+    assert tokens(folded) == tokens(text), "folding changed the code"
+    return folded
+
+
+TOKEN = re.compile(
+    r"""/\*.*?\*/ | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'  # comments, strings, characters
+    | \.?\d(?:[eEpP][+-]|[\w.])* | \w+  # numbers, names
+    | \n | <<=|>>=|\.\.\.|->|\+\+|--|<<|>>|[-+*/%&|^<>=!]=|&&|\|\||\#\#|\S""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of C text, without comments.  A line end is a token only if it ends a directive."""
+    found, directive, first = [], False, True
+    for token in TOKEN.findall(text.replace("\\\n", " ")):
+        if token == "\n":
+            if directive:
+                found.append(token)
+            directive, first = False, True
+        elif not token.startswith("/*"):
+            directive |= first and token == "#"
+            found.append(token)
+            first = False
+    return found
+
+
+def _folded(line: str, in_comment: bool, directive: bool, continued: bool = False) -> list[str]:
+    """The line, broken into shorter lines.
+
+    in_comment: whether the line begins within a comment; directive: whether it belongs to a directive.
+    """
+    if len(line) <= LONGEST:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    if not in_comment and (
+        found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
+    ):  # a comment beside code goes above
+        return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
+    if in_comment or re.match(r"\s*/\* ", line):
+        indent = indent if in_comment else indent + " "
+        at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
+        return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
+    # break after a comma or before an operator; else at any blank; else after a bracket; else between two extents
+    for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
+        places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
+        places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
+        if places:
+            at, splice = places[-1], " \\" if directive else ""
+            deeper = indent if continued else f"{indent}        "
+            return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
+    return [line]
+
+
+def rows_of(items: list[str], width: int = 100) -> str:
+    """Items with commas, in lines of about this width that are indented by one step."""
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) + 2 > width:
+            lines.append(line + ",")
+            line = item
+        else:
+            line = f"{line}, {item}" if line else item
+    return ",\n    ".join([part.rstrip(",") for part in lines] + [line])

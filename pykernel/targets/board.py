@@ -1,0 +1,341 @@
+"""A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --with-check``.
+
+The board asks and the host answers.  pykernel/gen/templates/check_link.c describes the frames.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from pykernel.errors import MissingExtra, UserError
+from pykernel.gen.firmware import CHUNK
+from pykernel.gen.project import Project
+from pykernel.targets.jobs import JobModel
+
+BAUD = 115_200
+PROTOCOL = 1
+HELLO = b"H"
+READ = b"R"
+WRITE = b"W"
+ANSWER = b"A"
+STOP = b"X"
+AGAIN = b"\0"
+"""An empty frame.  A board that waits in the middle of a frame then repeats its question."""
+
+FIRST_WORD = 10.0
+"""Seconds in which the board must send its first valid frame; a start-up takes about two seconds."""
+SILENCE = 60.0
+"""Seconds that one call may take on the board, and seconds without any data after which the line counts as dead."""
+PIECE = 50
+"""Rows in a job: a second or two at the usual speed."""
+PAUSE = 0.5
+"""Seconds of silence before the host asks the board again; the pause is doubled each time, up to 8 s."""
+PER_SAMPLE = 10.0
+"""Seconds that a sample may take on average in a job; an Uno needs hundredths of a second."""
+DELAY = 0.25
+"""Seconds that a frame and its answer may take in addition to the time for their bytes, such as in a network."""
+TRIES = 20
+"""How often each frame of a job may be sent: if one byte in a hundred is damaged, only some frames arrive intact."""
+LONGEST = 99
+"""Most characters of a name that a firmware sends."""
+OTHER_FIRMWARE = "the board's firmware is of another version of pykernel; generate it again and upload it"
+OFTEN = {
+    "hello": "the board said {} times that it is there, and did not begin; does it start again and again?",
+    "other": "the board was told {} times to end another check, and went on; reset it and check again",
+    "again": "what is sent to the board arrives damaged: it asked {} times again; check the wire to its RX",
+    "damaged": "what comes from the board arrives damaged, {} frames; check the wire to its TX, and --baud",
+}
+"""What a board did too often -> what that means."""
+NOTED = 200  # bytes outside of frames that are kept, so that the error message can show them
+
+
+class Line(Protocol):
+    """The part of a pyserial port's interface that is used here."""
+
+    timeout: float | None
+
+    def read(self, size: int = 1) -> bytes: ...
+    def write(self, data: bytes) -> Any: ...
+    def close(self) -> None: ...
+
+
+def open_line(url: str, baud: int = BAUD) -> Line:
+    """A port, or any other URL that pyserial opens.  Raises UserError if that does not work."""
+    try:
+        import serial
+    except ImportError:
+        raise MissingExtra("a check on a board", "board") from None
+    try:
+        # a connection over the network does not support a time limit for writing
+        limit = {} if url.startswith("rfc2217:") else {"write_timeout": 10}
+        line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, **limit)
+    except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, have it?"
+        ) from None
+    return line
+
+
+def coded(data: bytes) -> bytes:
+    """The data encoded without zero bytes, and a zero byte at the end (consistent overhead byte stuffing).
+
+    data: at most 253 bytes.
+    """
+    return b"".join(bytes([len(run) + 1]) + run for run in data.split(b"\0")) + b"\0"
+
+
+def decoded(frame: bytes) -> bytes | None:
+    """The data of an encoded frame, the inverse of ``coded``; None for an invalid frame.
+
+    frame: without the zero at its end.
+    """
+    runs, at = [], 0
+    while at < len(frame):
+        runs.append(frame[at + 1 : at + frame[at]])
+        at += frame[at]
+    return b"\0".join(runs) if at == len(frame) else None
+
+
+def sealed(kind: bytes, number: int, data: bytes) -> bytes:
+    """A complete encoded frame: kind, number, data and checksum."""
+    content = kind + bytes([number]) + data
+    return coded(content + zlib.crc32(content).to_bytes(4, "little"))
+
+
+def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
+    """Kind, number and data of a frame; None if it was damaged."""
+    content = decoded(frame)
+    if content is None or len(content) < 6 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
+        return None
+    return content[:1], content[1], content[2:-4]
+
+
+@dataclass(frozen=True)
+class Board:
+    """What a board reports about itself.
+
+    hertz: ticks of its counter in a second; 0: not known, then ticks are CPU cycles.
+    """
+
+    name: str
+    compiler: str
+    hertz: int
+
+
+class Link:
+    """The host's end of the line.  It answers the board's questions; each job has a limit of time and of frames.
+
+    damaged: number of damaged frames, in both directions.  clock: a function that returns seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        line: Line,
+        config_hash: int,
+        baud: int = BAUD,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
+        self.limit = self.deadline = 0.0  # of this job: the time limit in seconds, and the clock's time at its end
+        self.frames_left = 0
+        self.seen = Counter[str]()  # what the board did in this job
+        self.received = bytearray()
+        self.noise = bytearray()
+        self.last: tuple[bytes, int] | None = None  # the last question
+        self.answer = b""
+        self.damaged = 0
+        self.heard = 0  # frames
+
+    def meet(self) -> Board:
+        """Ask the board what it is.  Raises UserError if no board answers, or if the board has another model."""
+        self._begin(2 * LONGEST, 0)
+        numbers = self._hello(b"?")
+        name, compiler = numbers[9:11]  # their lengths
+        if max(name, compiler) > LONGEST:
+            self._refuse(OTHER_FIRMWARE)
+        texts = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in self._take(name + compiler, b"?"))
+        return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
+
+    def job(self, data: bytes, expected: int, samples: int = 0) -> bytes:
+        """Run a job with this number of samples on the board; returns the bytes that the board sends back."""
+        self._begin(len(data) + expected, samples)
+        self._hello(b"J")
+        return self._take(expected, b"J", data)
+
+    def _begin(self, count: int, samples: int) -> None:
+        """Set a job's limits: time for its bytes, its samples and one long call; and the number of frames."""
+        frames = count // CHUNK + 2 * samples + 4  # the last frame of each part has fewer bytes
+        on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
+        self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
+        self.deadline = self.clock() + self.limit
+        self.frames_left = TRIES * (frames + 10)
+        self.seen.clear()
+
+    def _refuse(self, message: str) -> NoReturn:
+        raise UserError(f"{self.url}: {message}") from None
+
+    def _hello(self, order: bytes) -> bytes:
+        """Wait until the board says that it is there, and tell it what to do."""
+        kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
+        while kind != HELLO:
+            self.seen["other"] += 1
+            self._answer(STOP, b"")  # stop a job that another host has begun
+            kind, data = self._question(SILENCE)
+        if len(data) != 11 or data[0] != PROTOCOL:
+            self._refuse(OTHER_FIRMWARE)
+        found = int.from_bytes(data[1:5], "little")
+        if found != self.config_hash:
+            self._refuse(
+                f"the board has another model (its configuration is {found:08x}, this spec's is {self.config_hash:08x}); "
+                "generate the firmware from this spec and upload it"
+            )
+        self._answer(ANSWER, order)
+        return data
+
+    def _take(self, expected: int, order: bytes, data: bytes = b"") -> bytes:
+        """Answer until the board has written that many bytes."""
+        written, at = bytearray(), 0
+        while len(written) < expected:
+            kind, asked = self._question(SILENCE)
+            if kind == HELLO:
+                if written or at:
+                    self._refuse(
+                        "the board began again in the middle of the check; is its supply stable, and is no watchdog running?"
+                    )
+                self.seen["hello"] += 1
+                self._answer(ANSWER, order)  # the board was still busy with a job of another host
+            elif kind == READ and len(asked) == 1 and 0 < asked[0] <= min(CHUNK, len(data) - at):
+                self._answer(ANSWER, data[at : at + asked[0]])
+                at += asked[0]
+            elif kind == WRITE and 0 < len(asked) <= CHUNK and len(written) + len(asked) <= expected:
+                written += asked
+                self._answer(ANSWER, b"")
+            else:
+                self._refuse(
+                    "the board asked for what the check does not have; generate its firmware from this spec again"
+                )
+        return bytes(written)
+
+    def _question(self, patience: float) -> tuple[bytes, bytes]:
+        """The board's next question."""
+        now = self.clock()
+        end, pause, before = min(now + patience, self.deadline), PAUSE, self.damaged
+        silent = now + pause
+        while True:
+            frame = self._frame(silent)
+            if self.clock() >= end or self.frames_left < 0:
+                self._refuse(self._why(patience, self.damaged - before))
+            if frame is None:
+                self._say(AGAIN)
+                pause = min(2 * pause, 8.0)
+                silent = self.clock() + pause
+                continue
+            self.frames_left -= 1
+            found = opened(frame)
+            if found is None:
+                self.noise += frame[: NOTED - len(self.noise)]
+            else:
+                self.heard += 1
+                if found[:2] != self.last:
+                    self.last = found[:2]
+                    return found[0], found[2]
+            self.damaged += 1
+            self.seen["damaged" if found is None else "again"] += 1
+            # the board repeats its question if our answer was damaged
+            self._say(AGAIN if found is None else self.answer)
+
+    def _answer(self, kind: bytes, data: bytes) -> None:
+        assert self.last is not None
+        self.answer = sealed(kind, self.last[1], data)
+        self._say(self.answer)
+
+    def _frame(self, until: float) -> bytes | None:
+        """The next bytes up to a zero byte, without the zero; None if the time is over before they arrive."""
+        while True:
+            end = self.received.find(0)
+            if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
+                end = len(self.received)
+            if end >= 0:
+                frame = bytes(self.received[:end])
+                del self.received[: end + 1]
+                return frame
+            if self.clock() >= until:
+                if not self.heard:
+                    self.noise += self.received[: NOTED - len(self.noise)]
+                return None
+            self.received += self._get()
+
+    def _get(self) -> bytes:
+        return self._on_line(lambda: self.line.read(max(1, min(getattr(self.line, "in_waiting", 1), 4096))))
+
+    def _say(self, data: bytes) -> None:
+        self._on_line(lambda: self.line.write(data))
+
+    def _on_line(self, do: Callable[[], Any]) -> Any:
+        try:
+            return do()
+        # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
+        except (OSError, TypeError) as error:
+            self._refuse(f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again")
+
+    def _why(self, patience: float, damaged: int) -> str:
+        """The reason why the host gives up: a sentence about what the board did most often in this job."""
+        if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
+            return self._silence(patience, damaged)
+        if self.frames_left >= 0:
+            return f"the board had not done its part after {self.limit:.0f} s; does another task take its time?"
+        what, often = max(self.seen.items(), key=lambda item: item[1], default=("", 0))
+        if often > TRIES:
+            return OFTEN[what].format(often)
+        return "the board sent more frames than the check has; generate its firmware from this spec again"
+
+    def _silence(self, patience: float, damaged: int) -> str:
+        firmware = "the firmware of pykernel generate --with-check"
+        if self.heard and damaged > 2:
+            return "what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
+        if self.heard:
+            return f"the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
+        if not self.noise and not damaged:
+            return f"nothing was heard in {patience:.0f} s; is {firmware} on the board, and is this its port?"
+        readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
+        if readable > 0.9:
+            said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
+            return f"another program runs on the board, it says {said!r}; upload {firmware}"
+        return f"what comes is no frame; is the speed right (--baud), and is {firmware} on the board?"
+
+
+class BoardModel(JobModel):
+    """A model on a board.  board: what the board reports about itself."""
+
+    def __init__(self, project: Project, link: Link) -> None:
+        super().__init__(project)
+        self.link = link
+        self.board = link.meet()
+        self.progress: Callable[[int], None] = lambda samples: None
+        self._samples_done = 0
+        self.call("init")
+
+    def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
+        return self.link.job(job, expected, samples)
+
+    def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As in the base class, but in pieces, so that progress can be shown.
+
+        Pieces do not change the result: the model's memory goes to the board and back with every job.
+        """
+        pieces = []
+        for start in range(0, len(x), PIECE):
+            pieces.append(super().prequential(x[start : start + PIECE], y[start : start + PIECE]))
+            self._samples_done += len(pieces[-1][0])
+            self.progress(self._samples_done)
+        answers, statuses = zip(*pieces, strict=True)
+        return np.concatenate(answers), np.concatenate(statuses)

@@ -1,0 +1,304 @@
+"""An upper bound of the instructions that a call can execute: a proof about exactly the machine code that is shipped.
+
+How often each edge of the control flow graph is taken is a flow: a block is entered as often as it is left.  Marks in
+the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most
+a known factor times the number of entries.  Among the flows that satisfy these limits, linear programming finds the
+most expensive one.
+
+Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import hashlib
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pykernel.errors import install_hint
+from pykernel.gen.flow import flow_facts
+from pykernel.gen.project import Project
+from pykernel.language.ranges import Turns
+from pykernel.targets.build import Image, data_file, has_module, model_files
+from pykernel.targets.decode import COUNTED, EXACT, decoder
+from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, annotate, read_records
+
+Cost = Literal["instructions", "cycles"]
+NOTHING = Records()
+AROUND = 512
+"""Bytes before and after a routine that may belong to the routine: some routines of AVR's library have several
+names.
+"""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The bound for a call of one function.
+
+    instructions: None if nothing could be proved; ``refused`` then has the reason.
+    cycles: None for CPUs whose cycles do not follow from the instructions.
+    estimated: the cycles are an estimate, not a bound.
+    """
+
+    instructions: int | None
+    cycles: int | None = None
+    estimated: bool = False
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Routine:
+    """Facts about a function of a compiler's library, found by reading its code.  Offsets count from its first byte.
+
+    sha256: digest of the instructions that the function may execute (``digest``).
+    limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
+    each execution of the instruction at ``place``, such as the first one.
+    jumps: offset of an indirect branch -> its possible targets.
+    linked: offsets of instructions with addresses that the linker chose.
+    """
+
+    name: str
+    sha256: str
+    why: str
+    limits: Sequence[tuple[Sequence[int], int, int]]
+    jumps: Mapping[int, Sequence[int]]
+    linked: Sequence[int]
+
+
+@functools.cache
+def known_routines() -> tuple[Routine, ...]:
+    number = functools.partial(int, base=16)
+    return tuple(
+        Routine(
+            row["name"],
+            row["sha256"],
+            row["why"],
+            [([number(at) for at in row["places"]], row["most"], number(row["each"])) for row in row.get("limits", ())],
+            {number(at): [number(to) for to in targets] for at, targets in row.get("jumps", {}).items()},
+            [number(at) for at in row.get("linked", ())],
+        )
+        for row in tomllib.loads(data_file("routines/gcc.toml"))["routine"]
+    )
+
+
+class Code:
+    """The instructions of an image, with the facts about the library routines that are known."""
+
+    def __init__(self, image: Image, records: Records = NOTHING) -> None:
+        self.image = image
+        self.functions = sorted((f.start, f.size, name) for name, f in image.functions.items())
+        self.riscv = image.target.arch == "riscv"
+        starts = {start for start, _, _ in self.functions}
+        self._decode = decoder(image.target.arch, image.target.name, self.read, self.place, starts, records)
+        self._jumps: dict[int, list[int]] = {}
+        self.limits: list[tuple[list[int], int, int]] = []  # as in ``Routine``, with addresses instead of offsets
+        for start, size, name in self.functions:
+            for routine in known_routines():
+                if routine.name == name and digest(self, start, size, routine) == routine.sha256:
+                    at = self.offsets(start, size)
+                    self._jumps |= {at[jump]: [at[to] for to in targets] for jump, targets in routine.jumps.items()}
+                    self.limits += [([at[p] for p in places], most, at[of]) for places, most, of in routine.limits]
+
+    def read(self, address: int) -> bytes:
+        for start, _, data in self.image.segments:
+            if start <= address < start + len(data):
+                return bytes(data[address - start : address - start + 4])
+        raise Unbounded(f"there is no code at {address:#x}")
+
+    def place(self, address: int) -> str:
+        start, _, name = self.functions[max(0, bisect.bisect(self.functions, (address, 2**32)) - 1)]
+        return f"{name} at {address - start:#x}"
+
+    def decode(self, address: int, jumps: Mapping[int, Sequence[int]] | None = None) -> Instruction:
+        jumps = self._jumps if jumps is None else jumps
+        if address in jumps:
+            ways = tuple(Way(to, branches=True) for to in jumps[address])
+            return Instruction(address, 2, "a jump through a table", ways, cycles=2)
+        found = self._decode(address)
+        if found.limit is not None:
+            self.limits.append(([address], *found.limit))
+        return found
+
+    def offsets(self, start: int, size: int) -> dict[int, int]:
+        """Offset in a routine -> its place in this image.
+
+        A RISC-V linker may shorten calls, and so move the instructions behind them.  Offsets are those without
+        shortening.
+        """
+        if not self.riscv:
+            return {offset: start + offset for offset in range(-AROUND, size + AROUND)}
+        found, address, shorter = dict[int, int](), start, 0
+        while address < start + size:
+            found[address - start + shorter] = address
+            try:
+                instruction = self._decode(address)
+                calls, length = instruction.called is not None and instruction.text.startswith("jal "), instruction.size
+            except Unbounded:
+                calls, length = False, 2 if self.read(address)[0] & 3 != 3 else 4
+            shorter += 8 - length if calls else 0
+            address += length
+        return found
+
+
+def digest(code: Code, start: int, size: int, routine: Routine) -> str:
+    """Digest of the instructions that a routine may execute, without its callees; "" if they cannot be found."""
+    at = code.offsets(start, size)
+    offset = {address: place for place, address in at.items()}
+    seen, todo = dict[int, str](), [start]
+    try:
+        jumps = {at[jump]: [at[to] for to in targets] for jump, targets in routine.jumps.items()}
+        while todo:
+            address = todo.pop()
+            if address in seen:
+                continue
+            found = code.decode(address, jumps)
+            here = offset.get(address, address - start)
+            ways = [way.to for way in found.ways if way.branches]
+            text = found.text.split()[0] if ways else found.text
+            if found.called is not None or here in routine.linked:
+                text = "linked"
+            seen[address] = f"{here:x} {text} {sorted({offset.get(to, to - start) for to in ways})}"
+            todo += [way.to for way in found.ways]
+    except (Unbounded, KeyError):
+        return ""
+    return hashlib.sha256("\n".join(text for _, text in sorted(seen.items())).encode()).hexdigest()
+
+
+def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
+    """The bounds of a model's public functions in this image; the names are without the model's prefix.
+
+    Without the self-test's: it has no inputs and its own state, so it always executes the same number of instructions.
+    """
+    name = project.spec.name
+    files, others = model_files(project)
+    names = [f.removeprefix(f"{name}_") for f in image.public if f != f"{name}_selftest"]
+    theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
+    if theirs or "-O3" in image.flags:
+        why = f"pykernel bounds GCC's code up to -O2 and at -Os; this is {theirs or 'at -O3'}"
+        return dict.fromkeys(names, Bound(None, refused=why))
+    if not (has_module("capstone") and has_module("scipy")):
+        why = f"bounds need capstone and SciPy; install with: {install_hint('emulate')}"
+        return dict.fromkeys(names, Bound(None, refused=why))
+    twin = Image(
+        image.target, image.chain, files, image.flags[0], image.flags[1:], others, annotate=annotate,
+        flash=image.flash, ram=image.ram,
+    )  # fmt: skip
+    if twin.segments != image.segments:
+        return dict.fromkeys(names, Bound(None, refused="the compiler's assembly does not give the same bytes"))
+    records, facts = read_records(twin.elf), flow_facts(project.spec)
+    code = Code(image, records)
+    found = {}
+    for short in names:
+        start = image.functions[f"{name}_{short}"].start
+        try:
+            graph = Graph([start], code.decode, records)
+            most = functools.partial(longest, graph, start, code, facts, short)
+            cycles = most("cycles") if image.target.name in COUNTED else None
+            found[short] = Bound(most("instructions"), cycles, cycles is not None and image.target.name not in EXACT)
+        except Unbounded as error:
+            found[short] = Bound(None, refused=str(error))
+    return found
+
+
+Terms = list[tuple[int, float]]
+"""A sum over blocks: (block, weight of the number of its executions)."""
+
+
+def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
+    """A sparse matrix of (row, column, value); values at one place are added."""
+    from scipy.sparse import csr_array
+
+    row, column, values = np.array(entries, float).reshape(-1, 3).T
+    return csr_array((values, (row.astype(int), column.astype(int))), (rows, columns))
+
+
+def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
+    """Sums over blocks, and what each is at most; and how many more unknowns they have, behind the blocks.
+
+    One of those is the number of a loop's runs that are one of its cases.  These numbers of runs are not known, but
+    those of any real call satisfy the limits: together they are the loop's runs, and no loop inside turns more often
+    than the cases of all these runs say.
+    """
+    marked: dict[str, Terms] = {}
+    for i, block in enumerate(graph.blocks):
+        for mark, times in block.marks.items():
+            marked.setdefault(mark, []).append((i, float(times)))
+    turning = {int(mark.split()[1]): terms for mark, terms in marked.items() if mark.startswith("turn")}
+    limits: list[tuple[Terms, float]] = []
+    unknowns = 0
+    for outer, inside in facts.within.items():
+        runs = [(i, -times) for i, times in marked.get(f"loop {outer}", ())]
+        within = {inner: turns for inner, turns in inside.items() if inner in turning}
+        count = max(map(len, within.values()), default=0)
+        if count > 1:
+            cases = range(len(graph.blocks) + unknowns, len(graph.blocks) + unknowns + count)
+            unknowns += count
+            limits.append(([*((case, 1.0) for case in cases), *runs], 0))
+            limits += [
+                ([*turning[inner], *((case, -float(most)) for case, most in zip(cases, turns, strict=True))], 0)
+                for inner, turns in within.items()
+            ]
+        else:
+            limits += [
+                ([*turning[inner], *((i, turns * times) for i, times in runs)], 0) for inner, (turns,) in within.items()
+            ]
+    limits += [(turning[loop], turns) for loop, turns in facts.in_all.get(name, {}).items() if loop in turning]
+    for places, turns, other in code.limits:
+        if other in graph.block_at:
+            there = [(graph.block_at[place], 1.0) for place in places if place in graph.block_at]
+            limits.append(([*there, (graph.block_at[other], -float(turns))], 0))
+    return limits, unknowns
+
+
+def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
+    """The most that one call of the function at ``start`` costs.
+
+    name: of the function, in ``facts``.  Raises Unbounded, with places, if there is a loop without a limit.
+    """
+    from scipy.optimize import linprog
+
+    blocks, (limits, more) = graph.blocks, _limits(graph, code, facts, name)
+    edges = [(i, to, cycles) for i, block in enumerate(blocks) for to, cycles in block.ways]
+    arriving = [(to, k, 1.0) for k, (_, to, _) in enumerate(edges) if to is not None]
+    arriving += [
+        (graph.entry[function], k, float(times))
+        for k, (i, _, _) in enumerate(edges)
+        for function, times in blocks[i].calls.items()
+    ]
+    # an unknown for each edge: how often it is taken.  A block is executed as often as it is left
+    leaving = [(i, k, 1.0) for k, (i, _, _) in enumerate(edges)]
+    unknowns = len(edges) + more
+    flow = _sparse(leaving, len(blocks), unknowns) - _sparse(arriving, len(blocks), unknowns)
+    leaving += [(len(blocks) + k, len(edges) + k, 1.0) for k in range(more)]
+    executed = _sparse(leaving, len(blocks) + more, unknowns)
+    rows = [(row, i, weight) for row, (terms, _) in enumerate(limits) for i, weight in terms]
+    most, begun = [most for _, most in limits], np.zeros(len(blocks))
+    begun[graph.entry[start]] = 1
+    costs = np.zeros(unknowns)
+    costs[: len(edges)] = [getattr(blocks[i], cost) + (cycles if cost == "cycles" else 0) for i, _, cycles in edges]
+    solve = functools.partial(
+        linprog, A_ub=_sparse(rows, len(limits), len(blocks) + more) @ executed, A_eq=flow, method="highs"
+    )
+    answer = solve(-costs, b_ub=most, b_eq=begun)
+    if answer.status == 3:
+        # the flow is unbounded: a loop has no limit
+        rounds = solve(
+            np.where(np.arange(unknowns) < len(edges), -1.0, 0.0),
+            b_ub=np.zeros(len(limits)),
+            b_eq=np.zeros(len(blocks)),
+            bounds=(0, 1),
+        )
+        if rounds.x is None:
+            raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
+        first = min(edge[0] for edge, times in zip(edges, rounds.x, strict=False) if times > 1e-6)
+        raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
+    if answer.status != 0:
+        raise Unbounded(f"the linear program has no answer: {answer.message}")
+    # a margin for the solver's error: its tolerance is 1e-7
+    return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

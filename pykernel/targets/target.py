@@ -1,0 +1,132 @@
+"""Targets: one TOML file each, read and validated."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pykernel.errors import UserError, did_you_mean
+from pykernel.spec.sections import target_files
+
+Toolchain = Literal["zig", "gcc"]
+Emulator = Literal["unicorn", "qemu", "simavr", "wasmtime"]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Region(Section):
+    """Where a memory begins, and its size in bytes."""
+
+    start: int = Field(ge=0, lt=2**32)
+    bytes: int = Field(gt=0, le=2**28)
+
+
+class Part(Section):
+    """A concrete microcontroller: the largest regions of RAM and flash that are in one piece."""
+
+    name: Word
+    flash: Region
+    ram: Region
+
+
+class Zig(Section):
+    """Flags for the compiler of the ziglang wheel."""
+
+    flags: tuple[Word, ...]
+
+
+class Program(Section):
+    """A program: its command, and the package that brings it."""
+
+    command: Word
+    package: Word
+
+
+class Gcc(Program):
+    """A cross compiler, and flags."""
+
+    flags: tuple[Word, ...]
+
+
+class Unicorn(Section):
+    """Architecture, and the CPU model's name after UC_CPU_ARM_ or UC_CPU_RISCV32_."""
+
+    arch: Literal["arm", "riscv"]
+    cpu: Word
+
+
+class Qemu(Program):
+    """A machine of QEMU with this CPU.  Its memory has other addresses than the part's memory."""
+
+    machine: Word
+    flash: Region
+    ram: Region
+
+
+class Simavr(Program):
+    mcu: Word
+
+
+class Wasmtime(Section):
+    """A runtime of WebAssembly, and the wheel that brings it."""
+
+    package: Word
+
+
+class Target(Section):
+    """A CPU, a part that has it, and the ways to compile for it and to emulate it."""
+
+    name: Word
+    summary: Word
+    fpu: Literal["none", "single", "double"]
+    precisions: tuple[Literal["float32", "float64", "int16"], ...] = ("float32", "float64", "int16")
+    part: Part
+    zig: Zig | None = None
+    gcc: Gcc | None = None
+    unicorn: Unicorn | None = None
+    qemu: Qemu | None = None
+    simavr: Simavr | None = None
+    wasmtime: Wasmtime | None = None
+
+    @property
+    def arch(self) -> Literal["arm", "riscv", "avr", "wasm"]:
+        """The family of its instructions."""
+        return self.unicorn.arch if self.unicorn else "avr" if self.simavr else "wasm"
+
+    @property
+    def toolchains(self) -> tuple[Toolchain, ...]:
+        known: tuple[Toolchain, ...] = ("gcc", "zig")  # GCC first: its code has instruction bounds
+        return tuple(name for name in known if getattr(self, name) is not None)
+
+    @property
+    def emulators(self) -> tuple[Emulator, ...]:
+        known: tuple[Emulator, ...] = ("unicorn", "qemu", "simavr", "wasmtime")
+        return tuple(name for name in known if getattr(self, name) is not None)
+
+
+def make_target(name: str, content: dict[str, Any]) -> Target:
+    """A target from a file's content.  Raises ValueError (pydantic's) if anything is missing or unknown."""
+    return Target.model_validate({"name": name} | content)
+
+
+@functools.cache
+def all_targets() -> dict[str, Target]:
+    """The targets, by name."""
+    read = [make_target(name, tomllib.loads(f.read_text(encoding="utf-8"))) for name, f in target_files().items()]
+    # targets whose tools are all wheels come first
+    return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}
+
+
+def find_target(name: str) -> Target:
+    """The target with this name.  Raises UserError, which lists all targets, if there is none."""
+    targets = all_targets()
+    if name not in targets:
+        remedy = did_you_mean(name, targets, f"there are: {', '.join(targets)}")
+        raise UserError(f"target {name!r} is not known; {remedy}")
+    return targets[name]
