@@ -42,7 +42,7 @@ from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import columns_within, row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
-from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, plus_product
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
 
@@ -259,7 +259,8 @@ def drop_basis(m: NystromModel) -> None:
         m.l[i] = real(0)
         m.r[i] = real(0)
     for i in range(len(m.v)):
-        zero(m.v[i], len(m.v[0]))
+        for j in range(len(m.v[0])):
+            m.v[i, j] = real(0)
         for o in range(len(m.coefficients[0])):
             m.coefficients[i, o] = real(0)
         for t in range(len(m.rows)):
