@@ -121,7 +121,7 @@ def test_every_rule_has_a_model_in_every_precision() -> None:
 def test_one_number_at_an_edge_is_refused_in_a_sentence_or_computed(precision: str, exhaustive: bool) -> None:
     taken = tried = 0
     models = [model for model in MODELS if model[1] == precision]
-    step = 1 if exhaustive else 251 if precision == "int16" else 1259
+    step = 47 if exhaustive else 251 if precision == "int16" else 1259
     for mutant in itertools.islice(itertools.chain(*(mutants(*model) for model in models)), 0, None, step):
         try:
             taken += judged(changed(*mutant)) is not None
@@ -135,7 +135,7 @@ def test_two_numbers_at_edges_are_refused_in_a_sentence_or_computed(exhaustive: 
     rng = np.random.default_rng(0)
     known = [(model, list(numbers_of(*model[:2]))) for model in MODELS if content_of(*model) is not None]
     found: list[Spec] = []
-    for _ in range(200_000 if exhaustive else 800):
+    for _ in range(10_000 if exhaustive else 800):
         model, keys = known[int(rng.integers(len(known)))]
         content = copy.deepcopy(content_of(*model)) or {}
         for at in rng.integers(len(keys), size=2):

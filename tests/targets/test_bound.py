@@ -87,7 +87,7 @@ def measured(spec, target, level, samples, tries):
     model.prequential(x, y)
     most = {name: max(costs) for name, costs in model.costs.items() if costs} | model.other_calls
     for name in (spec.program.asks, *(("update",) if spec.program.learns else ())):
-        most[name] = max(most[name], worst_call(model, name, x, y, tries=tries).instructions)
+        most[name] = max(most.get(name, 0), worst_call(model, name, x, y, tries=tries).instructions)
     for name in (*spec.program.actions, "reset", "hash"):
         if f"{spec.name}_{name}" in image.functions:
             model.call(name)
@@ -121,7 +121,7 @@ def test_no_call_takes_more_than_its_bound(technique, target, level):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["cortex-m4f", "rv32imc", "cortex-m0plus"])
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", range(6))
 def test_no_call_of_any_spec_takes_more_than_its_bound(part, target):
     need_gcc(target)
     for seed in range(5 * part, 5 * part + 5):

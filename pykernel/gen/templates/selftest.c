@@ -32,7 +32,7 @@ static void {{ name }}_make_up({{ name }}_trial_t *t, int32_t kind, bool moved)
         {{ r.places }}
     };
     static const int8_t halvings[{{ r.kinds }}] = { {{- r.halvings -}} }; /* of this distance, for each kind */
-    const {{ r.number }} *const middle = &places[(moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}) * {{ stored }}];
+    const {{ r.number }} *const middle = &places[{{ "(" if stored > 1 }}moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}{{ ") * " ~ stored if stored > 1 }}];
     for (int32_t j = 0; j < {{ r.columns }}; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = {{ "(int16_t)" if int16 }}{{ r.made_up }}(middle[{{ j }}], places[{{ r.rows * stored }}{{ "" if r.alike else " + j" }}], halvings[kind]

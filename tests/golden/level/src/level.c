@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x6FBB069Eu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xC95CA859u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -730,7 +730,7 @@ static void level_make_up(level_trial_t *t, int32_t kind, bool moved)
     };
     /* of this distance, for each kind */
     static const int8_t halvings[16] = {2, 2, 2, 12, 2, 2, 2, 2, 4, 4, 4, 4, 0, 2, 2, 2};
-    const int32_t *const middle = &places[(moved ? 1 : 0) * 1];
+    const int32_t *const middle = &places[moved ? 1 : 0];
     for (int32_t j = 0; j < 2; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = (int16_t)level_made_up_count(middle[0], places[2], halvings[kind], t->seed);

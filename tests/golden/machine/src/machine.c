@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB419143Au)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAAE59A1Bu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1516,7 +1516,7 @@ static void machine_make_up(machine_trial_t *t, int32_t kind, bool moved)
     };
     /* of this distance, for each kind */
     static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
-    const float *const middle = &places[(moved ? 1 : 0) * 1];
+    const float *const middle = &places[moved ? 1 : 0];
     for (int32_t j = 0; j < 2; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = machine_made_up(middle[0], places[2], halvings[kind], t->seed);

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB419143Au)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAAE59A1Bu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

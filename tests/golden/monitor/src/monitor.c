@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x7384BFD5u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x69255D52u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1876,7 +1876,7 @@ static void monitor_make_up(monitor_trial_t *t, int32_t kind, bool moved)
     };
     /* of this distance, for each kind */
     static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
-    const float *const middle = &places[(moved ? 1 : 0) * 1];
+    const float *const middle = &places[moved ? 1 : 0];
     for (int32_t j = 0; j < 3; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = monitor_made_up(middle[0], places[2], halvings[kind], t->seed);
