@@ -18,7 +18,7 @@ from pykernel.dialect import Index, Real, kernel, real, sqrt
 
 
 @kernel
-def turn_away(
+def release_vector(
     t: Real[...],
     gathered: Real[...],
     keep: Real[...],
@@ -28,7 +28,13 @@ def turn_away(
     n: Index,
     least: Real,
 ) -> None:
-    """Compute how the rows behind r are turned away from the coordinate of vector r, and gather row r.  O(n)."""
+    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
+    ``weight``, which is lost then.  x is ``least`` or more.
+
+    Two rows in a turn, so that what is gathered is read and written half as often.
+    """
     row = row_of(r)
     own = t[row + r]
     weight[r] = own
@@ -39,6 +45,7 @@ def turn_away(
         square = least * least
     length = sqrt(square)
     inverse = real(1) / length
+    to = row
     place = row + r
     for i in range(r + 1, n):
         place = place + i
@@ -52,75 +59,7 @@ def turn_away(
         length = grown
         inverse = shorter
     gathered[r] = square
-
-
-@kernel
-def turn_two_rows(
-    t: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    to: Index,
-    row: Index,
-    after: Index,
-    r: Index,
-    i: Index,
-) -> None:
-    """Turn rows i and i + 1 of T, which start at ``row`` and ``after``, and move them up, to ``to``, without column r.  O(i)."""
-    c = keep[i]
-    s = drop[i]
-    w = weight[i]
-    p = keep[i + 1]
-    q = drop[i + 1]
-    v = weight[i + 1]
-    for j in range(r):
-        a = gathered[j]
-        b = t[row + j]
-        d = t[after + j]
-        t[to + j] = c * b - s * a
-        a += w * b
-        t[row + j] = p * d - q * a
-        gathered[j] = a + v * d
-    for k in range(i - r - 1):
-        at = r + 1 + k
-        a = gathered[at]
-        b = t[row + at]
-        d = t[after + at]
-        t[to + at - 1] = c * b - s * a
-        a += w * b
-        t[row + at - 1] = p * d - q * a
-        gathered[at] = a + v * d
-    b = t[row + i]
-    d = t[after + i]
-    t[to + i - 1] = c * b
-    b = w * b
-    t[row + i - 1] = p * d - q * b
-    gathered[i] = b + v * d
-    d = t[after + i + 1]
-    t[row + i] = p * d
-    gathered[i + 1] = v * d
-
-
-@kernel
-def release_vector(
-    t: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    r: Index,
-    n: Index,
-    least: Real,
-) -> None:
-    """Take vector r out of T.  What is left is a triangle again.  O(n^2 - r^2).
-
-    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
-    ``weight``, which is lost then.  x is ``least`` or more.
-    """
-    turn_away(t, gathered, keep, drop, weight, r, n, least)
-    to = row_of(r)
-    row = to + r + 1
+    row = row + r + 1
     # never: GCC then needs no counters
     if r < 0 or r > MOST or n > MOST:
         return
@@ -142,7 +81,38 @@ def release_vector(
         row = row + first
     for i in range(first, n, 2):
         after = row + i + 1
-        turn_two_rows(t, gathered, keep, drop, weight, to, row, after, r, i)
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        p = keep[i + 1]
+        q = drop[i + 1]
+        v = weight[i + 1]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            d = t[after + j]
+            t[to + j] = c * b - s * a
+            a += w * b
+            t[row + j] = p * d - q * a
+            gathered[j] = a + v * d
+        for k in range(i - r - 1):
+            at = r + 1 + k
+            a = gathered[at]
+            b = t[row + at]
+            d = t[after + at]
+            t[to + at - 1] = c * b - s * a
+            a += w * b
+            t[row + at - 1] = p * d - q * a
+            gathered[at] = a + v * d
+        b = t[row + i]
+        d = t[after + i]
+        t[to + i - 1] = c * b
+        b = w * b
+        t[row + i - 1] = p * d - q * b
+        gathered[i] = b + v * d
+        d = t[after + i + 1]
+        t[row + i] = p * d
+        gathered[i + 1] = v * d
         to = after
         row = after + i + 2
     for j in range(n):
@@ -226,81 +196,6 @@ def length_of(x: Real, y: Real, least: Real) -> Real:
 
 
 @kernel
-def turn_two_rows_and_columns(
-    s: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    first: Real,
-    both: Real,
-    to: Index,
-    row: Index,
-    after: Index,
-    r: Index,
-    i: Index,
-) -> Real:
-    """Turn rows and columns i and i + 1 of S, as turn_two_rows() does those of T.  O(i).
-
-    first: w_r.  both: sum_kl w_k w_l s_kl, for k and l from r on to i - 1; returns the same to i + 1.
-    """
-    c = keep[i]
-    d = drop[i]
-    w = weight[i]
-    p = keep[i + 1]
-    q = drop[i + 1]
-    v = weight[i + 1]
-    a = gathered[r]
-    x = s[row + r]
-    b = c * x - d * a
-    a += w * x
-    g = first * b
-    for j in range(r):
-        e = gathered[j]
-        x = s[row + j]
-        y = s[after + j]
-        s[to + j] = c * x - d * e
-        e += w * x
-        s[row + j] = p * y - q * e
-        gathered[j] = e + v * y
-    y = s[after + r]
-    b = p * y - q * a
-    gathered[r] = a + v * y
-    h = first * b
-    for k in range(i - r - 1):
-        at = r + 1 + k
-        a = gathered[at]
-        x = s[row + at]
-        y = s[after + at]
-        b = c * x - d * a
-        a += w * x
-        gathered[at] = a + v * y
-        y = p * y - q * a
-        f = keep[at]
-        z = drop[at]
-        a = weight[at]
-        s[to + at - 1] = f * b - z * g
-        s[row + at - 1] = f * y - z * h
-        g += a * b
-        h += a * y
-    x = s[row + i]
-    y = s[after + i]
-    a = (g + d * both) * (real(1) / c)
-    s[to + i - 1] = c * (c * x - d * a) - d * g
-    whole = both + w * (a + a + w * x)
-    a += w * x
-    b = p * y - q * a
-    gathered[i] = a + v * y
-    s[row + i - 1] = c * b - d * h
-    h += w * b
-    y = s[after + i + 1]
-    a = (h + q * whole) * (real(1) / p)
-    s[row + i] = p * (p * y - q * a) - q * h
-    gathered[i + 1] = a + v * y
-    return whole + v * (a + a + v * y)
-
-
-@kernel
 def release_coordinate_of(
     s: Real[...],
     gathered: Real[...],
@@ -310,7 +205,7 @@ def release_coordinate_of(
     r: Index,
     n: Index,
 ) -> None:
-    """Take the coordinate of release_vector() out of a covariance S, packed.  O(n^2 - r^2).
+    """Take the coordinate of release_vector() out of a covariance S, packed, in which later rows move up.  O(n^2 - r^2).
 
     gathered: of n elements; lost.
 
@@ -319,12 +214,13 @@ def release_coordinate_of(
     q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i takes no sum of its own.  A small c_i does no harm: x_i bounds its errors,
     and d_(i+1), by which a is multiplied, is 1 / x_i at most.
     """
-    to = row_of(r)
-    own = weight[r]
+    row = row_of(r)
+    first = weight[r]
     for j in range(r + 1):
-        gathered[j] = own * s[to + j]
-    both = own * gathered[r]
-    row = to + r + 1
+        gathered[j] = first * s[row + j]
+    both = first * gathered[r]
+    to = row
+    row = row + r + 1
     # never: GCC then needs no counters
     if r < 0 or r > MOST or n > MOST:
         return
@@ -332,9 +228,60 @@ def release_coordinate_of(
         after = row + i + 1
         c = keep[i]
         d = drop[i]
-        g = own * (c * s[row + r] - d * gathered[r])
+        w = weight[i]
+        a = gathered[r]
+        x = s[row + r]
+        b = c * x - d * a
+        a += w * x
+        g = first * b
         if i + 1 < n:
-            both = turn_two_rows_and_columns(s, gathered, keep, drop, weight, own, both, to, row, after, r, i)
+            # two rows in a turn, so that what is gathered is read and written half as often
+            p = keep[i + 1]
+            q = drop[i + 1]
+            v = weight[i + 1]
+            for j in range(r):
+                e = gathered[j]
+                x = s[row + j]
+                y = s[after + j]
+                s[to + j] = c * x - d * e
+                e += w * x
+                s[row + j] = p * y - q * e
+                gathered[j] = e + v * y
+            y = s[after + r]
+            b = p * y - q * a
+            gathered[r] = a + v * y
+            h = first * b
+            for k in range(i - r - 1):
+                at = r + 1 + k
+                a = gathered[at]
+                x = s[row + at]
+                y = s[after + at]
+                b = c * x - d * a
+                a += w * x
+                gathered[at] = a + v * y
+                y = p * y - q * a
+                f = keep[at]
+                z = drop[at]
+                a = weight[at]
+                s[to + at - 1] = f * b - z * g
+                s[row + at - 1] = f * y - z * h
+                g += a * b
+                h += a * y
+            x = s[row + i]
+            y = s[after + i]
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * x - d * a) - d * g
+            both += w * (a + a + w * x)
+            a += w * x
+            b = p * y - q * a
+            gathered[i] = a + v * y
+            s[row + i - 1] = c * b - d * h
+            h += w * b
+            y = s[after + i + 1]
+            a = (h + q * both) * (real(1) / p)
+            s[row + i] = p * (p * y - q * a) - q * h
+            both += v * (a + a + v * y)
+            gathered[i + 1] = a + v * y
             to = after
         else:
             for j in range(r):

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7367DA08u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2F33D6FCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -802,11 +802,17 @@ static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
     return pressure_gaussian(pressure_squared_distance(s->v[i], s->v[j]));
 }
 
-/* Compute how the rows behind r are turned away from the coordinate of vector r, and gather row r.  O(n). */
-static void pressure_turn_away(const double *t, double *gathered, double *keep, double *drop, double *weight,
+/* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+ *
+ * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
+ * be
+ * ``weight``, which is lost then.
+ *
+ * Two rows in a turn, so that what is gathered is read and written half as often. */
+static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
         int32_t r, int32_t n)
 {
-    const int32_t row = pressure_row_of(r);
+    int32_t row = pressure_row_of(r);
     double own = t[row + r];
     weight[r] = own;
     PRESSURE_LOOP(24)
@@ -820,6 +826,7 @@ static void pressure_turn_away(const double *t, double *gathered, double *keep, 
     }
     double length = pressure_sqrt(square);
     double inverse = pressure_ratio(1.0, length);
+    int32_t to = row;
     int32_t place = row + r;
     PRESSURE_LOOP(25)
     for (int32_t i = r + 1; i < n; i++) {
@@ -836,77 +843,20 @@ static void pressure_turn_away(const double *t, double *gathered, double *keep, 
         inverse = shorter;
     }
     gathered[r] = square;
-}
-
-/* Turn rows i and i + 1 of T, which start at ``row`` and ``after``, and move them up, to ``to``, without column r.
- * O(i). */
-static void pressure_turn_two_rows(double *t, double *gathered, const double *keep, const double *drop,
-        const double *weight, int32_t to, int32_t row, int32_t after, int32_t r, int32_t i)
-{
-    const double c = keep[i];
-    const double s = drop[i];
-    const double w = weight[i];
-    const double p = keep[i + 1];
-    const double q = drop[i + 1];
-    const double v = weight[i + 1];
-    PRESSURE_LOOP(26)
-    for (int32_t j = 0; j < r; j++) {
-        PRESSURE_TURN(26)
-        double a = gathered[j];
-        double b = t[row + j];
-        double d = t[after + j];
-        t[to + j] = (c * b) - (s * a);
-        a += w * b;
-        t[row + j] = (p * d) - (q * a);
-        gathered[j] = a + (v * d);
-    }
-    PRESSURE_LOOP(27)
-    for (int32_t k = 0; k < (i - r - 1); k++) {
-        PRESSURE_TURN(27)
-        const int32_t at = r + 1 + k;
-        double a = gathered[at];
-        double b = t[row + at];
-        double d = t[after + at];
-        t[to + at - 1] = (c * b) - (s * a);
-        a += w * b;
-        t[row + at - 1] = (p * d) - (q * a);
-        gathered[at] = a + (v * d);
-    }
-    double b = t[row + i];
-    double d = t[after + i];
-    t[to + i - 1] = c * b;
-    b = w * b;
-    t[row + i - 1] = (p * d) - (q * b);
-    gathered[i] = b + (v * d);
-    d = t[after + i + 1];
-    t[row + i] = p * d;
-    gathered[i + 1] = v * d;
-}
-
-/* Take vector r out of T.  What is left is a triangle again.  O(n^2 - r^2).
- *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
- * be
- * ``weight``, which is lost then. */
-static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
-        int32_t r, int32_t n)
-{
-    pressure_turn_away(t, gathered, keep, drop, weight, r, n);
-    int32_t to = pressure_row_of(r);
-    int32_t row = to + r + 1;
+    row = row + r + 1;
     /* never: GCC then needs no counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
     int32_t first = r + 1;
     if (pressure_odd(n - first) > 0) {
-        const double c = keep[first];
-        const double s = drop[first];
-        const double w = weight[first];
-        PRESSURE_LOOP(28)
+        double c = keep[first];
+        double s = drop[first];
+        double w = weight[first];
+        PRESSURE_LOOP(26)
         for (int32_t j = 0; j < r; j++) {
-            PRESSURE_TURN(28)
-            const double a = gathered[j];
+            PRESSURE_TURN(26)
+            double a = gathered[j];
             double b = t[row + j];
             t[to + j] = (c * b) - (s * a);
             gathered[j] = a + (w * b);
@@ -918,11 +868,48 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
         first = first + 1;
         row = row + first;
     }
-    PRESSURE_LOOP(29)
+    PRESSURE_LOOP(27)
     for (int32_t i = first; i < n; i += 2) {
-        PRESSURE_TURN(29)
+        PRESSURE_TURN(27)
         const int32_t after = row + i + 1;
-        pressure_turn_two_rows(t, gathered, keep, drop, weight, to, row, after, r, i);
+        double c = keep[i];
+        double s = drop[i];
+        double w = weight[i];
+        const double p = keep[i + 1];
+        const double q = drop[i + 1];
+        const double v = weight[i + 1];
+        PRESSURE_LOOP(28)
+        for (int32_t j = 0; j < r; j++) {
+            PRESSURE_TURN(28)
+            double a = gathered[j];
+            double b = t[row + j];
+            double d = t[after + j];
+            t[to + j] = (c * b) - (s * a);
+            a += w * b;
+            t[row + j] = (p * d) - (q * a);
+            gathered[j] = a + (v * d);
+        }
+        PRESSURE_LOOP(29)
+        for (int32_t k = 0; k < (i - r - 1); k++) {
+            PRESSURE_TURN(29)
+            const int32_t at = r + 1 + k;
+            double a = gathered[at];
+            double b = t[row + at];
+            double d = t[after + at];
+            t[to + at - 1] = (c * b) - (s * a);
+            a += w * b;
+            t[row + at - 1] = (p * d) - (q * a);
+            gathered[at] = a + (v * d);
+        }
+        double b = t[row + i];
+        double d = t[after + i];
+        t[to + i - 1] = c * b;
+        b = w * b;
+        t[row + i - 1] = (p * d) - (q * b);
+        gathered[i] = b + (v * d);
+        d = t[after + i + 1];
+        t[row + i] = p * d;
+        gathered[i + 1] = v * d;
         to = after;
         row = after + i + 2;
     }

@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x7367DA08u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2F33D6FCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
