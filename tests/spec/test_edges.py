@@ -175,8 +175,8 @@ def test_what_is_accepted_at_an_edge_is_the_same_in_c(seed: int) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(1, 41))
-def test_500_specs_at_edges_are_the_same_in_c(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_more_specs_at_edges_are_the_same_in_c(seed: int) -> None:
     for content in accepted_edges(seed, 13):
         try:
             runs(content)
