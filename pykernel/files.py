@@ -485,7 +485,6 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
     if not folder.is_dir():
         raise UserError(f"{path}: cannot be written: there is no folder {path.parent}; make it, or give another name")
     need_not_data(path, data)
-    # a dead run may have put this file in place, but not the files that belong to it
     with contextlib.suppress(OSError):
         clear(path)
     if not os.access(folder, os.W_OK):

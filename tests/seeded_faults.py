@@ -343,7 +343,7 @@ FAULTS += of_room(
 )  # fmt: skip
 FAULTS += of_room(
     *("importers", "pykernel/importers/steps.py"),
-    ("the limit forgets the centre", "(largest / np.abs(affine.scale) + np.abs(affine.center)).max()", "(largest / np.abs(affine.scale)).max()"),
+    ("the limit forgets the centre", "(machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max()", "(machine.largest / np.abs(affine.scale)).max()"),
     ("two scalers", "center=self.center + center / self.scale", "center=self.center + center * self.scale"),
     ("a scaler behind a matrix", "offset=(self.offset - center) * scale)", "offset=self.offset - center)"),
     ("a selection behind a matrix", "matrix=self.matrix[kept], offset=offset[kept]", "matrix=self.matrix[kept], offset=offset[: len(kept)]"),

@@ -67,8 +67,8 @@ def need_possible(given: Fit) -> None:
         raise UserError(f"several tables were given, and {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
         raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
-    for path in (given.output, given.report):
-        need_free(path_of(path), str(given.data), given.force)
+    need_free(path_of(given.output), str(given.data), given.force)
+    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
     need_different([path_of(path) for path in (given.output, given.report)])
     need_report(given.report)
     if given.method == TRAINED:
@@ -132,10 +132,10 @@ def _write(
     report.update(output=output, spec=None if spec is None else output, report=written)
     page = based(report, asked, inside(spec) if spec is not None else {})
     with all_or_none():
-        if spec is None:
+        if given.report is not None:
+            page.write(Path(given.report))
+        if spec is None:  # last, because where it is there, a second run is refused
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())
-        if given.report is not None:
-            page.write(Path(given.report))
     return page

@@ -131,8 +131,8 @@ def _need_possible(given: Fit) -> None:
     """Raises UserError, before the work starts, for an unknown model, and if an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
-    for path in (given.output, given.report):
-        need_free(path_of(path), str(given.data), given.force)
+    need_free(path_of(given.output), str(given.data), given.force)
+    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
     if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
         raise UserError(f"{given.report}: is named for both the spec and the report; give two names")
     need_report(given.report)
@@ -185,10 +185,10 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
     drawn = None if found.selection is None else found.selection.surface_told()
     page = fitted(found.report, arguments, read, drawn, inside(found.spec))
     with all_or_none():
-        if given.output is not None:
-            write_file(Path(given.output), found.spec.to_toml())
         if given.report is not None:
             page.write(Path(given.report))
+        if given.output is not None:  # last, because where it is there, a second run is refused
+            write_file(Path(given.output), found.spec.to_toml())
     return page
 
 

@@ -73,7 +73,7 @@ def test_what_enters_by_prices_is_the_whole_linear_program(
     x, y, h, epsilon, dual = task(seed, c, weighted, numbers)
     ours = train(x, kernel, [dual], first=8, tolerance=1e-5)
     theirs = least(kernel, x, y, h, epsilon)
-    assert ours.good and ours.rounds[-1].excess < 1e-4
+    assert not ours.stopped and max(ours.rounds[-1].gap, ours.rounds[-1].excess) < 1e-5
     assert -1e-6 < (ours.rounds[-1].objective - theirs) / (theirs + dual.least) < 2e-5
     assert objective(dual, ours.model, x) == pytest.approx(ours.rounds[-1].objective, rel=1e-9)
     # the conditions of Karush, Kuhn and Tucker, written out

@@ -82,43 +82,6 @@ def simulated(run, spec, data, *words):
     return json.loads(out)
 
 
-@pytest.mark.parametrize(
-    ("name", "rules", "words", "measure"),
-    [
-        ("rent", "rls,frozen", [], "mae"),
-        pytest.param("rent", "klms,krls-t,ls-svm,nystrom-rls,okfeb", [], "rmse", marks=pytest.mark.exhaustive),
-        ("gauge", "nlms,kfd", ["--delay", "2"], "error_rate"),
-        pytest.param("whole", "nlms,qklms", [], "mae", marks=pytest.mark.exhaustive),
-    ],
-)
-@pytest.mark.exhaustive
-def test_the_specs_that_a_sweep_writes_have_the_error_and_the_bytes_that_it_promised(
-    folder, run, name, rules, words, measure
-):
-    small = ["--rule", rules, "--technique", "mklms,fklms", *SMALL]
-    code, out, err = run("sweep", f"{name}.toml", f"{name}.csv", *small, *words, "--score", measure, "--json")
-    assert code == 0, err
-    found = json.loads(out)
-    assert {row["rule"] for row in found["table"]} == set(rules.split(",")), found["unusable"]
-    for row in found["table"]:
-        spec = make_spec(row["spec"])
-        assert spec.signal == load_spec(f"{name}.toml").signal
-        assert row["ram_bytes"] == build(spec).figures["ram_bytes"]
-        (folder / "one.toml").write_text(spec.to_toml())
-        how = (
-            ["--train-every", str(row["train_every"])]
-            if "train_every" in row
-            else words
-            if spec.inner.program.learns
-            else []
-        )
-        told = simulated(run, "one.toml", f"{name}.csv", *how, *(words if "train_every" in row else []))
-        assert told["second_half"][measure]["model"] == row[measure], row["rule"]
-    assert load_spec(found["specs"]["best"]).to_toml() == make_spec(found["table"][0]["spec"]).to_toml()
-    # a row that is missing is a gap: 23 steps of the lags are lost, and two truths before it and at the end each
-    assert found["rows"] == {"gauge": 399}.get(name, 500 - 23 - 24)
-
-
 def on_steps(spec_file, data, content, delay=0):
     """Errors of a model, as a plan judges it, on steps that are made here."""
     spec = make_spec(content)
