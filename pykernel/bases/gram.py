@@ -158,6 +158,8 @@ class MercerKernel:
             values = np.tanh(self.gamma * values + self.coef0)
         elif self.function == "fourier":
             values = np.cos(2 * np.pi * values)
+        else:
+            assert self.function == "linear", f"{self.function} has no formula here"
         if not finite or not np.isfinite(values).all():
             raise UserError(f"values of the {self.function} kernel overflow; inputs must be smaller: scale them")
         return values

@@ -15,11 +15,11 @@ from pykernel.report.bases import based
 from pykernel.report.document import Document
 from pykernel.request.kinds import path_of
 from pykernel.request.option import stated
-from pykernel.spec.model import Spec, make_spec
+from pykernel.spec.model import OUTPUTS_LIMIT, Spec, make_spec
 from pykernel.telling import refuse
 from pykernel.workflows import basis_job as work
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import TRAINED, called, need_report, need_unset, trained_by, write_file
+from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report, need_unset, trained_by, write_file
 
 USUAL = 100
 """Vectors, if nobody says how many."""
@@ -40,7 +40,8 @@ class Found:
 def fit(given: Fit) -> Found:
     """Choose and write; docs/bases.md gives the cost of each method."""
     need_possible(given)
-    request = work.requested(given, USUAL if given.n_max is None else given.n_max)
+    usual = OUTPUTS_LIMIT if _coordinates(given) else USUAL
+    request = work.requested(given, usual if given.n_max is None else given.n_max)
     with given.watch.progress() as show:
         job = work.begin(request, show)
     chosen = job.run()
@@ -49,6 +50,11 @@ def fit(given: Fit) -> Found:
         spec = trained_by(given, work.spec_of(job, chosen))
     report = work.report_of(job, chosen, spec)
     return Found(spec, chosen.basis, report, _write(report, job, chosen.basis, spec, stated(given)))
+
+
+def _coordinates(given: Fit) -> bool:
+    """Whether the spec has an output for each vector."""
+    return given.makes_spec and given.label is None and given.rule is None and given.features is None
 
 
 def need_possible(given: Fit) -> None:
@@ -61,6 +67,7 @@ def need_possible(given: Fit) -> None:
         if getattr(given, name) != getattr(Fit, name):
             raise UserError(
                 f"{option(name)} is of machines that are trained on a table in memory, and {asks}; leave it out"
+                + f", or give {option('label')}" * (why == "label")
             )
     many = f"; give one table, or a folder of the .parquet files of one{', or the label' * (why == 'label')}"
     if not isinstance(given.data, str | Path):
@@ -79,6 +86,15 @@ def need_possible(given: Fit) -> None:
         (
             given.rule == "nystrom-rls" and not given.makes_spec,
             f"{option('rule', given.rule)} needs a spec; give {output} SPEC",
+        ),
+        (
+            given.model in BASIS_MODELS and given.label is None,
+            f"{option('model', given.model)} is trained on labels; give {label}, their column",
+        ),
+        (
+            _coordinates(given) and (given.n_max or 0) > OUTPUTS_LIMIT,
+            f"without {label}, the spec has an output for each of {given.n_max} vectors, and a spec has {OUTPUTS_LIMIT} at most; "
+            f"give {label}, or {option('n_max')} {OUTPUTS_LIMIT}",
         ),
         (
             given.rule == "kfd" and given.label is None,

@@ -100,7 +100,7 @@ class Fit(Training):
             "Most vectors.",
             "N",
             short="-n",
-            without="as a minute allows; of a basis 100",
+            without="as a minute allows; of a basis 100 or 64",
             was=N_MAX,
         ),
     ] = None

@@ -42,7 +42,7 @@ def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: flo
         return {"matern12": 1, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[name] * math.exp(-r)
     if name == "polynomial":
         return (gamma * product + coef0) ** degree
-    return math.tanh(gamma * product + coef0) if name == "sigmoid" else product
+    return {"sigmoid": math.tanh(gamma * product + coef0), "linear": product}[name]
 
 
 @given(st.integers(0, 2**32), st.integers(1, 7), st.integers(0, 6), st.integers(1, 12), st.sampled_from(CHOICES))

@@ -77,7 +77,7 @@ def kernel_values(spec: Spec, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         k = (1 + r + (r * r / 3 if kernel.function == "matern52" else 0.0)) * np.exp(-r)
         return np.where(np.exp(-r) >= 2.0**-60, k, 0.0)
     product = np.einsum("id,jd->ij", a, b)
-    k = (gamma * product + kernel.coef0) ** kernel.degree if kernel.function == "polynomial" else product
+    k = {"polynomial": (gamma * product + kernel.coef0) ** kernel.degree, "linear": product}[kernel.function]
     if kernel.normalise:
         root = np.sqrt(np.outer(*(np.diagonal(kernel_values_plain(spec, v)) for v in (a, b))))
         return np.divide(k, root, out=np.zeros_like(k), where=root > 0)
