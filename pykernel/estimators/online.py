@@ -15,6 +15,7 @@ from pykernel.estimators.base import KERNEL, Classifies, Regresses, Streaming, l
 from pykernel.estimators.parameters import LEFT_OUT, Parameter, moved, of_keys, whole
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.online import KernelSpec, projection_of
+from pykernel.spec.families.spectrum import SOFTMAX
 from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
 
@@ -368,8 +369,10 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Whether the device knows probabilities."""
-    return not hasattr(estimator, "model_") or estimator.model_.has("probability")
+    """Whether the device knows probabilities; before it is fitted, whether it may be so."""
+    if hasattr(estimator, "model_"):
+        return bool(estimator.model_.has("probability"))
+    return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
 
 
 class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel):
