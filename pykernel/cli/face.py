@@ -83,8 +83,11 @@ def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if key not in known or not equals:
-            remedy = f"it must be KEY=VALUE with a key of {', '.join(known)}"
-            raise UserError(f"--set is {pair!r}; {did_you_mean(key, known, remedy) if equals else remedy}")
+            within = [each for each in known if each.startswith(f"{key}.")]
+            remedy = f"it must be KEY=VALUE with a key of {', '.join(within or known)}"
+            raise UserError(
+                f"--set is {pair!r}; {did_you_mean(key, known, remedy) if equals and not within else remedy}"
+            )
         found[known[key].name] = value
     return found
 

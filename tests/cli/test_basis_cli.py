@@ -625,6 +625,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output flow.npy", "is the data itself"),
         ("flow.npy --output b.npz --report b.npz", "is named for two files"),
         ("flow.npy --output b.toml -n 65", "give --label, or --n-max 64"),
+        ("flow.npy --output b.toml --set kernel=gaussian", "with a key of kernel.function, kernel.sigma"),
         ("flow.npy --output b.toml --set training.model=krr", "is trained on labels; give --label"),
         ("flow.npy --output there.npz", "is there already"),
         ("flow.npy --output no/b.npz", "there is no folder"),
