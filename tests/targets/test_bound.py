@@ -119,6 +119,13 @@ def test_no_call_takes_more_than_its_bound(technique, target, level):
         assert instructions <= bound.instructions <= 10 * instructions, name
 
 
+def test_turns_of_loops_over_a_triangle_are_added_up():
+    """Multiplied, as across two functions, they would be twice as many."""
+    need_gcc("cortex-m4f")
+    found, most = measured(spec_of("mklms", n_max=32), "cortex-m4f", "-O2", 200, 10)
+    assert found["update"].instructions < 1.2 * most["update"]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["cortex-m4f", "rv32imc", "cortex-m0plus"])
 @pytest.mark.parametrize("part", range(6))
