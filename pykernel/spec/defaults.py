@@ -70,7 +70,7 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
     d, o, n, number, soft = at
     stages = d * o + 8 * o + 5 if "label" in sections else 0
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
-    return taken, (30 * n * n + 540 * n) * (41 if soft else 1)
+    return taken, (30 * n * n + (330 + 210 * o) * n) * (41 if soft else 1)
 
 
 def bank_cost(at: Size, sections: Sections) -> Cost:
