@@ -401,7 +401,7 @@ def test_memory_is_bounded_whatever_the_size(tmp_path):
     pq.write_table(table(x, names), tmp_path / "one.parquet", row_group_size=rows, **plain)
     for name, cache, draws, most in [
         ("x.npy", 0, 2000, 12),
-        ("groups.parquet", 16 * 2**20, 10, 16 + 32),
+        ("groups.parquet", 16 * 2**20, 10, 16 + 28),
         ("one.parquet", 16 * 2**20, 1, 64),
     ]:
         tiny = f"tiny{Path(name).suffix}"

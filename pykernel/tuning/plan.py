@@ -41,8 +41,6 @@ WORSE = 0.05
 """The same for monitors: so many more of the faults are missed."""
 ALIKE = 0.02
 """Monitors that miss up to so many more of the faults count as equally good, or up to a standard deviation more."""
-STACK = 128
-"""Bytes of stack that a call takes at least, nearly: on a target they count as RAM, and are known after a trial."""
 SHARES = (1.0, 1 / 2, 1 / 4)
 """Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
 STOOD_IN = (4, 16)
@@ -395,9 +393,8 @@ class Search:
         """Whether all fields of the model fit into the RAM; the C may have fewer, but to know them takes as long as a trial."""
         if arm.made.spec is None or self.limits.ram is None:
             return True
-        free = self.limits.ram - (0 if self.limits.target is None else STACK)
         with contextlib.suppress(UserError):  # the trial will report the reason
-            return self.table.whole(arm.made.with_values(size, {})).memory().layout.nbytes <= free
+            return self.table.whole(arm.made.with_values(size, {})).memory().layout.nbytes <= self.limits.ram
         return True
 
     def _size(self, arm: Arm, wanted: int) -> int | None:
