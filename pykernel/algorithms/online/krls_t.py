@@ -211,22 +211,23 @@ def largest_variance(m: KrlsTModel) -> Real:
 
 @kernel
 def sound(m: KrlsTModel) -> Bool:
-    """Whether S can be a covariance: no variance is below zero, or above the prior's.  O(N^2)."""
+    """Whether variances in S are from zero to the prior's: what is no covariance soon has others.  O(N)."""
     if m.forgets:
-        row = 0
+        at = 0
         for i in range(len(m.v)):
-            for j in range(i + 1):
-                if not (absolute(m.covariance[row + j]) <= largest_variance(m)):
-                    return False
-            row = row + i + 1
-            if not (m.covariance[row - 1] >= real(0)):
+            if not (real(0) <= m.covariance[at] and m.covariance[at] <= largest_variance(m)):
                 return False
+            at = at + i + 2
     return True
 
 
 @kernel
 def keeps_posterior(m: KrlsTModel) -> Bool:
     """Whether learning could have led to this state.  O(N^2 + N D)."""
+    if m.forgets:
+        for i in range(len(m.covariance)):
+            if not (absolute(m.covariance[i]) <= largest_variance(m)):
+                return False
     return sound(m) and keeps_mean(m)
 
 
