@@ -116,9 +116,9 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
 {%- endif %}
     {{ name }}_trial_t t;
     int32_t last = 1;
-    /* by hand: an initialiser may become a call of memset */
-    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
-        ((unsigned char *)&t)[i] = 0u;
+    /* an answer that no call has written is hashed, too.  By hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t.told; i++) {
+        ((unsigned char *)&t.told)[i] = 0u;
     }
     t.s = s;
     t.seed = 1;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC8DF8EF2u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA34962F5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1649,9 +1649,9 @@ int32_t flow_selftest(flow_t *s)
     };
     flow_trial_t t;
     int32_t last = 1;
-    /* by hand: an initialiser may become a call of memset */
-    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
-        ((unsigned char *)&t)[i] = 0u;
+    /* an answer that no call has written is hashed, too.  By hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t.told; i++) {
+        ((unsigned char *)&t.told)[i] = 0u;
     }
     t.s = s;
     t.seed = 1;

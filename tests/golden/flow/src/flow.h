@@ -32,7 +32,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1172u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x06A18819u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xE6EAE49Fu /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xC8DF8EF2u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xA34962F5u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

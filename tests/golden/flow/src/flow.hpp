@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC8DF8EF2u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA34962F5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAAE59A1Bu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1579,9 +1579,9 @@ int32_t machine_selftest(machine_t *s)
     };
     machine_trial_t t;
     int32_t last = 1;
-    /* by hand: an initialiser may become a call of memset */
-    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
-        ((unsigned char *)&t)[i] = 0u;
+    /* an answer that no call has written is hashed, too.  By hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t.told; i++) {
+        ((unsigned char *)&t.told)[i] = 0u;
     }
     t.s = s;
     t.seed = 1;

@@ -33,7 +33,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 712u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0xFB71F278u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0xA8E3052Cu /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xAAE59A1Bu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0x5B2B822Cu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAAE59A1Bu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

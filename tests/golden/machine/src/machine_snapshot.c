@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xAAE59A1Bu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x69255D52u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x798FFCD4u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1943,9 +1943,9 @@ int32_t monitor_selftest(monitor_t *s)
     };
     monitor_trial_t t;
     int32_t last = 1;
-    /* by hand: an initialiser may become a call of memset */
-    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
-        ((unsigned char *)&t)[i] = 0u;
+    /* an answer that no call has written is hashed, too.  By hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t.told; i++) {
+        ((unsigned char *)&t.told)[i] = 0u;
     }
     t.s = s;
     t.seed = 1;

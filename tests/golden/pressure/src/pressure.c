@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2F33D6FCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x4B536358u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1428,9 +1428,9 @@ int32_t pressure_selftest(pressure_t *s)
     };
     pressure_trial_t t;
     int32_t last = 1;
-    /* by hand: an initialiser may become a call of memset */
-    for (uint32_t i = 0u; i < (uint32_t)sizeof t; i++) {
-        ((unsigned char *)&t)[i] = 0u;
+    /* an answer that no call has written is hashed, too.  By hand: an initialiser may become a call of memset */
+    for (uint32_t i = 0u; i < (uint32_t)sizeof t.told; i++) {
+        ((unsigned char *)&t.told)[i] = 0u;
     }
     t.s = s;
     t.seed = 1;

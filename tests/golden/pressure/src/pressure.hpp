@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2F33D6FCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x4B536358u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

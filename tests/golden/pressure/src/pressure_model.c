@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x2F33D6FCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x4B536358u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
