@@ -71,7 +71,7 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
             if spec is None or (model[1] == "int16" and kind == "several"):
                 continue
             found = selftest_coverage(build(spec), compiler("gcc"))
-            assert found.part >= 0.94, (model, kind, found.unexecuted)
+            assert found.part >= 0.93, (model, kind, found.unexecuted)
             lines, left = lines + found.lines, left + len(found.unexecuted)
     assert 1 - left / lines >= LEAST
 
