@@ -169,10 +169,10 @@ class LinearModels(Models):
             other = f" with prior_variance {learning.prior_variance:g}"
         # with an origin each feature can be 4 times as large, and the inverse is still a normal number
         if largest > (36 if narrow else 300) + (1.3 if _centres(spec) else 0):
-            key = "clip" if spec.input.standardise else "max_abs"
+            key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(
                 f"[input] {key}",
-                f"is {getattr(spec.input, key):g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
+                f"is {most:g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
             )
 
     def _complain_of_kernel(self, spec: LinearSpec, refuse: Refuse) -> None:

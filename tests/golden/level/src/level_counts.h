@@ -7,7 +7,7 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xE436494Du)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEBCF8F2Eu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
