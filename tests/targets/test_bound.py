@@ -86,7 +86,8 @@ def measured(spec, target, level, samples, tries):
     model, (x, y) = UnicornModel(project, image), mixed_stream(spec, samples)
     model.prequential(x, y)
     most = {name: max(costs) for name, costs in model.costs.items() if costs} | model.other_calls
-    for name in (spec.program.asks, *(("update",) if spec.program.learns else ())):
+    # where the inputs' center is beyond their limit, the stream has nothing that the model does not refuse
+    for name in model.hardest:
         most[name] = max(most.get(name, 0), worst_call(model, name, x, y, tries=tries).instructions)
     for name in (*spec.program.actions, "reset", "hash"):
         if f"{spec.name}_{name}" in image.functions:
