@@ -608,7 +608,7 @@ def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch,
         ("--clock", "48M"): "--clock 48M needs the samples a second, too; add --rate",
         ("--rate", "x"): "--rate is 'x'; it must be a number above 0, such as 10",
         ("--rate", "1"): "--rate needs the processor's clock, too; add --clock",
-        ("--level", "-O9"): "level '-O9' is not known",
+        ("--level", "-O9"): "--level is '-O9'; it must be -O0 or",
     }
     for words, sentence in wrong.items():
         assert run(*check, *words) == 2
