@@ -13,14 +13,15 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged, lead, trust
+from pykernel.algorithms.pending import late
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged
 from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
 
 FIXED_AT = 20
 """After so many samples the units are fixed: means and deviations are known well enough."""
 EXPERT_KNOWN = 20
-"""The expert counts after so many labels."""
+"""The expert counts after so many labels; where labels come late, after the first answer that was judged."""
 EXPERT_SETTLED = 40
 """After so many labels, an error counts at most a number of usual ones."""
 EXPERT_FAR = Constant(1000.0)
@@ -82,6 +83,7 @@ class ExpertWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
+    own_answer: Real[OUTPUTS]  # what the model answered without it
     polled: Real[OUTPUTS]  # probabilities of classes
     whole: Real[OUTPUTS]  # the same, of the model and the expert together
     gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
@@ -144,9 +146,15 @@ def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) ->
 
 
 @kernel
+def heard(m: Advised) -> Bool:
+    """Whether the expert counts."""
+    return m.compared[0] > (1 if late(m) else EXPERT_KNOWN)
+
+
+@kernel
 def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
     """The mean of both answers, weighted by the -8th power of the recent squared errors."""
-    if m.compared[0] <= EXPERT_KNOWN:
+    if not heard(m):
         return model
     return weighed(model, expert, m.model_power[o], m.expert_power[o])
 
@@ -178,18 +186,19 @@ def usual(m: Advised, error: Real, power: Real) -> Real:
 
 
 @kernel
-def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge both by a label: the model, which answered k, and the expert.  x: the input as the rule sees it.  O(D)."""
+def judge_both(m: Advised, y: Real[OUTPUTS], own: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
+    """Judge both by a label: what the model answered alone, and what the expert did."""
     if m.compared[0] > 0:
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
         for o in range(len(y)):
-            answered = trust(m, o) * k[o] if m.gains else k[o]
-            own = usual(m, y[o] - (lead(m, x, o) + answered), m.model_power[o])
-            other = usual(m, y[o] - m.expert_answer[o], m.expert_power[o])
-            m.model_power[o] = clipped(m.model_power[o] + rate * (own - m.model_power[o]), real(0), LARGEST_POWER)
-            m.expert_power[o] = clipped(m.expert_power[o] + rate * (other - m.expert_power[o]), real(0), LARGEST_POWER)
+            models = usual(m, y[o] - own[o], m.model_power[o])
+            experts = usual(m, y[o] - expert[o], m.expert_power[o])
+            m.model_power[o] = clipped(m.model_power[o] + rate * (models - m.model_power[o]), real(0), LARGEST_POWER)
+            m.expert_power[o] = clipped(
+                m.expert_power[o] + rate * (experts - m.expert_power[o]), real(0), LARGEST_POWER
+            )
 
 
 @kernel

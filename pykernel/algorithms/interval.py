@@ -12,7 +12,9 @@ pace and the number of labels.  So the pace is larger at first.
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
+from pykernel.algorithms.pending import GIVEN
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
+from pykernel.algorithms.vectors import copy
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -84,7 +86,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
         half = m.label_limit * (PART_OF_LIMIT * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
-        if m.judged[0] < INTERVAL_KNOWN:
+        if m.answers_judged[0] < INTERVAL_KNOWN:
             # the answer may be beyond what a label can be
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
@@ -113,20 +115,22 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Learn how far the labels y were from the whole answer.  m.judged does not count them yet.
+    """Learn how far the labels y were from the whole answer.  m.answers_judged does not count them yet.
 
     x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
     """
-    if not m.hears_other:
+    if m.verdict[0] == GIVEN:
+        copy(m.given_whole, m.answered, len(y))
+    elif not m.hears_other:
         recall(m, x, k)
-    count = m.judged[0] + 1
+    count = m.answers_judged[0] + 1
     if count > m.gain_horizon:
         count = m.gain_horizon
     rate = real(2) / (real(count) + real(1))
     pace = m.pace * sqrt(real(m.gain_horizon) / real(count))
     for o in range(len(y)):
         error = bounded((y[o] - m.answered[o]) * m.label_unit, LOUD_PARTS)
-        if m.judged[0] >= INTERVAL_KNOWN:
+        if m.answers_judged[0] >= INTERVAL_KNOWN:
             missed = real(1) if absolute(error) > half_width(m, o) else real(0)
             step = pace * (missed - (real(1) - m.coverage))
             m.stretch[o] = bounded(m.stretch[o] + step, real(STRETCH_MOST))
@@ -138,9 +142,9 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
 def valid_interval(m: Covered) -> Bool:
     """Whether labels can have led to these intervals."""
     for o in range(len(m.stretch)):
-        if m.judged[0] == 0 and m.error_power[o] != real(0):
+        if m.answers_judged[0] == 0 and m.error_power[o] != real(0):
             return False
-        if m.judged[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
+        if m.answers_judged[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
             return False
     return True
 

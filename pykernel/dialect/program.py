@@ -33,13 +33,16 @@ TAKES = {
     "visit": "it takes what update takes",
     "action": "it takes structs and configurations only",
     "training": "it takes structs and configurations only",
+    "promise": "it takes (…, a sample)",
     "switch": "it takes (…, an Index)",
     "reading": "it takes (…, an array)",
 }
 """For each kind of entry, the end of the error message: what an entry of this kind must take."""
 
 
-EntryKind = Literal["question", "update", "gather", "label", "visit", "training", "action", "switch", "reading"]
+EntryKind = Literal[
+    "question", "update", "gather", "label", "visit", "training", "action", "promise", "switch", "reading"
+]
 """What an entry does.  The kind decides the parameters after the structs and configurations; see ``Program``."""
 
 
@@ -151,6 +154,7 @@ class Program:
         a visit (the update's parameters): uses a sample for something other than learning, such as a second pass.
         an action (no parameter): changes the model as a whole, such as a restart.
         a training (no parameter): an action that trains the model on the samples that the update has only collected.
+        a promise (x): says that the label of a sample will come later.
         a switch (an Index): turns something on (1) or off (0).
         a reading (an array): writes a value that the model reports about itself, such as its alarm level.
 
@@ -267,6 +271,7 @@ class Program:
                 "visit": kinds == taken.get(self.learner),
                 "action": not kinds,
                 "training": not kinds,
+                "promise": kinds == [sample],
                 "switch": kinds == [Index],
                 "reading": len(kinds) == 1 and isinstance(kinds[0], Array),
             }

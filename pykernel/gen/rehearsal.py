@@ -71,6 +71,7 @@ GIVEN = {
     "question": ("sample", "answer"),
     "reading": ("answer",),
     "gather": ("sample",),
+    "promise": ("sample",),
     "label": ("label",),
     "update": ("sample", "label"),
     "action": (),

@@ -121,7 +121,7 @@ class HostModel:
         return answers if self.raw else self.spec.in_units(question, answers)
 
     def _require(self, question: str) -> None:
-        if not self.has(question):
+        if not self.exists(question):
             raise UserError(f"{self.spec.name} {_lacks(question)}")
 
     def _shaped(self, answers: np.ndarray) -> np.ndarray:
@@ -158,6 +158,17 @@ class HostModel:
 
     # ---- learning
 
+    def expect(self, x: Any) -> np.ndarray:
+        """Say that the labels of the rows will come later; each is to judge what the model answers now.
+
+        Returns the statuses, (samples,) int32.  Raises UserError if nothing of the model is judged by labels.
+        """
+        self._require("expect")
+        x, statuses = self._inputs(x), np.zeros(len(x), np.int32)
+        if len(x):
+            self.executor.rows(x, statuses, learn=self.spec.program.entry("expect"))
+        return statuses
+
     def update(self, x: Any, y: Any = None) -> np.ndarray:
         """Learn the rows one after the other.  Returns the statuses, (samples,) int32.
 
@@ -185,6 +196,8 @@ class HostModel:
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
+
+        With a delay, the label of each row is expected, if the model has NAME_expect.
 
         question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
@@ -232,6 +245,7 @@ class HostModel:
                 statuses,
                 ask=program.entry(question),
                 answers=answers,
+                expect=program.entry("expect") if delay and self.exists("expect") else None,
                 learn=program.entry(program.learner),
                 y=y,
                 look=look,

@@ -181,6 +181,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "estimates_noise": estimates_noise(spec),
             "follows": moves or staged or (mixes and not votes(spec)),
             "mixes": mixes,
+            "expects": mixes or gains(spec) or ranges["covers"],
             "votes": votes(spec),
             "sharpens": votes(spec),
             "expert_forgetting": forgetting,
