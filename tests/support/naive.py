@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.algorithms.online.klms import KLMS
+from pykernel.algorithms.online.state import SEARCHES
 from pykernel.spec.families.online import ridge_of
 from pykernel.spec.model import Spec
 
@@ -619,7 +620,10 @@ class Twin:
         assert self.lambda_max is not None
         score, fuzz = self._scores(model, candidates)
         least = int(score.argmin())
-        return at_most(score[least], self.lambda_max, fuzz[least] + 1e-12)
+        answers = at_most(score[least], self.lambda_max, fuzz[least] + 1e-12)
+        # of vectors that lost their nearest neighbour, a choice asks for the new ones of SEARCHES: the least score may be unknown
+        lost = self.metric in ("fklms", "fmklms") and len(candidates) > SEARCHES + 1
+        return [*answers, False] if lost and answers == [True] else answers
 
     def _trimmed(self, model: Model, removals: int) -> Iterator[Model]:
         """Up to so many further vectors go: stale ones, then those whose score is at most lambda_max."""
