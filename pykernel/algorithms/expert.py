@@ -21,7 +21,10 @@ from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, 
 FIXED_AT = 20
 """After so many samples the units are fixed: means and deviations are known well enough."""
 EXPERT_KNOWN = 20
-"""The expert counts after so many labels; where labels come late, after the first answer that was judged."""
+"""The expert counts after so many labels."""
+NUMBERS_HEARD = 1
+CLASSES_HEARD = 10
+"""The same where labels come late, and one in many judges; a wrong class says less than an error."""
 EXPERT_SETTLED = 40
 """After so many labels, an error counts at most a number of usual ones."""
 EXPERT_FAR = Constant(1000.0)
@@ -148,7 +151,9 @@ def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) ->
 @kernel
 def heard(m: Advised) -> Bool:
     """Whether the expert counts."""
-    return m.compared[0] > (1 if late(m) else EXPERT_KNOWN)
+    if late(m):
+        return m.compared[0] > (CLASSES_HEARD if m.votes else NUMBERS_HEARD)
+    return m.compared[0] > EXPERT_KNOWN
 
 
 @kernel

@@ -40,14 +40,18 @@ from pykernel.algorithms.hooks import (
 from pykernel.algorithms.inputs import acceptable
 from pykernel.algorithms.interval import (
     enclose,
+    find_asked,
     forget_interval,
+    free_slot,
     judge_interval,
     valid_interval,
+    wait_asked,
 )
 from pykernel.algorithms.pending import (
     FIRST_WAIT,
     GIVEN,
     NOTHING,
+    NOW,
     forget_pending,
     judged_by,
     late,
@@ -258,11 +262,11 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
-        else:
+        elif m.verdict[0] == NOW:
             judge_classes(m, m.label, m.value, m.expert_answer)
     if m.covers:
         judge_interval(m, x, m.label, m.value)
-    if m.mixes and not m.votes:
+    if m.mixes and not m.votes and m.verdict[0] != NOTHING:
         own_answers(m, x)
         if m.verdict[0] == GIVEN:
             judge_both(m, m.label, m.own_answer, m.given_expert)
@@ -281,11 +285,12 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
     status = learn(m, x)
     if status >= 0:
         if m.expects:
-            if m.verdict[0] != NOTHING:
-                judge_parts(m, x)
+            judge_parts(m, x)
         if m.follows:
             conclude(m, x, m.label, m.y, m.value)
         if m.expects:
+            if m.covers:
+                settle_asked(m)
             settle_pending(m)
     return status
 
@@ -331,7 +336,10 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         return TakenStatus.OBSERVED
     status = 0
     if m.expects:
-        m.verdict[0] = judged_by(m, marked(m, x))
+        mark = marked(m, x)
+        m.verdict[0] = judged_by(m, mark)
+        if m.covers:
+            m.asked_slot[0] = find_asked(m, mark)
     if m.covers:
         answer_before(m, x)
     if m.mixes:
@@ -435,8 +443,6 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 @kernel
 def keep_answer(m: Framed, x: Real[DIM]) -> None:
     """Keep what the parts of the model answer, until the label of x comes.  O(answer)."""
-    if m.covers:
-        respond(m, x, m.given_whole)
     if m.mixes:
         consult(m, x)
         for o in range(len(m.y)):
@@ -452,6 +458,28 @@ def keep_answer(m: Framed, x: Real[DIM]) -> None:
             m.given_lead[o] = lead(m, x, o)
     m.mark[0] = marked(m, x)
     m.waited[0] = 1
+
+
+@kernel
+def keep_whole(m: Framed, x: Real[DIM]) -> None:
+    """Keep the whole answer, too, for its interval.  O(answer)."""
+    wait_asked(m)
+    slot = free_slot(m)
+    if slot >= 0:
+        respond(m, x, m.answered)
+        for o in range(len(m.y)):
+            m.asked[slot, o] = m.answered[o]
+        m.asked_mark[slot] = marked(m, x)
+        m.asked_wait[slot] = 1
+        m.unasked[0] = 0
+
+
+@kernel
+def settle_asked(m: Framed) -> None:
+    """The label was learned: the whole answer that it judged waits no more."""
+    wait_asked(m)
+    if m.asked_slot[0] >= 0:
+        m.asked_wait[m.asked_slot[0]] = 0
 
 
 @kernel
@@ -477,15 +505,17 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
         return refused
     if m.frozen[0] != 0:
         return TakenStatus.FROZEN
-    if m.waited[0] > 0:
-        wait_on(m)
-        return Status.DONE
     has_begun = begun(m)
     if not has_begun:
         return TakenStatus.OBSERVED
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
-    keep_answer(m, x)
+    if m.covers:
+        keep_whole(m, x)
+    if m.waited[0] > 0:
+        wait_on(m)
+    else:
+        keep_answer(m, x)
     return Status.DONE
 
 

@@ -15,6 +15,8 @@ FIRST_WAIT = 4096
 """Calls that the first answer waits for its label.  Later ones wait twice as long as the last one did."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
+"""From here on an answer waits no longer than the one before."""
+LONGEST = 2 * MOST_WAIT + LEAST_WAIT
 NOW, GIVEN, NOTHING = 0, 1, 2
 """A label judges what the model answers when it learns, the answer that waited for it, or nothing."""
 
@@ -23,14 +25,13 @@ class Pending(Struct):
     """An answer whose label has not come."""
 
     # 0: labels come at once; else calls that an answer waits for its label
-    longest_wait: between(Index, 0, MOST_WAIT)
-    waited: between(Index, 0, MOST_WAIT + 1, after="longest_wait")  # calls since the answer was given; 0: none waits
-    last_wait: between(Index, 0, MOST_WAIT + 1, after="longest_wait")  # how many calls the last one waited
+    longest_wait: between(Index, 0, LONGEST)
+    waited: between(Index, 0, LONGEST, after="longest_wait")  # calls since the answer was given; 0: none waits
+    last_wait: between(Index, 0, LONGEST, after="longest_wait")  # how many calls the last one waited
     mark: between(Real, None, None, after="longest_wait")  # of its sample
     given_value: between(Real[OUTPUTS], None, None, after="longest_wait")  # what the rule answered
     given_lead: between(Real[OUTPUTS], None, None, after="longest_wait")  # what was added to it
     given_expert: between(Real[OUTPUTS], None, None, after="longest_wait")  # what the linear expert answered
-    given_whole: between(Real[OUTPUTS], None, None, after="longest_wait")  # the whole answer
 
 
 class PendingWork(Struct):
@@ -52,19 +53,16 @@ def late(m: Awaiting) -> Bool:
 
 
 @kernel
-def limited(calls: Index) -> Index:
-    """So many calls, or the most that an answer can wait."""
-    return calls if calls < MOST_WAIT else MOST_WAIT
-
-
-@kernel
 def wait_on(m: Awaiting) -> None:
-    """One more call while an answer waits.  After too many it is given up: then the next one waits longer, and the length of the last wait counts less."""
-    m.waited[0] += 1
-    if m.waited[0] > m.longest_wait[0]:
+    """One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made of the last wait."""
+    if m.waited[0] < m.longest_wait[0]:
+        m.waited[0] += 1
+    else:
         m.waited[0] = 0
-        m.last_wait[0] -= floor_shift(m.last_wait[0], 4)
-        m.longest_wait[0] = limited(m.longest_wait[0] + floor_shift(m.longest_wait[0], 3))
+        last = m.last_wait[0] - floor_shift(m.last_wait[0], 4)
+        m.last_wait[0] = last if last > 0 else 0
+        if m.longest_wait[0] < MOST_WAIT:
+            m.longest_wait[0] += floor_shift(m.longest_wait[0], 3)
 
 
 @kernel
@@ -72,7 +70,7 @@ def judged_by(m: Awaiting, mark: Real) -> Index:
     """What the label of a sample with this mark judges."""
     if not late(m):
         return NOW
-    if m.waited[0] == 0 or m.waited[0] < floor_shift(m.last_wait[0], 1) or mark != m.mark[0]:
+    if m.waited[0] <= 0 or m.waited[0] < floor_shift(m.last_wait[0], 1) or mark != m.mark[0]:
         return NOTHING
     return GIVEN
 
@@ -82,7 +80,7 @@ def settle_pending(m: Awaiting) -> None:
     """The label was learned: the answer that it judged waits no more."""
     if m.verdict[0] == GIVEN:
         m.last_wait[0] = m.waited[0]
-        m.longest_wait[0] = limited(2 * m.waited[0] + LEAST_WAIT)
+        m.longest_wait[0] = LEAST_WAIT + 2 * (m.waited[0] if m.waited[0] < MOST_WAIT else MOST_WAIT)
         m.waited[0] = 0
     elif m.waited[0] > 0:
         wait_on(m)
@@ -101,4 +99,3 @@ def forget_pending(m: Awaiting) -> None:
         m.given_value[o] = real(0)
         m.given_lead[o] = real(0)
         m.given_expert[o] = real(0)
-        m.given_whole[o] = real(0)

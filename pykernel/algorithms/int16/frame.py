@@ -213,7 +213,7 @@ def keep_answer(m: Int16Framed, x: Int16[DIM]) -> None:
     answer(m, m.x, m.given_value)
     for o in range(len(m.y)):
         m.given_value[o] = clip(m.given_value[o], -VALUE_MOST, VALUE_MOST)
-        m.given_lead[o] = lead(m, m.x, o)
+        m.given_lead[o] = clip(lead(m, m.x, o), -m.rest_most, m.rest_most)
     m.mark[0] = marked(m, x)
     m.waited[0] = 1
 
@@ -272,6 +272,7 @@ INT16: dict[Any, Any] = {
     frame.keep_answer: keep_answer,
     stages.marked: marked,
     pending.Pending: Int16Pending,
+    pending.Awaiting: frame.Framed,
     expert.instruct: instruct,
     expert.dismiss: dismiss,
     expert.valid_expert: valid_expert,

@@ -5,7 +5,7 @@ As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers
 
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
 from pykernel.algorithms.int16.kernels import ONE, square_norm
-from pykernel.algorithms.pending import GIVEN, MOST_WAIT, NOTHING, PendingWork
+from pykernel.algorithms.pending import GIVEN, LONGEST, NOTHING, PendingWork
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -51,12 +51,12 @@ class Int16Stages(Struct):
 class Int16Pending(Struct):
     """An answer whose label has not come; see ``pykernel.algorithms.pending``."""
 
-    longest_wait: between(Index, 0, MOST_WAIT)
-    waited: between(Index, 0, MOST_WAIT + 1, after="longest_wait")
-    last_wait: between(Index, 0, MOST_WAIT + 1, after="longest_wait")
-    mark: between(Int, None, None, after="longest_wait")
-    given_value: between(Int[OUTPUTS], None, None, after="longest_wait")
-    given_lead: between(Int[OUTPUTS], None, None, after="longest_wait")
+    longest_wait: between(Index, 0, LONGEST)
+    waited: between(Index, 0, LONGEST)
+    last_wait: between(Index, 0, LONGEST)
+    mark: Int
+    given_value: Int[OUTPUTS]
+    given_lead: between(Int[OUTPUTS], "-rest_most", "rest_most")
 
 
 class Int16StageConfig(Config):
@@ -211,7 +211,7 @@ def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k:
     for o in range(len(y)):
         if m.gains and m.verdict[0] != NOTHING:
             if m.verdict[0] == GIVEN:
-                rest = clip(y[o], -m.label_most, m.label_most) - m.given_lead[o]
+                rest = clip(y[o], -m.label_most, m.label_most) - clip(m.given_lead[o], -m.rest_most, m.rest_most)
                 follow_gain(m, clip(rest, -m.rest_most, m.rest_most), m.given_value[o], o)
             else:
                 follow_gain(m, r[o], k[o], o)

@@ -132,10 +132,11 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
         make_features_of(m, m.ahead, 1, m.earlier)
         truth = come_true(m)
         status = inner_learn(m, m.earlier, truth)
-    if m.ahead > 1:
+    if m.ahead > 1 and status != SignalStatus.REFUSED_STATE:
         # what is forecast now is judged when its truth comes
-        if status != SignalStatus.REFUSED_STATE:
-            inner_expect(m, m.features)
+        expected = inner_expect(m, m.features)
+        if expected == SignalStatus.REFUSED_STATE:
+            return expected
     return SignalStatus.READY if early else concluded(status)
 
 
