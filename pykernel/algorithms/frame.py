@@ -339,7 +339,7 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         mark = marked(m, x)
         m.verdict[0] = judged_by(m, mark)
         if m.covers:
-            m.asked_slot[0] = find_asked(m, mark)
+            find_asked(m, mark)
     if m.covers:
         answer_before(m, x)
     if m.mixes:

@@ -50,10 +50,10 @@ class Interval(Struct):
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors behind these, at most their horizon
     # where labels come late: whole answers that wait for theirs, marks of their samples, and calls since they were given; 0: none
-    asked: between(Real[ASKED, OUTPUTS], None, None, after="longest_wait")
-    asked_mark: between(Real[ASKED], None, None, after="longest_wait")
-    asked_wait: between(Index[ASKED], 0, LONGEST, after="longest_wait")
-    unasked: between(Index, 0, LONGEST, after="longest_wait")  # calls since the last of them was given
+    asked: between(Real[ASKED, OUTPUTS], None, None)
+    asked_mark: between(Real[ASKED], None, None)
+    asked_wait: between(Index[ASKED], 0, LONGEST)
+    unasked: between(Index, 0, LONGEST)  # calls since the last of them was given
 
 
 class IntervalWork(Struct):
@@ -132,13 +132,13 @@ def free_slot(m: Covered) -> Index:
 
 
 @kernel
-def find_asked(m: Covered, mark: Real) -> Index:
-    """Which of the answers that wait is that to the sample with this mark; -1: none."""
+def find_asked(m: Covered, mark: Real) -> None:
+    """m.asked_slot: which of the answers that wait is that to the sample with this mark."""
+    m.asked_slot[0] = -1
     for i in range(len(m.asked_wait)):
         waited = m.asked_wait[i]
         if waited > 0 and waited >= floor_shift(m.last_wait[0], 1) and mark == m.asked_mark[i]:
-            return i
-    return -1
+            m.asked_slot[0] = i
 
 
 @kernel

@@ -26,12 +26,12 @@ class Pending(Struct):
 
     # 0: labels come at once; else calls that an answer waits for its label
     longest_wait: between(Index, 0, LONGEST)
-    waited: between(Index, 0, LONGEST, after="longest_wait")  # calls since the answer was given; 0: none waits
-    last_wait: between(Index, 0, LONGEST, after="longest_wait")  # how many calls the last one waited
-    mark: between(Real, None, None, after="longest_wait")  # of its sample
-    given_value: between(Real[OUTPUTS], None, None, after="longest_wait")  # what the rule answered
-    given_lead: between(Real[OUTPUTS], None, None, after="longest_wait")  # what was added to it
-    given_expert: between(Real[OUTPUTS], None, None, after="longest_wait")  # what the linear expert answered
+    waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: none waits
+    last_wait: between(Index, 0, LONGEST)  # how many calls the last one waited
+    mark: between(Real, None, None)  # of its sample
+    given_value: between(Real[OUTPUTS], None, None)  # what the rule answered
+    given_lead: between(Real[OUTPUTS], None, None)  # what was added to it
+    given_expert: between(Real[OUTPUTS], None, None)  # what the linear expert answered
 
 
 class PendingWork(Struct):

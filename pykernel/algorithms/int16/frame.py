@@ -240,6 +240,21 @@ def answer_before(m: Int16Framed, x: Int16[DIM]) -> None:
 
 
 @kernel
+def find_asked(m: Int16Framed, mark: Int) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def keep_whole(m: Int16Framed, x: Int16[DIM]) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def settle_asked(m: Int16Framed) -> None:
+    """There are no intervals."""
+
+
+@kernel
 def forget_interval(m: Int16Framed) -> None:
     """There are no intervals."""
 
@@ -280,6 +295,9 @@ INT16: dict[Any, Any] = {
     interval.IntervalWork: NoIntervalWork,
     interval.IntervalConfig: NoIntervalConfig,
     frame.answer_before: answer_before,
+    frame.keep_whole: keep_whole,
+    frame.settle_asked: settle_asked,
+    interval.find_asked: find_asked,
     interval.valid_interval: valid_interval,
     interval.forget_interval: forget_interval,
     frame.respond: respond,
