@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -144,14 +145,16 @@ def test_a_stack_that_does_not_fit_is_told(monkeypatch):
         model.call("selftest")
 
 
-@pytest.mark.in_turn(480)
-@pytest.mark.parametrize("kind", EVERY_LABEL)
+@pytest.mark.in_turn(120)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("rule", "precision"), sorted({model[:2] for model in EVERY_MODEL}))
-def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage, kind):
-    content = content_of(rule, precision, stage, kind)
-    if content is None:
+def test_every_rule_within_every_stage_without_an_fpu(rule, precision, stage):
+    """The kinds of label in turn."""
+    contents = (content_of(rule, precision, stage, kind) for kind in EVERY_LABEL)
+    contents = [content for content in contents if content is not None]
+    if not contents:
         pytest.skip("the rule has no such stage")
+    content = contents[zlib.crc32(f"{rule} {precision} {stage}".encode()) % len(contents)]
     spec = make_spec(content)
     if memory_bytes(spec)["ram_bytes"] + 2 * STACK_ALLOWANCE > find_target("cortex-m0plus").part.ram.bytes:
         pytest.skip("the part has less RAM, with the stack of a self-test")
@@ -464,8 +467,10 @@ def test_wheels_are_enough(spec_file, exhaustive):
     done = subprocess.run([sys.executable, "-m", "pykernel", *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["check"]
-    assert {row["target"] for row in rows} == set(EIGHT if exhaustive else OFTEN[:1])
-    assert all(row["equal"] and (row["toolchain"], row["emulator"]) == ("zig", "unicorn") for row in rows)
+    assert {row["target"] for row in rows} - {"wasm32"} == set(EIGHT if exhaustive else OFTEN[:1])
+    emulators = {"wasm32": "wasmtime"}
+    assert all(row["equal"] and row["toolchain"] == "zig" for row in rows)
+    assert all(row["emulator"] == emulators.get(row["target"], "unicorn") for row in rows)
 
 
 def test_what_is_found_is_what_is_there():
