@@ -14,9 +14,23 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.pending import late
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged
+from pykernel.algorithms.stages import LARGEST_POWER, LOUD, LOUD_PARTS, PART_OF_LIMIT, SCALE_MOST, Staged, shaken
 from pykernel.algorithms.vectors import zero
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    between,
+    kernel,
+    real,
+    sqrt,
+)
 
 FIXED_AT = 20
 """After so many samples the units are fixed: means and deviations are known well enough."""
@@ -70,6 +84,9 @@ class Expert(Struct):
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
     expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same of the expert
+    expert_shock: between(
+        Real, 0, LOUD, after="compared"
+    )  # 0, or 1, 3, 7 ... after labels in a row far from the expert's answer
     # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
     compared: between(Index, 0, "compared_most")
     # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
@@ -179,12 +196,12 @@ def consult(m: Advised, x: Real[DIM]) -> None:
 
 
 @kernel
-def usual(m: Advised, error: Real, power: Real) -> Real:
+def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
     """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
     size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
-        most = m.label_clip * (real(1) + m.label_shock[0])
+        most = m.label_clip * (real(1) + shock)
         if square > (most * most) * power:
             square = (most * most) * power
     return square
@@ -198,8 +215,8 @@ def judge_both(m: Advised, y: Real[OUTPUTS], own: Real[OUTPUTS], expert: Real[OU
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
         for o in range(len(y)):
-            models = usual(m, y[o] - own[o], m.model_power[o])
-            experts = usual(m, y[o] - expert[o], m.expert_power[o])
+            models = usual(m, y[o] - own[o], m.model_power[o], m.label_shock[0])
+            experts = usual(m, y[o] - expert[o], m.expert_power[o], m.expert_shock[0])
             m.model_power[o] = clipped(m.model_power[o] + rate * (models - m.model_power[o]), real(0), LARGEST_POWER)
             m.expert_power[o] = clipped(
                 m.expert_power[o] + rate * (experts - m.expert_power[o]), real(0), LARGEST_POWER
@@ -269,6 +286,15 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 
 @kernel
+def farthest_error(m: Advised, o: Index) -> Real:
+    """How far from the expert's own answer a label counts in full."""
+    if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
+        allowed = m.label_clip * (real(1) + m.expert_shock[0])
+        return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
+    return m.expert_limit
+
+
+@kernel
 def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
     """Whether the expert has something to learn about the class.
 
@@ -282,7 +308,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
@@ -293,10 +319,18 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if learns:
         whole = sharpen(m, x)
         inverse = real(1) / whole
+        outlying = False
         for o in range(len(y)):
-            step = to_learn(m, y[o], m.expert_answer[o]) * inverse
+            error = to_learn(m, y[o], m.expert_answer[o])
+            if m.limits:
+                most = farthest_error(m, o)
+                outlying = outlying or absolute(error) >= most
+                error = bounded(error, most)
+            step = error * inverse
             for j in range(len(m.gained)):
                 m.expert_weights[o, j] = bounded(m.expert_weights[o, j] + step * m.gained[j], m.expert_limit)
+        if m.limits:
+            m.expert_shock[0] = shaken(m.expert_shock[0], outlying)
 
 
 @kernel
@@ -350,6 +384,7 @@ def dismiss(m: Advised) -> None:
             m.expert_power[o] = real(0)
         zero(m.expert_weights[o], len(m.pivots))
     m.compared[0] = 0
+    m.expert_shock[0] = real(0)
     if m.votes:
         m.model_wrong[0] = real(0)
         m.expert_wrong[0] = real(0)

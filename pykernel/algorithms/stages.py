@@ -97,6 +97,7 @@ class Sample(Struct):
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
     most: Real[OUTPUTS]  # how far from that value a label counts in full
+    learned: Real[OUTPUTS]  # the label, as far as it counts
     error: Real[OUTPUTS]  # f(x); once the rule has heard the label, y - f(x)
 
 
@@ -480,22 +481,21 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 @kernel
 def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output.
-
-    A label that was too far away is replaced in y by the one that was learned.
-    """
+    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output."""
+    for o in range(len(y)):
+        m.learned[o] = y[o]
     if m.limits:
         outlying = False
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
                 # the answer may be beyond what a label can be
-                y[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
+                m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
         if m.judged[0] < m.gain_horizon:
             m.judged[0] += 1
-        judge(m, y, r, k, real(2) / (real(m.judged[0]) + real(1)))
+        judge(m, m.learned, r, k, real(2) / (real(m.judged[0]) + real(1)))
     if m.leads:
         share = m.linear_eta / plus_product(real(1), x, x, len(x))
         for o in range(len(y)):
@@ -504,7 +504,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
                 m.slopes[o, j] = bounded(m.slopes[o, j] + step * x[j], m.linear_limit)
             m.slopes[o, len(x)] = bounded(m.slopes[o, len(x)] + step, m.linear_limit)
     if m.centers:
-        average(m, y)
+        average(m, m.learned)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
