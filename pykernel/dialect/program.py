@@ -194,7 +194,8 @@ class Program:
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)  # trainings among them
     trainings: tuple[str, ...] = field(init=False)
-    visits: tuple[str, ...] = field(init=False)
+    visits: tuple[str, ...] = field(init=False)  # promises among them
+    promises: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     answering: Mapping[str, str] = field(init=False)  # entry that writes an answer -> the question that it answers
@@ -228,7 +229,8 @@ class Program:
             "asks": "predict" if "predict" in asked else next(iter(asked), next(iter(read), "")),
             "actions": tuple(of("action", "training")),
             "trainings": tuple(of("training")),
-            "visits": tuple(of("visit")),
+            "visits": tuple(of("visit", "promise")),
+            "promises": tuple(of("promise")),
             "readings": {name: taken[name][0] for name in read},
             "questions": {name: taken[name][1] for name in asked},
             "answering": {name: name for name in asked} | {entry.name: entry.of for entry in self.entries if entry.of},

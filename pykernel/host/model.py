@@ -121,7 +121,7 @@ class HostModel:
         return answers if self.raw else self.spec.in_units(question, answers)
 
     def _require(self, question: str) -> None:
-        if not self.exists(question):
+        if not self.has(question):
             raise UserError(f"{self.spec.name} {_lacks(question)}")
 
     def _shaped(self, answers: np.ndarray) -> np.ndarray:
@@ -158,17 +158,6 @@ class HostModel:
 
     # ---- learning
 
-    def expect(self, x: Any) -> np.ndarray:
-        """Say that the labels of the rows will come later; each is to judge what the model answers now.
-
-        Returns the statuses, (samples,) int32.  Raises UserError if nothing of the model is judged by labels.
-        """
-        self._require("expect")
-        x, statuses = self._inputs(x), np.zeros(len(x), np.int32)
-        if len(x):
-            self.executor.rows(x, statuses, learn=self.spec.program.entry("expect"))
-        return statuses
-
     def update(self, x: Any, y: Any = None) -> np.ndarray:
         """Learn the rows one after the other.  Returns the statuses, (samples,) int32.
 
@@ -178,7 +167,7 @@ class HostModel:
         return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        """Call NAME_<name>, which takes a sample and its label, for each row.  Returns the statuses, (samples,) int32.
+        """Call NAME_<name>, which takes a sample and mostly its label, for each row.  Returns the statuses, (samples,) int32.
 
         Raises UserError if the model does not have this function.
         """
@@ -187,10 +176,18 @@ class HostModel:
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
-        y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
+        y = None if name in program.promises else self._labels(y, len(x))
+        statuses = np.zeros(len(x), np.int32)
         if len(x):
             self.executor.rows(x, statuses, learn=program.entry(name), y=y)
         return statuses
+
+    def expect(self, x: Any) -> np.ndarray:
+        """Say that the labels of the rows will come later: each judges what the model answers now.
+
+        Returns the statuses, (samples,) int32.  Raises UserError if nothing of the model is judged by labels.
+        """
+        return self.visit("expect", x)
 
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
