@@ -13,8 +13,18 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.pending import late
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD, LOUD_PARTS, PART_OF_LIMIT, SCALE_MOST, Staged, shaken
+from pykernel.algorithms.pending import GIVEN, late
+from pykernel.algorithms.stages import (
+    LARGEST_POWER,
+    LOUD,
+    LOUD_PARTS,
+    PART_OF_LIMIT,
+    SCALE_MOST,
+    Staged,
+    lead,
+    shaken,
+    trust,
+)
 from pykernel.algorithms.vectors import zero
 from pykernel.dialect import (
     DIM,
@@ -103,7 +113,6 @@ class ExpertWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
-    own_answer: Real[OUTPUTS]  # what the model answered without it
     polled: Real[OUTPUTS]  # probabilities of classes
     whole: Real[OUTPUTS]  # the same, of the model and the expert together
     gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
@@ -208,15 +217,27 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 
 @kernel
-def judge_both(m: Advised, y: Real[OUTPUTS], own: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
-    """Judge both by a label: what the model answered alone, and what the expert did."""
+def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+    """Judge both by a label: the model, whose rule answered k, and the expert; or what they answered when it was expected.
+
+    x: the input as the rule sees it.  O(D) for each output.
+    """
     if m.compared[0] > 0:
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
         for o in range(len(y)):
-            models = usual(m, y[o] - own[o], m.model_power[o], m.label_shock[0])
-            experts = usual(m, y[o] - expert[o], m.expert_power[o], m.expert_shock[0])
+            said = k[o]
+            added = m.given_lead[o]
+            expert = m.expert_answer[o]
+            if m.verdict[0] == GIVEN:
+                said = m.given_value[o]
+                expert = m.given_expert[o]
+            else:
+                added = lead(m, x, o)
+            own = added + (trust(m, o) * said if m.gains else said)
+            models = usual(m, y[o] - own, m.model_power[o], m.label_shock[0])
+            experts = usual(m, y[o] - expert, m.expert_power[o], m.expert_shock[0])
             m.model_power[o] = clipped(m.model_power[o] + rate * (models - m.model_power[o]), real(0), LARGEST_POWER)
             m.expert_power[o] = clipped(
                 m.expert_power[o] + rate * (experts - m.expert_power[o]), real(0), LARGEST_POWER

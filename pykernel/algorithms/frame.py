@@ -72,7 +72,6 @@ from pykernel.algorithms.stages import (
     remain,
     see,
     settle_inputs,
-    trust,
     valid_stages,
     warm_up,
     warms_up,
@@ -245,18 +244,6 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 
 @kernel
-def own_answers(m: Framed, x: Real[DIM]) -> None:
-    """m.own_answer: what the model answers without the expert, or answered when the label was expected.  O(D)."""
-    for o in range(len(m.y)):
-        m.own_answer[o] = m.value[o]
-        if m.verdict[0] == GIVEN:
-            own = trust(m, o) * m.given_value[o] if m.gains else m.given_value[o]
-            m.own_answer[o] = m.given_lead[o] + own
-    if m.verdict[0] != GIVEN:
-        combine(m, x, m.own_answer)
-
-
-@kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
     """The label judges the interval, and the model and the expert: what they answered when it was expected, if it was."""
     if m.votes:
@@ -267,11 +254,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
     if m.covers:
         judge_interval(m, x, m.label, m.value)
     if m.mixes and not m.votes and m.verdict[0] != NOTHING:
-        own_answers(m, x)
-        if m.verdict[0] == GIVEN:
-            judge_both(m, m.label, m.own_answer, m.given_expert)
-        else:
-            judge_both(m, m.label, m.own_answer, m.expert_answer)
+        judge_both(m, x, m.label, m.value)
 
 
 @kernel
