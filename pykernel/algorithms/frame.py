@@ -48,9 +48,9 @@ from pykernel.algorithms.interval import (
     wait_asked,
 )
 from pykernel.algorithms.pending import (
+    FIRST,
     FIRST_WAIT,
     GIVEN,
-    NOTHING,
     NOW,
     forget_pending,
     judged_by,
@@ -253,7 +253,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
             judge_classes(m, m.label, m.value, m.expert_answer)
     if m.covers:
         judge_interval(m, x, m.label, m.value)
-    if m.mixes and not m.votes and m.verdict[0] != NOTHING:
+    if m.mixes and not m.votes and m.verdict[0] <= GIVEN:
         judge_both(m, x, m.label, m.value)
 
 
@@ -314,15 +314,18 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
         return TakenStatus.FROZEN
-    warming = warm_up(m, x, m.y)
-    if warming:
-        return TakenStatus.OBSERVED
-    status = 0
     if m.expects:
         mark = marked(m, x)
         m.verdict[0] = judged_by(m, mark)
         if m.covers:
             find_asked(m, mark)
+    warming = warm_up(m, x, m.y)
+    if warming:
+        if m.expects:
+            if m.verdict[0] == FIRST:
+                settle_pending(m)
+        return TakenStatus.OBSERVED
+    status = 0
     if m.covers:
         answer_before(m, x)
     if m.mixes:
@@ -424,23 +427,34 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 
 
 @kernel
-def keep_answer(m: Framed, x: Real[DIM]) -> None:
-    """Keep what the parts of the model answer, until the label of x comes.  O(answer)."""
-    if m.mixes:
-        consult(m, x)
-        for o in range(len(m.y)):
-            m.given_expert[o] = m.expert_answer[o]
-    if m.scales:
-        see(m, x)
-        answer(m, m.x, m.given_value)
-        for o in range(len(m.y)):
-            m.given_lead[o] = lead(m, m.x, o)
-    else:
-        answer(m, x, m.given_value)
-        for o in range(len(m.y)):
-            m.given_lead[o] = lead(m, x, o)
+def begin_waiting(m: Framed, x: Real[DIM]) -> None:
+    """From now on the label of x is waited for.  O(D)."""
     m.mark[0] = marked(m, x)
     m.waited[0] = 1
+
+
+@kernel
+def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
+    """Keep what the parts of the model answer to an input that the rule sees so.  O(answer)."""
+    if m.mixes:
+        consult(m, x)
+    answer(m, seen, m.given_value)
+    for o in range(len(m.y)):
+        m.given_lead[o] = lead(m, seen, o)
+        if m.mixes:
+            m.given_expert[o] = m.expert_answer[o]
+
+
+@kernel
+def keep_answer(m: Framed, x: Real[DIM]) -> None:
+    """Keep the answer until the label of x comes.  O(answer)."""
+    begin_waiting(m, x)
+    if m.mixes or m.gains:
+        if m.scales:
+            see(m, x)
+            keep_parts(m, x, m.x)
+        else:
+            keep_parts(m, x, x)
 
 
 @kernel
@@ -468,8 +482,6 @@ def settle_asked(m: Framed) -> None:
 @kernel
 def begun(m: Framed) -> Bool:
     """Whether there is something to judge: the rule learns, and the expert has its units."""
-    if not m.expects:
-        return False
     if m.mixes:
         if m.compared[0] == 0:
             return False
@@ -481,24 +493,26 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
     """The label of x will come later: the answer to x that the model gives now is judged by it then.  O(answer).
 
     One answer waits at a time; of others this is O(1).
-    Returns DONE, FROZEN, or OBSERVED if the model has not begun to learn.  Below 0: why the input was refused; nothing is changed.
+    Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
     """
     refused = refusal(m, x)
     if refused < 0:
         return refused
     if m.frozen[0] != 0:
         return TakenStatus.FROZEN
-    has_begun = begun(m)
-    if not has_begun:
-        return TakenStatus.OBSERVED
+    if not m.expects:
+        return Status.DONE
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
-    if m.covers:
+    has_begun = begun(m)
+    if m.covers and has_begun:
         keep_whole(m, x)
     if m.waited[0] > 0:
         wait_on(m)
-    else:
+    elif has_begun:
         keep_answer(m, x)
+    elif m.last_wait[0] == 0:
+        begin_waiting(m, x)
     return Status.DONE
 
 

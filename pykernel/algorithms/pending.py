@@ -5,20 +5,21 @@ labels come late says when it asks that one will come (``expect``).  The model k
 that label.  One answer waits at a time; labels of other samples judge nothing meanwhile.
 
 The label is known by its sample's mark, and by the calls in between, which are at least half of those of the last time: else an
-input that comes back, such as the hour of the day, would be taken for it.  If a label does not come, its answer is given up.
-If none is waited for any more, labels judge as they do where none was ever expected.
+input that comes back, such as the hour of the day, would be taken for it.  The first label that was expected judges nothing, and
+tells how long labels take: of it, no earlier one can come back.  If a label does not come, its answer is given up.  If none is
+waited for any more, labels judge as they do where none was ever expected.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Index, Model, Real, Struct, between, floor_shift, kernel, real
 
 FIRST_WAIT = 4096
-"""Calls that the first answer waits for its label.  Later ones wait twice as long as the last one did."""
+"""Calls that the first answer waits for its label.  Later ones wait three times as long as the last one did."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
 """From here on an answer waits no longer than the one before."""
-LONGEST = 2 * MOST_WAIT + LEAST_WAIT
-NOW, GIVEN, NOTHING = 0, 1, 2
-"""A label judges what the model answers when it learns, the answer that waited for it, or nothing."""
+LONGEST = 3 * MOST_WAIT + LEAST_WAIT
+NOW, GIVEN, NOTHING, FIRST = 0, 1, 2, 3
+"""A label judges what the model answers when it learns, the answer that waited for it, or nothing; nor does the first that was expected."""
 
 
 class Pending(Struct):
@@ -37,7 +38,7 @@ class Pending(Struct):
 class PendingWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    verdict: between(Index, NOW, NOTHING)  # what the label judges
+    verdict: between(Index, NOW, FIRST)  # what the label judges
 
 
 class Awaiting(Model):
@@ -72,15 +73,15 @@ def judged_by(m: Awaiting, mark: Real) -> Index:
         return NOW
     if m.waited[0] <= 0 or m.waited[0] < floor_shift(m.last_wait[0], 1) or mark != m.mark[0]:
         return NOTHING
-    return GIVEN
+    return GIVEN if m.last_wait[0] > 0 else FIRST
 
 
 @kernel
 def settle_pending(m: Awaiting) -> None:
     """The label was learned: the answer that it judged waits no more."""
-    if m.verdict[0] == GIVEN:
+    if m.verdict[0] == GIVEN or m.verdict[0] == FIRST:
         m.last_wait[0] = m.waited[0]
-        m.longest_wait[0] = LEAST_WAIT + 2 * (m.waited[0] if m.waited[0] < MOST_WAIT else MOST_WAIT)
+        m.longest_wait[0] = LEAST_WAIT + 3 * (m.waited[0] if m.waited[0] < MOST_WAIT else MOST_WAIT)
         m.waited[0] = 0
     elif m.waited[0] > 0:
         wait_on(m)

@@ -15,7 +15,7 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.inputs import InputConfig, rescale
-from pykernel.algorithms.pending import GIVEN, NOTHING, Pending, PendingWork
+from pykernel.algorithms.pending import GIVEN, Pending, PendingWork
 from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import (
     DIM,
@@ -459,7 +459,7 @@ def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) 
 @kernel
 def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
     """Compare what the rule answered with what it had to learn."""
-    if m.expects and m.verdict[0] != NOTHING:
+    if m.expects and m.verdict[0] <= GIVEN:
         if m.answers_judged[0] < m.gain_horizon:
             m.answers_judged[0] += 1
         if m.gains:

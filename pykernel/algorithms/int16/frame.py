@@ -6,7 +6,7 @@ An input is converted where it is checked, so the rule always sees a copy.  Ther
 from typing import Any
 
 from pykernel.algorithms import elementary, expert, frame, inputs, interval, pending, stages
-from pykernel.algorithms.frame import answer, predict
+from pykernel.algorithms.frame import answer, begin_waiting, predict
 from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.int16.arithmetic import clip
 from pykernel.algorithms.int16.inputs import Int16InputConfig, converted
@@ -204,18 +204,17 @@ def marked(m: Int16Framed, x: Int16[DIM]) -> Int:
 @kernel
 def begun(m: Int16Framed) -> Bool:
     """The rule learns from the first sample on."""
-    return m.expects
+    return True
 
 
 @kernel
 def keep_answer(m: Int16Framed, x: Int16[DIM]) -> None:
     """Keep what the rule answers, until the label of x comes.  O(answer)."""
+    begin_waiting(m, x)
     answer(m, m.x, m.given_value)
     for o in range(len(m.y)):
         m.given_value[o] = clip(m.given_value[o], -VALUE_MOST, VALUE_MOST)
         m.given_lead[o] = clip(lead(m, m.x, o), -m.rest_most, m.rest_most)
-    m.mark[0] = marked(m, x)
-    m.waited[0] = 1
 
 
 @kernel

@@ -5,7 +5,7 @@ As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers
 
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
 from pykernel.algorithms.int16.kernels import ONE, square_norm
-from pykernel.algorithms.pending import GIVEN, LONGEST, NOTHING, PendingWork
+from pykernel.algorithms.pending import GIVEN, LONGEST, PendingWork
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -209,7 +209,7 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
     for o in range(len(y)):
-        if m.gains and m.verdict[0] != NOTHING:
+        if m.gains and m.verdict[0] <= GIVEN:
             if m.verdict[0] == GIVEN:
                 rest = clip(y[o], -m.label_most, m.label_most) - clip(m.given_lead[o], -m.rest_most, m.rest_most)
                 follow_gain(m, clip(rest, -m.rest_most, m.rest_most), m.given_value[o], o)

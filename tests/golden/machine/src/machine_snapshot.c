@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x55A95BE7u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -358,6 +358,7 @@ static const struct {
     {MACHINE_PLACE(observed), 1, 2000u},
     {MACHINE_PLACE(frozen), 1, 1u},
     {MACHINE_PLACE(compared), 1, 301u},
+    {MACHINE_PLACE(longest_wait), 3, 33554448u}, /* ... last_wait */
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -383,7 +384,7 @@ static bool machine_stored_within(machine_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 4u; k++) {
+    for (uint32_t k = 0u; k < 5u; k++) {
         const uint32_t width = 4u;
         for (int32_t i = 0; i < (int32_t)machine_stored_natural_ranges[k].count; i++) {
             if (machine_stored_natural(stored, machine_stored_natural_ranges[k].place + ((uint32_t)i * width),
