@@ -110,3 +110,39 @@ def test_a_forecast_is_judged_when_its_truth_comes() -> None:
     names = [slot.name for slot in inner.memory.layout.slots if slot.struct == "Pending"]
     assert device.memory.field("longest_wait")[0] > 0 and len(features) and {"mark", "given_value"} <= set(names)
     assert device.memory.field("last_wait")[0] == 2 * 6 - 1
+
+
+# ---------------------------------------------------------------------------------------- what it is good for
+
+
+def errors(spec, x, y, first, delay=0):
+    """Absolute errors of the answers from a row on."""
+    return np.abs(HostModel(spec).prequential(x, y, delay=delay)[0] - y)[first:]
+
+
+def default(dim):
+    return make_spec({"name": "m", "input": {"dim": dim}, "label": {"column": "y"}})
+
+
+def rls(dim):
+    content = {"learning": {"rule": "rls", "forgetting": 0.999}, "input": {"dim": dim, "max_abs": 1e6}}
+    return make_spec({"name": "m", "precision": "float64", "label": {"column": "y", "max_abs": 1e6}} | content)
+
+
+def test_a_clipped_label_is_not_the_linear_experts():
+    """Inputs of a linear truth that move from 0 to 50."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(2000, 3)) + np.where(np.arange(2000) < 1000, 0, 50)[:, None]
+    y = x @ [1.0, -2.0, 0.5] + 0.01 * rng.normal(size=2000)
+    assert errors(default(3), x, y, 1050).mean() <= 5 * errors(rls(3), x, y, 1050).mean()
+
+
+def test_labels_that_come_late_are_judged_as_they_were_answered():
+    """A wave, and what nobody can foretell a day ahead."""
+    rng, t = np.random.default_rng(1), np.arange(6000)
+    slow = np.zeros((2, 6000))
+    for i, pushed in enumerate(rng.normal(size=(5999, 2)) * (1.0, 0.2), 1):
+        slow[:, i] = (0.8, 0.98) * slow[:, i - 1] + pushed
+    x = np.column_stack([np.sin(2 * np.pi * t / 200), np.cos(2 * np.pi * t / 200), slow[1]])
+    y = 2 * x.sum(1) + slow[0]
+    assert errors(default(3), x, y, 500, 24).mean() <= 1.2 * errors(rls(3), x, y, 500, 24).mean()

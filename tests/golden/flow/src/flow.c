@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB7F31C67u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x5B8C4F57u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -162,10 +162,10 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_WHOLE 1.6777216e+07f
 #define FLOW_PART_OF_LIMIT 9.094947e-13f
 #define FLOW_EXPERT_FAR 1000.0f
-#define FLOW_VARIANCE_LEAST 1.1754944e-38f
-#define FLOW_LOUD 1.048576e+06f
 #define FLOW_MARKED_MOST 1.1529215e+18f
 #define FLOW_GOLDEN 1.618034f
+#define FLOW_VARIANCE_LEAST 1.1754944e-38f
+#define FLOW_LOUD 1.048576e+06f
 #define FLOW_LOUD_PARTS 1.1529215e+18f
 #define FLOW_EXPLAINED 4.0f
 #define FLOW_LEAST_LIMIT 9.536743e-07f
@@ -727,6 +727,36 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
     return FLOW_DONE;
 }
 
+/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+static inline float flow_marked(const float x[FLOW_DIM])
+{
+    float total = 0.0f;
+    float factor = 1.0f;
+    FLOW_LOOP(11)
+    for (int32_t j = 0; j < FLOW_DIM; j++) {
+        FLOW_TURN(11)
+        const float value = flow_bounded(x[j], FLOW_MARKED_MOST);
+        total += factor * value;
+        factor = factor * FLOW_GOLDEN;
+        if (factor >= 2.0f) {
+            factor = factor * 0.5f;
+        }
+    }
+    return total;
+}
+
+/* What the label of a sample with this mark judges. */
+static int32_t flow_judged_by(const flow_t *s, float mark)
+{
+    if (!flow_late(s)) {
+        return 0;
+    }
+    if ((s->waited <= 0) || (s->waited < flow_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
+        return 2;
+    }
+    return (s->last_wait > 0) ? 1 : 3;
+}
+
 /* Whether the rule is to wait until the statistics of the inputs have begun. */
 static bool flow_warms_up(const flow_t *s)
 {
@@ -763,9 +793,9 @@ static void flow_observe(flow_t *s, const float x[FLOW_DIM])
     const float rest = 1.0f - rate;
     const float allowed = FLOW_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    FLOW_LOOP(11)
+    FLOW_LOOP(12)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(11)
+        FLOW_TURN(12)
         float difference = x[j] - s->mean[j];
         /* an input that was constant may begin to move */
         if ((s->observed > FLOW_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -788,9 +818,9 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
         s->averaged++;
     }
     const float rate = 2.0f / ((float)s->averaged + 1.0f);
-    FLOW_LOOP(12)
+    FLOW_LOOP(13)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(12)
+        FLOW_TURN(13)
         s->center[o] = flow_bounded(s->center[o] + (rate * (y[o] - s->center[o])), 2.0f * FLOW_LABEL_LIMIT);
     }
 }
@@ -806,34 +836,36 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
-/* A number by which a sample is known again: a sum over its inputs.  O(D). */
-static inline float flow_marked(const float x[FLOW_DIM])
+/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
+ * of the last wait. */
+static void flow_wait_on(flow_t *s)
 {
-    float total = 0.0f;
-    float factor = 1.0f;
-    FLOW_LOOP(13)
-    for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(13)
-        const float value = flow_bounded(x[j], FLOW_MARKED_MOST);
-        total += factor * value;
-        factor = factor * FLOW_GOLDEN;
-        if (factor >= 2.0f) {
-            factor = factor * 0.5f;
+    if (s->waited < s->longest_wait) {
+        s->waited++;
+    } else {
+        s->waited = 0;
+        const int32_t last = s->last_wait - flow_floor_shift(s->last_wait, 4);
+        s->last_wait = (last > 0) ? last : 0;
+        if (s->longest_wait < 16777216) {
+            s->longest_wait += flow_floor_shift(s->longest_wait, 3);
         }
     }
-    return total;
 }
 
-/* What the label of a sample with this mark judges. */
-static int32_t flow_judged_by(const flow_t *s, float mark)
+/* The label was learned: the answer that it judged waits no more. */
+static void flow_settle_pending(flow_t *s)
 {
-    if (!flow_late(s)) {
-        return 0;
+    if ((s->verdict == 1) || (s->verdict == 3)) {
+        s->last_wait = s->waited;
+        s->longest_wait = 16 + (3 * ((s->waited < 16777216) ? s->waited : 16777216));
+        s->waited = 0;
+    } else if (s->waited > 0) {
+        flow_wait_on(s);
+    } else if (s->longest_wait > 0) {
+        s->longest_wait--;
+    } else {
+        /* nothing */
     }
-    if ((s->waited <= 0) || (s->waited < flow_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
-        return 2;
-    }
-    return 1;
 }
 
 /* Keep the expert's answers before it learns.  O(D) for each output. */
@@ -1331,7 +1363,7 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
 /* The label judges the interval, and the model and the expert: what they answered when it was expected, if it was. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
-    if (s->verdict != 2) {
+    if (s->verdict <= 1) {
         flow_judge_both(s, x, s->label, s->value);
     }
 }
@@ -1363,7 +1395,7 @@ static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float 
 static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS], float rate)
 {
-    if (s->verdict != 2) {
+    if (s->verdict <= 1) {
         if (s->answers_judged < FLOW_GAIN_HORIZON) {
             s->answers_judged++;
         }
@@ -1426,38 +1458,6 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         s->slopes[o][FLOW_DIM] = flow_bounded(s->slopes[o][FLOW_DIM] + step, FLOW_LINEAR_LIMIT);
     }
     flow_average(s, s->learned);
-}
-
-/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
- * of the last wait. */
-static void flow_wait_on(flow_t *s)
-{
-    if (s->waited < s->longest_wait) {
-        s->waited++;
-    } else {
-        s->waited = 0;
-        const int32_t last = s->last_wait - flow_floor_shift(s->last_wait, 4);
-        s->last_wait = (last > 0) ? last : 0;
-        if (s->longest_wait < 16777216) {
-            s->longest_wait += flow_floor_shift(s->longest_wait, 3);
-        }
-    }
-}
-
-/* The label was learned: the answer that it judged waits no more. */
-static void flow_settle_pending(flow_t *s)
-{
-    if (s->verdict == 1) {
-        s->last_wait = s->waited;
-        s->longest_wait = 16 + (2 * ((s->waited < 16777216) ? s->waited : 16777216));
-        s->waited = 0;
-    } else if (s->waited > 0) {
-        flow_wait_on(s);
-    } else if (s->longest_wait > 0) {
-        s->longest_wait--;
-    } else {
-        /* nothing */
-    }
 }
 
 /* Learn the sample, as the rule sees its input, between the stages of its label. */
@@ -1630,12 +1630,15 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     if (s->frozen != 0) {
         return FLOW_FROZEN;
     }
+    const float mark = flow_marked(x);
+    s->verdict = flow_judged_by(s, mark);
     if (flow_warm_up(s, x, s->y)) {
+        if (s->verdict == 3) {
+            flow_settle_pending(s);
+        }
         return FLOW_OBSERVED;
     }
     int32_t status = 0;
-    const float mark = flow_marked(x);
-    s->verdict = flow_judged_by(s, mark);
     flow_consult(s, x);
     flow_see(s, x);
     const float gain = flow_try_otherwise(s, x);
@@ -1682,6 +1685,13 @@ static bool flow_begun(const flow_t *s)
     return !flow_warms_up(s);
 }
 
+/* From now on the label of x is waited for.  O(D). */
+static void flow_begin_waiting(flow_t *s, const float x[FLOW_DIM])
+{
+    s->mark = flow_marked(x);
+    s->waited = 1;
+}
+
 /* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
 static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen[FLOW_DIM])
 {
@@ -1698,8 +1708,7 @@ static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen
 /* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
 static void flow_keep_answer(flow_t *s, const float x[FLOW_DIM])
 {
-    s->mark = flow_marked(x);
-    s->waited = 1;
+    flow_begin_waiting(s, x);
     flow_see(s, x);
     flow_keep_parts(s, x, s->x);
 }
@@ -1713,16 +1722,18 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
     if (s->frozen != 0) {
         return FLOW_FROZEN;
     }
-    if (!flow_begun(s)) {
-        return FLOW_OBSERVED;
-    }
     if (!flow_late(s)) {
         s->longest_wait = 4096;
     }
+    const bool has_begun = flow_begun(s);
     if (s->waited > 0) {
         flow_wait_on(s);
-    } else {
+    } else if (has_begun) {
         flow_keep_answer(s, x);
+    } else if (s->last_wait == 0) {
+        flow_begin_waiting(s, x);
+    } else {
+        /* nothing */
     }
     return FLOW_DONE;
 }
@@ -1910,5 +1921,5 @@ int32_t flow_selftest(flow_t *s)
         t.found = found;
     }
     flow_reset(s);
-    return (t.found == 0xF49FF47Au) ? FLOW_DONE : FLOW_BROKEN_BUILD;
+    return (t.found == 0xA3588875u) ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

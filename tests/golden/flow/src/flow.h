@@ -30,9 +30,9 @@ extern "C" {
 #define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x23083EF0u /* models with the same number compute the same bits */
+#define FLOW_CONFIG_HASH 0x1F8B4318u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xDD2BF90Au /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xB7F31C67u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x5B8C4F57u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -158,8 +158,7 @@ int32_t flow_freeze(flow_t *s, int32_t frozen);
  * frequencies.
  *
  * One answer waits at a time; of others this is O(1).
- * Returns DONE, FROZEN, or OBSERVED if the model has not begun to learn.  Below 0: why the input was refused; nothing
- * is changed. */
+ * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

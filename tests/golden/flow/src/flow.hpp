@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB7F31C67u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x5B8C4F57u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

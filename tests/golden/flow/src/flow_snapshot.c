@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB7F31C67u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x5B8C4F57u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -399,7 +399,7 @@ static const struct {
     {FLOW_PLACE(judged), 2, 300u}, /* ... answers_judged */
     {FLOW_PLACE(frozen), 1, 1u},
     {FLOW_PLACE(compared), 1, 301u},
-    {FLOW_PLACE(longest_wait), 3, 33554448u}, /* ... last_wait */
+    {FLOW_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */

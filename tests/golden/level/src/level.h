@@ -29,9 +29,9 @@ extern "C" {
 #define LEVEL_CONST_BYTES 173u /* flash for tables and learned values; the code is not counted */
 #define LEVEL_SNAPSHOT_BYTES 188u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 524288 /* a label or a prediction of 1 is this number */
-#define LEVEL_CONFIG_HASH 0x9C4F2D1Bu /* models with the same number compute the same bits */
+#define LEVEL_CONFIG_HASH 0x2370B361u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x41AEDC89u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0xF2101C0Fu /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x531A5E5Au /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -116,8 +116,7 @@ int32_t level_freeze(level_t *s, int32_t frozen);
  * frequencies.
  *
  * One answer waits at a time; of others this is O(1).
- * Returns DONE, FROZEN, or OBSERVED if the model has not begun to learn.  Below 0: why the input was refused; nothing
- * is changed. */
+ * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

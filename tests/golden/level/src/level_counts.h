@@ -7,7 +7,7 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xF2101C0Fu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x531A5E5Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xF2101C0Fu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x531A5E5Au)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -177,7 +177,7 @@ static const struct {
     {LEVEL_PLACE(counted), 1, 2048u},
     {LEVEL_PLACE(count), 1, 65536u},
     {LEVEL_PLACE(pace), 1, 16u},
-    {LEVEL_PLACE(longest_wait), 3, 33554448u}, /* ... last_wait */
+    {LEVEL_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
     {LEVEL_PLACE(level), 1, 335544320u},
     {LEVEL_PLACE(square), 1, 268402689u},
     {LEVEL_PLACE(gain), 1, 65535u},

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x55A95BE7u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x947CE00Bu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -140,10 +140,10 @@ MACHINE_ASSERT(size_in_all, sizeof(machine_t) == MACHINE_RAM_BYTES);
 #define MACHINE_PROBABILITY_LEAST 5.9604645e-08f
 #define MACHINE_LN_2 0.6931472f
 #define MACHINE_RANDOM_FIRST 0.01f
-#define MACHINE_VARIANCE_LEAST 1.1754944e-38f
-#define MACHINE_OUTLYING 5.0f
 #define MACHINE_MARKED_MOST 1.1529215e+18f
 #define MACHINE_GOLDEN 1.618034f
+#define MACHINE_VARIANCE_LEAST 1.1754944e-38f
+#define MACHINE_OUTLYING 5.0f
 #define MACHINE_SHARP_STEP 0.2f
 #define MACHINE_SHARP_LEAST 0.1f
 #define MACHINE_SHARP_MOST 30.0f
@@ -882,6 +882,36 @@ static inline float machine_taught(bool own)
     return own ? 1.0f : -1.0f;
 }
 
+/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+static inline float machine_marked(const float x[MACHINE_DIM])
+{
+    float total = 0.0f;
+    float factor = 1.0f;
+    MACHINE_LOOP(17)
+    for (int32_t j = 0; j < MACHINE_DIM; j++) {
+        MACHINE_TURN(17)
+        const float value = machine_bounded(x[j], MACHINE_MARKED_MOST);
+        total += factor * value;
+        factor = factor * MACHINE_GOLDEN;
+        if (factor >= 2.0f) {
+            factor = factor * 0.5f;
+        }
+    }
+    return total;
+}
+
+/* What the label of a sample with this mark judges. */
+static int32_t machine_judged_by(const machine_t *s, float mark)
+{
+    if (!machine_late(s)) {
+        return 0;
+    }
+    if ((s->waited <= 0) || (s->waited < machine_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
+        return 2;
+    }
+    return (s->last_wait > 0) ? 1 : 3;
+}
+
 /* Whether the rule is to wait until the statistics of the inputs have begun. */
 static bool machine_warms_up(const machine_t *s)
 {
@@ -918,9 +948,9 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
     const float rest = 1.0f - rate;
     const float allowed = MACHINE_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    MACHINE_LOOP(17)
+    MACHINE_LOOP(18)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(17)
+        MACHINE_TURN(18)
         float difference = x[j] - s->mean[j];
         /* an input that was constant may begin to move */
         if ((s->observed > MACHINE_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -946,34 +976,36 @@ static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
     return waits;
 }
 
-/* A number by which a sample is known again: a sum over its inputs.  O(D). */
-static inline float machine_marked(const float x[MACHINE_DIM])
+/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
+ * of the last wait. */
+static void machine_wait_on(machine_t *s)
 {
-    float total = 0.0f;
-    float factor = 1.0f;
-    MACHINE_LOOP(18)
-    for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(18)
-        const float value = machine_bounded(x[j], MACHINE_MARKED_MOST);
-        total += factor * value;
-        factor = factor * MACHINE_GOLDEN;
-        if (factor >= 2.0f) {
-            factor = factor * 0.5f;
+    if (s->waited < s->longest_wait) {
+        s->waited++;
+    } else {
+        s->waited = 0;
+        const int32_t last = s->last_wait - machine_floor_shift(s->last_wait, 4);
+        s->last_wait = (last > 0) ? last : 0;
+        if (s->longest_wait < 16777216) {
+            s->longest_wait += machine_floor_shift(s->longest_wait, 3);
         }
     }
-    return total;
 }
 
-/* What the label of a sample with this mark judges. */
-static int32_t machine_judged_by(const machine_t *s, float mark)
+/* The label was learned: the answer that it judged waits no more. */
+static void machine_settle_pending(machine_t *s)
 {
-    if (!machine_late(s)) {
-        return 0;
+    if ((s->verdict == 1) || (s->verdict == 3)) {
+        s->last_wait = s->waited;
+        s->longest_wait = 16 + (3 * ((s->waited < 16777216) ? s->waited : 16777216));
+        s->waited = 0;
+    } else if (s->waited > 0) {
+        machine_wait_on(s);
+    } else if (s->longest_wait > 0) {
+        s->longest_wait--;
+    } else {
+        /* nothing */
     }
-    if ((s->waited <= 0) || (s->waited < machine_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
-        return 2;
-    }
-    return 1;
 }
 
 /* Keep the expert's answers before it learns.  O(D) for each output. */
@@ -1285,38 +1317,6 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
- * of the last wait. */
-static void machine_wait_on(machine_t *s)
-{
-    if (s->waited < s->longest_wait) {
-        s->waited++;
-    } else {
-        s->waited = 0;
-        const int32_t last = s->last_wait - machine_floor_shift(s->last_wait, 4);
-        s->last_wait = (last > 0) ? last : 0;
-        if (s->longest_wait < 16777216) {
-            s->longest_wait += machine_floor_shift(s->longest_wait, 3);
-        }
-    }
-}
-
-/* The label was learned: the answer that it judged waits no more. */
-static void machine_settle_pending(machine_t *s)
-{
-    if (s->verdict == 1) {
-        s->last_wait = s->waited;
-        s->longest_wait = 16 + (2 * ((s->waited < 16777216) ? s->waited : 16777216));
-        s->waited = 0;
-    } else if (s->waited > 0) {
-        machine_wait_on(s);
-    } else if (s->longest_wait > 0) {
-        s->longest_wait--;
-    } else {
-        /* nothing */
-    }
-}
-
 /* Learn the sample, as the rule sees its input, between the stages of its label. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
@@ -1461,12 +1461,15 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
     if (s->frozen != 0) {
         return MACHINE_FROZEN;
     }
+    const float mark = machine_marked(x);
+    s->verdict = machine_judged_by(s, mark);
     if (machine_warm_up(s, x)) {
+        if (s->verdict == 3) {
+            machine_settle_pending(s);
+        }
         return MACHINE_OBSERVED;
     }
     int32_t status = 0;
-    const float mark = machine_marked(x);
-    s->verdict = machine_judged_by(s, mark);
     machine_consult(s, x);
     machine_see(s, x);
     status = machine_follow(s, s->x);
@@ -1566,6 +1569,13 @@ static bool machine_begun(const machine_t *s)
     return !machine_warms_up(s);
 }
 
+/* From now on the label of x is waited for.  O(D). */
+static void machine_begin_waiting(machine_t *s, const float x[MACHINE_DIM])
+{
+    s->mark = machine_marked(x);
+    s->waited = 1;
+}
+
 /* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
 static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const float seen[MACHINE_DIM])
 {
@@ -1581,8 +1591,7 @@ static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const f
 /* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
 static void machine_keep_answer(machine_t *s, const float x[MACHINE_DIM])
 {
-    s->mark = machine_marked(x);
-    s->waited = 1;
+    machine_begin_waiting(s, x);
     machine_see(s, x);
     machine_keep_parts(s, x, s->x);
 }
@@ -1596,16 +1605,18 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
     if (s->frozen != 0) {
         return MACHINE_FROZEN;
     }
-    if (!machine_begun(s)) {
-        return MACHINE_OBSERVED;
-    }
     if (!machine_late(s)) {
         s->longest_wait = 4096;
     }
+    const bool has_begun = machine_begun(s);
     if (s->waited > 0) {
         machine_wait_on(s);
-    } else {
+    } else if (has_begun) {
         machine_keep_answer(s, x);
+    } else if (s->last_wait == 0) {
+        machine_begin_waiting(s, x);
+    } else {
+        /* nothing */
     }
     return MACHINE_DONE;
 }
@@ -1797,5 +1808,5 @@ int32_t machine_selftest(machine_t *s)
         t.found = found;
     }
     machine_reset(s);
-    return (t.found == 0xBE98CC3Cu) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
+    return (t.found == 0xEC95A0BCu) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
 }

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x55A95BE7u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x947CE00Bu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
