@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms.pending import FIRST_WAIT
+from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel
 from pykernel.host.signal import SignalStage
+from pykernel.language.effects import effects
 from pykernel.spec.model import Spec, make_spec
+from tests.support.every_model import MODELS, content_of
 
 KINDS: dict[str, dict[str, Any]] = {
     "number": {"label": {"column": "y"}},
@@ -110,6 +113,51 @@ def test_a_forecast_is_judged_when_its_truth_comes() -> None:
     names = [slot.name for slot in inner.memory.layout.slots if slot.struct == "Pending"]
     assert device.memory.field("longest_wait")[0] > 0 and len(features) and {"mark", "given_value"} <= set(names)
     assert device.memory.field("last_wait")[0] == 2 * 6 - 1
+
+
+# ----------------------------------------------------------------------------------------- the order of the stages
+
+STAGES_WRITE: dict[str, set[str]] = {
+    "warm_up": set(),
+    "consult": {"expert_answer"},
+    "see": {"x"},
+    "remain": {"y", "most"},
+    "hear": {"y", "error", "value", "most"},
+    "judge_parts": {"answered", "polled", "whole"},
+    "conclude": {"learned"},
+    "settle_pending": set(),
+    "instruct": {"expert_answer", "gained"},
+    "settle_inputs": set(),
+}
+"""What is done with a sample, in this order -> which numbers of the sample it may write.  Those that others read are the sample's
+alone: ``conclude`` once wrote the label that it had limited for the model, and the expert learned that."""
+SAMPLES = {
+    "x",
+    "other",
+    "y",
+    "label",
+    "value",
+    "most",
+    "learned",
+    "error",
+    "expert_answer",
+    "answered",
+    "polled",
+    "whole",
+    "gained",
+}
+
+
+@pytest.mark.in_turn(24)
+@pytest.mark.parametrize("model", MODELS, ids="-".join)
+def test_no_stage_writes_what_another_reads(model: tuple[str, str, str]) -> None:
+    content = content_of(*model)
+    if content is None:
+        pytest.skip("the rule has no such stage")
+    found = effects(specialised(make_spec(content)).functions)
+    for name, allowed in STAGES_WRITE.items():
+        if name in found:
+            assert found[name].fields & SAMPLES <= allowed, name
 
 
 # ---------------------------------------------------------------------------------------- what it is good for
