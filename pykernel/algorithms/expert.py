@@ -3,7 +3,8 @@
 The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.
 Where inputs are scaled by given numbers, these are its units.  Its
 covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
-V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.
+V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.  Where there are many inputs,
+only blocks of P are kept: each learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
 a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th, and two that are equally good are averaged.
@@ -37,6 +38,7 @@ from pykernel.dialect import (
     Struct,
     absolute,
     between,
+    floor_shift,
     kernel,
     real,
     sqrt,
@@ -62,6 +64,9 @@ PIVOT_MOST = Constant(1e6)
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
+EXPERT_BLOCK = 8
+"""So many inputs share a block, the constant 1 among them."""
+BLOCK_PAIRS = EXPERT_BLOCK * (EXPERT_BLOCK - 1) // 2
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
 SHARP_LEAST = Constant(0.1)
@@ -90,6 +95,8 @@ class Expert(Struct):
     factor: between(
         Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
     )  # U above its diagonal, column by column
+    # the same within blocks of inputs, block by block
+    block_factor: between(Real[DIM * 4 + 28], -FACTOR_MOST, FACTOR_MOST, after="compared")
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
@@ -123,6 +130,7 @@ class ExpertConfig(Config):
 
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
+    in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
     sharpens: (
@@ -298,6 +306,50 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
 
 
 @kernel
+def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
+    """The same for each block; what all others do not know is noise to it.  Returns lambda + phi'P phi.  O(D)."""
+    for j in range(len(m.gained)):
+        m.gained[j] = in_units(m, x, j)
+    # f = U' phi in its place: a column of U lies behind those before it in its block
+    whole = m.expert_forgetting
+    for t in range(len(m.gained)):
+        last = len(m.gained) - 1 - t
+        block = floor_shift(last, 3)
+        place = last - EXPERT_BLOCK * block
+        total = m.gained[last]
+        for i in range(place):
+            total += m.block_factor[BLOCK_PAIRS * block + floor_shift(place * (place - 1), 1) + i] * m.gained[last - place + i]
+        m.gained[last] = total
+        whole += m.pivots[last] * total * total
+    known = whole
+    column = 0
+    for j in range(len(m.gained)):
+        within = j - EXPERT_BLOCK * floor_shift(j, 3)
+        if within == 0:
+            column = BLOCK_PAIRS * floor_shift(j, 3)
+            known = whole
+            for i in range(j, len(m.gained)):
+                if i < j + EXPERT_BLOCK:
+                    known = known - m.pivots[i] * m.gained[i] * m.gained[i]
+            # rounding
+            if known < m.expert_forgetting:
+                known = m.expert_forgetting
+        f = m.gained[j]
+        v = m.pivots[j] * f
+        before = known
+        known = known + v * f
+        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
+        part = f / before
+        m.gained[j] = v
+        for i in range(within):
+            u = m.block_factor[column + i]
+            m.block_factor[column + i] = bounded(u - m.gained[j - within + i] * part, FACTOR_MOST)
+            m.gained[j - within + i] += u * v
+        column += within
+    return whole
+
+
+@kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
     """What the expert should learn of its error.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
@@ -338,7 +390,11 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if m.votes:
         learns = learns and unclear(m, y)
     if learns:
-        whole = sharpen(m, x)
+        whole = real(0)
+        if m.in_blocks:
+            whole = sharpen_blocks(m, x)
+        else:
+            whole = sharpen(m, x)
         inverse = real(1) / whole
         outlying = False
         for o in range(len(y)):
@@ -398,6 +454,7 @@ def dismiss(m: Advised) -> None:
     zero(m.expert_scale, len(m.mean))
     zero(m.pivots, len(m.pivots))
     zero(m.factor, len(m.factor))
+    zero(m.block_factor, len(m.block_factor))
     for o in range(len(m.expert_weights)):
         if not m.votes:
             m.expert_center[o] = real(0)

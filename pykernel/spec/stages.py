@@ -185,6 +185,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "votes": votes(spec),
             "sharpens": votes(spec),
             "expert_forgetting": forgetting,
+            "in_blocks": mixture is not None and mixture.blocks,
             "expert_growth": 1 / forgetting,
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,
             "compared_most": GAIN_HORIZON + 1,
