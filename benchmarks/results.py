@@ -369,7 +369,7 @@ RESULTS: dict[str, Result] = {
     "late-labels": Result(
         "-m benchmarks.host.late_labels",
         ("late-labels.csv",),
-        "minutes",
+        "seconds",
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
     "import-errors": Result(
