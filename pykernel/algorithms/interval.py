@@ -12,7 +12,7 @@ pace and the number of labels.  So the pace is larger at first.
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
-from pykernel.algorithms.pending import LONGEST, late
+from pykernel.algorithms.pending import ANSWER_MOST, LONGEST, late
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
 from pykernel.algorithms.vectors import copy, zero
 from pykernel.dialect import (
@@ -50,8 +50,8 @@ class Interval(Struct):
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors behind these, at most their horizon
     # where labels come late: whole answers that wait for theirs, marks of their samples, and calls since they were given; 0: none
-    asked: between(Real[ASKED, OUTPUTS], None, None)
-    asked_mark: between(Real[ASKED], None, None)
+    asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
+    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)
     unasked: between(Index, 0, LONGEST)  # calls since the last of them was given
 

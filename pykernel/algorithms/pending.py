@@ -10,7 +10,7 @@ tells how long labels take: of it, no earlier one can come back.  If a label doe
 waited for any more, labels judge as they do where none was ever expected.
 """
 
-from pykernel.dialect import OUTPUTS, Bool, Index, Model, Real, Struct, between, floor_shift, kernel, real
+from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
 
 FIRST_WAIT = 4096
 """Calls that the first answer waits for its label.  Later ones wait three times as long as the last one did."""
@@ -18,6 +18,8 @@ LEAST_WAIT = 16
 MOST_WAIT = 2**24
 """From here on an answer waits no longer than the one before."""
 LONGEST = 3 * MOST_WAIT + LEAST_WAIT
+ANSWER_MOST = Constant(float32=3e38, float64=1e308)
+"""Every answer is a number within."""
 NOW, GIVEN, NOTHING, FIRST = 0, 1, 2, 3
 """A label judges what the model answers when it learns, the answer that waited for it, or nothing; nor does the first that was expected."""
 
@@ -29,10 +31,10 @@ class Pending(Struct):
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: none waits
     last_wait: between(Index, 0, LONGEST)  # how many calls the last one waited
-    mark: between(Real, None, None)  # of its sample
-    given_value: between(Real[OUTPUTS], None, None)  # what the rule answered
-    given_lead: between(Real[OUTPUTS], None, None)  # what was added to it
-    given_expert: between(Real[OUTPUTS], None, None)  # what the linear expert answered
+    mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # of its sample
+    given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the rule answered
+    given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what was added to it
+    given_expert: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the linear expert answered
 
 
 class PendingWork(Struct):

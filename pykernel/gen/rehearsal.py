@@ -54,7 +54,7 @@ class Kind(IntEnum):
     GATHERED = 1  # this sample and the next one are taken without labels; their labels come later
     MIDDLE = 3
     PARTLY = 4  # where something stands in for missing inputs: an input is missing
-    ASKED = 5  # all questions are asked about it before it is learned, and its label is expected
+    ASKED = 5  # all questions are asked about it before it is learned
     REPEATED = 6  # the sample before is repeated; the second sample of the sequence also repeats the first
     EMPTY = 7  # where something stands in for missing inputs: all inputs are missing
     NARROW = 8
@@ -62,7 +62,7 @@ class Kind(IntEnum):
     OUTLYING = 12
     READ = 13  # asked, and all readings are read
     REFUSED = 14  # an input is beyond its limit
-    MISLABELLED = 15  # the label is beyond its limit, or no class; where it was expected, it never comes
+    MISLABELLED = 15  # the label is beyond its limit, or no class
 
 
 GIVEN = {
@@ -143,11 +143,11 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     actions = of(*ACTIONS) & ~restart
     untimely = of("training") | restart | sum(1 << i for i, e in enumerate(entries) if e.name in spec.program.between)
     asked: dict[int, int] = {
-        Kind.ASKED: of("question", "promise"),
+        Kind.ASKED: of("question"),
         Kind.VISITED: of("visit"),
         Kind.READ: of("question", "reading"),
     }
-    asked |= {Kind.REFUSED: of("visit", "question", "reading", "promise"), Kind.MISLABELLED: of("visit", "promise")}
+    asked |= {Kind.REFUSED: of("visit", "question", "reading"), Kind.MISLABELLED: of("visit")}
     if spec.completes:
         asked |= {Kind.PARTLY: of("question"), Kind.EMPTY: of("question")}
     learn: dict[int, int] = (
@@ -157,6 +157,11 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
     events.append((plan.turned, actions & (actions - 1)))  # the first action takes what others need
+    if of("promise"):
+        # the last samples: two labels that come, one of an input that is refused, one that never comes, and one after it was given up
+        last = -(-plan.moved // KINDS) * KINDS
+        promised = (last + at for at in (1, 2, Kind.REFUSED, Kind.MISLABELLED, 2 * KINDS + 6))
+        events += [(step, of("promise")) for step in promised if step < plan.steps]
     on = 2 << len(entries)
     for entry in entries:
         if entry.kind == "switch":

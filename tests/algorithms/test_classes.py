@@ -307,6 +307,7 @@ def test_simulate_tells_the_log_loss_of_what_was_asked_before_each_label_came():
         # scored are rows after the first label that is known
         known = y[: max(0, t - delay)]
         p = model.probability(x[t])[0].astype(float)
+        model.expect(x[t])
         losses.append([math.nan] * 2 if y[t] < 0 or (known < 0).all() else -np.log([p[y[t]], came[y[t]] / came.sum()]))
         if t >= delay and y[t - delay] >= 0:
             model.update(x[t - delay], int(y[t - delay]))

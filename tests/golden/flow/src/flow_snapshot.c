@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x5B8C4F57u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xABA33251u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -389,6 +389,7 @@ static const struct {
     {FLOW_PLACE(expert_center), 1, 2e+09f},
     {FLOW_PLACE(expert_weights), 4, 1.024e+12f},
     {FLOW_PLACE(factor), 6, 10000.0f},
+    {FLOW_PLACE(mark), 4, 3e+38f}, /* ... given_expert */
 };
 static const struct {
     uint16_t place, count;
@@ -418,7 +419,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool flow_stored_within(flow_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 22u; k++) {
+    for (uint32_t k = 0u; k < 23u; k++) {
         const float high = flow_stored_size_ranges[k].high;
         const float low = (k < 10u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)flow_stored_size_ranges[k].count; i++) {

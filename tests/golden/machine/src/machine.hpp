@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x947CE00Bu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x3EEF97B9u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
