@@ -318,7 +318,10 @@ def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
         place = last - EXPERT_BLOCK * block
         total = m.gained[last]
         for i in range(place):
-            total += m.block_factor[BLOCK_PAIRS * block + floor_shift(place * (place - 1), 1) + i] * m.gained[last - place + i]
+            total += (
+                m.block_factor[BLOCK_PAIRS * block + floor_shift(place * (place - 1), 1) + i]
+                * m.gained[last - place + i]
+            )
         m.gained[last] = total
         whole += m.pivots[last] * total * total
     known = whole
@@ -453,8 +456,10 @@ def dismiss(m: Advised) -> None:
     zero(m.expert_offset, len(m.mean))
     zero(m.expert_scale, len(m.mean))
     zero(m.pivots, len(m.pivots))
-    zero(m.factor, len(m.factor))
-    zero(m.block_factor, len(m.block_factor))
+    if m.in_blocks:
+        zero(m.block_factor, len(m.block_factor))
+    else:
+        zero(m.factor, len(m.factor))
     for o in range(len(m.expert_weights)):
         if not m.votes:
             m.expert_center[o] = real(0)

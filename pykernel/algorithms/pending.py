@@ -12,8 +12,9 @@ waited for any more, labels judge as they do where none was ever expected.
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
 
-FIRST_WAIT = 4096
-"""Calls that the first answer waits for its label.  Later ones wait three times as long as the last one did."""
+FIRST_WAIT = 256
+"""Calls that the first answer waits for its label; if it does not come, the next one waits twice as long.  Later ones wait three times as
+long as the last one did."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
 """From here on an answer waits no longer than the one before."""
@@ -65,7 +66,7 @@ def wait_on(m: Awaiting) -> None:
         last = m.last_wait[0] - floor_shift(m.last_wait[0], 4)
         m.last_wait[0] = last if last > 0 else 0
         if m.longest_wait[0] < MOST_WAIT:
-            m.longest_wait[0] += floor_shift(m.longest_wait[0], 3)
+            m.longest_wait[0] += floor_shift(m.longest_wait[0], 3 if m.last_wait[0] > 0 else 0)
 
 
 @kernel

@@ -92,6 +92,16 @@ def test_a_label_that_does_not_come_is_given_up() -> None:
     assert judged(late) != begun
 
 
+def test_a_first_label_that_is_lost_is_not_waited_for_for_long() -> None:
+    late, (x, y) = model("number"), stream(model("number").spec)
+    late.expect(x[:1])
+    for t in range(1, 301):
+        late.expect(x[t : t + 1])
+        if t > 9:
+            late.update(x[t - 4 : t - 3], y[t - 4 : t - 3])
+    assert late.memory.field("last_wait")[0] == 2 * 4 + 1 and late.memory.field("answers_judged")[0] > 15
+
+
 def test_an_input_that_comes_back_is_not_taken_for_the_one_that_waits() -> None:
     """Hours of a day, and labels that come a day late."""
     late, t = model("number"), np.arange(24 * 40)

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xABA33251u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

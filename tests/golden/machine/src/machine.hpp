@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x3EEF97B9u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
