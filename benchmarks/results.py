@@ -366,6 +366,12 @@ RESULTS: dict[str, Result] = {
     ),
     # river's models, not ours, like first-river
     "held-back-river": Result("-m benchmarks.host.held_back --river", ("held-back-river.csv",), "minutes"),
+    "late-labels": Result(
+        "-m benchmarks.host.late_labels",
+        ("late-labels.csv",),
+        "seconds",
+        ("default", "linear", "waves", "class_waves", "recursive"),
+    ),
     "import-errors": Result(
         "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),

@@ -116,7 +116,8 @@ def sizes() -> str:
     for waves, outputs in every:
         learning = {"features": FEATURES[waves.rule], "block": BLOCK} | waves.sections["learning"]
         blocks = f", in blocks of {learning['block']}" if waves.rule == "spectrum-ekf" else ""
-        beside = ", with `[mixture]`" if "mixture" in waves.sections else ""
+        mixture = waves.sections.get("mixture")
+        beside = "" if mixture is None else f", with `[mixture]`{' in blocks' * bool(mixture)}"
         each = [f"{waves.costs(Size(dim, outputs))[0]:,}" for dim in dims]
         lines.append([f"`{waves.rule}`, {learning['features']} waves{blocks}{beside}", *each])
     return markdown(["model", *(f"bytes, D = {dim}" for dim in dims)], lines)

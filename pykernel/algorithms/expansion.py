@@ -25,7 +25,7 @@ from pykernel.algorithms.elementary import (
 )
 from pykernel.algorithms.expert import mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import Rule, Status, hear, programs, strays
+from pykernel.algorithms.frame import Status, hear, strays
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, squared_norm
@@ -41,6 +41,7 @@ from pykernel.algorithms.linear import (
     shift,
 )
 from pykernel.algorithms.poll import poll
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
 from pykernel.algorithms.vectors import all_zero, multiply, plus_product, zero
 from pykernel.dialect import (

@@ -3,7 +3,8 @@
 The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.
 Where inputs are scaled by given numbers, these are its units.  Its
 covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
-V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.
+V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.  Where there are many inputs,
+only blocks of P are kept: each learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
 a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th, and two that are equally good are averaged.
@@ -13,14 +14,43 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, SCALE_MOST, Staged, lead, trust
+from pykernel.algorithms.pending import GIVEN, late
+from pykernel.algorithms.stages import (
+    LARGEST_POWER,
+    LOUD,
+    LOUD_PARTS,
+    PART_OF_LIMIT,
+    SCALE_MOST,
+    Staged,
+    lead,
+    shaken,
+    trust,
+)
 from pykernel.algorithms.vectors import zero
-from pykernel.dialect import DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, absolute, between, kernel, real
+from pykernel.dialect import (
+    DIM,
+    OUTPUTS,
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Real,
+    Struct,
+    absolute,
+    between,
+    floor_shift,
+    kernel,
+    real,
+    sqrt,
+)
 
 FIXED_AT = 20
 """After so many samples the units are fixed: means and deviations are known well enough."""
 EXPERT_KNOWN = 20
 """The expert counts after so many labels."""
+NUMBERS_HEARD = 1
+CLASSES_HEARD = 10
+"""The same where labels come late, and one in many judges; a wrong class says less than an error."""
 EXPERT_SETTLED = 40
 """After so many labels, an error counts at most a number of usual ones."""
 EXPERT_FAR = Constant(1000.0)
@@ -34,6 +64,9 @@ PIVOT_MOST = Constant(1e6)
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
+EXPERT_BLOCK = 8
+"""So many inputs share a block, the constant 1 among them."""
+BLOCK_PAIRS = EXPERT_BLOCK * (EXPERT_BLOCK - 1) // 2
 EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in parts of the label's limit."""
 SHARP_LEAST = Constant(0.1)
@@ -62,10 +95,15 @@ class Expert(Struct):
     factor: between(
         Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
     )  # U above its diagonal, column by column
+    # the same within blocks of inputs, block by block
+    block_factor: between(Real[DIM * 4 + 28], -FACTOR_MOST, FACTOR_MOST, after="compared")
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
     expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same of the expert
+    expert_shock: between(
+        Real, 0, LOUD, after="compared"
+    )  # 0, or 1, 3, 7 ... after labels in a row far from the expert's answer
     # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
     compared: between(Index, 0, "compared_most")
     # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
@@ -92,6 +130,7 @@ class ExpertConfig(Config):
 
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
+    in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
     sharpens: (
@@ -144,9 +183,17 @@ def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) ->
 
 
 @kernel
+def heard(m: Advised) -> Bool:
+    """Whether the expert counts."""
+    if late(m):
+        return m.compared[0] > (CLASSES_HEARD if m.votes else NUMBERS_HEARD)
+    return m.compared[0] > EXPERT_KNOWN
+
+
+@kernel
 def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
     """The mean of both answers, weighted by the -8th power of the recent squared errors."""
-    if m.compared[0] <= EXPERT_KNOWN:
+    if not heard(m):
         return model
     return weighed(model, expert, m.model_power[o], m.expert_power[o])
 
@@ -166,12 +213,12 @@ def consult(m: Advised, x: Real[DIM]) -> None:
 
 
 @kernel
-def usual(m: Advised, error: Real, power: Real) -> Real:
+def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
     """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
     size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
-        most = m.label_clip * (real(1) + m.label_shock[0])
+        most = m.label_clip * (real(1) + shock)
         if square > (most * most) * power:
             square = (most * most) * power
     return square
@@ -179,17 +226,30 @@ def usual(m: Advised, error: Real, power: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge both by a label: the model, which answered k, and the expert.  x: the input as the rule sees it.  O(D)."""
+    """Judge both by a label: the model, whose rule answered k, and the expert; or what they answered when it was expected.
+
+    x: the input as the rule sees it.  O(D) for each output.
+    """
     if m.compared[0] > 0:
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
         for o in range(len(y)):
-            answered = trust(m, o) * k[o] if m.gains else k[o]
-            own = usual(m, y[o] - (lead(m, x, o) + answered), m.model_power[o])
-            other = usual(m, y[o] - m.expert_answer[o], m.expert_power[o])
-            m.model_power[o] = clipped(m.model_power[o] + rate * (own - m.model_power[o]), real(0), LARGEST_POWER)
-            m.expert_power[o] = clipped(m.expert_power[o] + rate * (other - m.expert_power[o]), real(0), LARGEST_POWER)
+            said = k[o]
+            added = m.given_lead[o]
+            expert = m.expert_answer[o]
+            if m.verdict[0] == GIVEN:
+                said = m.given_value[o]
+                expert = m.given_expert[o]
+            else:
+                added = lead(m, x, o)
+            own = added + (trust(m, o) * said if m.gains else said)
+            models = usual(m, y[o] - own, m.model_power[o], m.label_shock[0])
+            experts = usual(m, y[o] - expert, m.expert_power[o], m.expert_shock[0])
+            m.model_power[o] = clipped(m.model_power[o] + rate * (models - m.model_power[o]), real(0), LARGEST_POWER)
+            m.expert_power[o] = clipped(
+                m.expert_power[o] + rate * (experts - m.expert_power[o]), real(0), LARGEST_POWER
+            )
 
 
 @kernel
@@ -246,12 +306,68 @@ def sharpen(m: Advised, x: Real[DIM]) -> Real:
 
 
 @kernel
+def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
+    """The same for each block; what all others do not know is noise to it.  Returns lambda + phi'P phi.  O(D)."""
+    for j in range(len(m.gained)):
+        m.gained[j] = in_units(m, x, j)
+    # f = U' phi in its place: a column of U lies behind those before it in its block
+    whole = m.expert_forgetting
+    for t in range(len(m.gained)):
+        last = len(m.gained) - 1 - t
+        block = floor_shift(last, 3)
+        place = last - EXPERT_BLOCK * block
+        total = m.gained[last]
+        for i in range(place):
+            total += (
+                m.block_factor[BLOCK_PAIRS * block + floor_shift(place * (place - 1), 1) + i]
+                * m.gained[last - place + i]
+            )
+        m.gained[last] = total
+        whole += m.pivots[last] * total * total
+    known = whole
+    column = 0
+    for j in range(len(m.gained)):
+        within = j - EXPERT_BLOCK * floor_shift(j, 3)
+        if within == 0:
+            column = BLOCK_PAIRS * floor_shift(j, 3)
+            known = whole
+            for i in range(j, len(m.gained)):
+                if i < j + EXPERT_BLOCK:
+                    known = known - m.pivots[i] * m.gained[i] * m.gained[i]
+            # rounding
+            if known < m.expert_forgetting:
+                known = m.expert_forgetting
+        f = m.gained[j]
+        v = m.pivots[j] * f
+        before = known
+        known = known + v * f
+        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
+        part = f / before
+        m.gained[j] = v
+        for i in range(within):
+            u = m.block_factor[column + i]
+            m.block_factor[column + i] = bounded(u - m.gained[j - within + i] * part, FACTOR_MOST)
+            m.gained[j - within + i] += u * v
+        column += within
+    return whole
+
+
+@kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
     """What the expert should learn of its error.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
         if y * answer >= real(1):
             return real(0)
     return bounded(y - answer, m.expert_limit)
+
+
+@kernel
+def farthest_error(m: Advised, o: Index) -> Real:
+    """How far from the expert's own answer a label counts in full."""
+    if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
+        allowed = m.label_clip * (real(1) + m.expert_shock[0])
+        return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
+    return m.expert_limit
 
 
 @kernel
@@ -268,7 +384,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
@@ -277,12 +393,24 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if m.votes:
         learns = learns and unclear(m, y)
     if learns:
-        whole = sharpen(m, x)
+        whole = real(0)
+        if m.in_blocks:
+            whole = sharpen_blocks(m, x)
+        else:
+            whole = sharpen(m, x)
         inverse = real(1) / whole
+        outlying = False
         for o in range(len(y)):
-            step = to_learn(m, y[o], m.expert_answer[o]) * inverse
+            error = to_learn(m, y[o], m.expert_answer[o])
+            if m.limits:
+                most = farthest_error(m, o)
+                outlying = outlying or absolute(error) >= most
+                error = bounded(error, most)
+            step = error * inverse
             for j in range(len(m.gained)):
                 m.expert_weights[o, j] = bounded(m.expert_weights[o, j] + step * m.gained[j], m.expert_limit)
+        if m.limits:
+            m.expert_shock[0] = shaken(m.expert_shock[0], outlying)
 
 
 @kernel
@@ -328,7 +456,10 @@ def dismiss(m: Advised) -> None:
     zero(m.expert_offset, len(m.mean))
     zero(m.expert_scale, len(m.mean))
     zero(m.pivots, len(m.pivots))
-    zero(m.factor, len(m.factor))
+    if m.in_blocks:
+        zero(m.block_factor, len(m.block_factor))
+    else:
+        zero(m.factor, len(m.factor))
     for o in range(len(m.expert_weights)):
         if not m.votes:
             m.expert_center[o] = real(0)
@@ -336,6 +467,7 @@ def dismiss(m: Advised) -> None:
             m.expert_power[o] = real(0)
         zero(m.expert_weights[o], len(m.pivots))
     m.compared[0] = 0
+    m.expert_shock[0] = real(0)
     if m.votes:
         m.model_wrong[0] = real(0)
         m.expert_wrong[0] = real(0)

@@ -4,8 +4,9 @@ A rule brings what is its own: its memory, and the kernels of ``hooks.py``.  The
 and label; numbers, several numbers and classes as labels; freezing; the stages of inputs and labels; and which states are
 valid.
 
-    update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), conclude -> settle_inputs
+    update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
+    expect   refusal -> keep_answer: as predict
 
 It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
 these (``pykernel.algorithms.int16.frame``).
@@ -13,17 +14,8 @@ these (``pykernel.algorithms.int16.frame``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
-from functools import partial
-from typing import Any
-
 from pykernel.algorithms.elementary import bounded, clipped, each_class, winner
 from pykernel.algorithms.expert import (
-    Expert,
-    ExpertConfig,
-    ExpertWork,
     consult,
     dismiss,
     instruct,
@@ -32,7 +24,6 @@ from pykernel.algorithms.expert import (
     valid_expert,
 )
 from pykernel.algorithms.hooks import (
-    FrameConfig,
     Framed,
     Status,
     TakenStatus,
@@ -46,51 +37,57 @@ from pykernel.algorithms.hooks import (
     remembered,
     took,
 )
-from pykernel.algorithms.inputs import InputConfig, acceptable
+from pykernel.algorithms.inputs import acceptable
 from pykernel.algorithms.interval import (
-    Interval,
-    IntervalConfig,
-    IntervalWork,
     enclose,
+    find_asked,
     forget_interval,
+    free_slot,
     judge_interval,
     valid_interval,
+    wait_asked,
+)
+from pykernel.algorithms.pending import (
+    FIRST,
+    FIRST_WAIT,
+    GIVEN,
+    NOW,
+    forget_pending,
+    judged_by,
+    late,
+    settle_pending,
+    wait_on,
 )
 from pykernel.algorithms.poll import judge_classes, poll
 from pykernel.algorithms.stages import (
     LOUD_PARTS,
-    Sample,
-    StageConfig,
-    Stages,
     choose_otherwise,
     clamp,
     combine,
     conclude,
     forget,
     gather_evidence,
+    lead,
+    marked,
     remain,
     see,
     settle_inputs,
     valid_stages,
     warm_up,
+    warms_up,
 )
 from pykernel.dialect import (
     CLASSES,
     DIM,
     OUTPUTS,
     Bool,
-    Config,
     Constant,
     Index,
-    Kernel,
-    Model,
     Real,
-    Struct,
     absolute,
     kernel,
     real,
 )
-from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
 
 LEAST_LIMIT = Constant(2.0**-20)
 """A label counts in full this part of the answer away from it: a limit below the answer's last digit would never grow again."""
@@ -247,6 +244,20 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 
 @kernel
+def judge_parts(m: Framed, x: Real[DIM]) -> None:
+    """The label judges the interval, and the model and the expert: what they answered when it was expected, if it was."""
+    if m.votes:
+        if m.verdict[0] == GIVEN:
+            judge_classes(m, m.label, m.given_value, m.given_expert)
+        elif m.verdict[0] == NOW:
+            judge_classes(m, m.label, m.value, m.expert_answer)
+    if m.covers:
+        judge_interval(m, x, m.label, m.value)
+    if m.mixes and not m.votes and m.verdict[0] <= GIVEN:
+        judge_both(m, x, m.label, m.value)
+
+
+@kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample, as the rule sees its input, between the stages of its label."""
     if m.follows or m.votes:
@@ -255,16 +266,15 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
     if m.follows:
         remain(m, x, m.label, m.y)
     status = learn(m, x)
-    if m.votes:
-        if status >= 0:
-            judge_classes(m, m.label, m.value)
-    if m.follows:
-        if status >= 0:
-            if m.covers:
-                judge_interval(m, x, m.label, m.value)
-            if m.mixes and not m.votes:
-                judge_both(m, x, m.label, m.value)
+    if status >= 0:
+        if m.expects:
+            judge_parts(m, x)
+        if m.follows:
             conclude(m, x, m.label, m.y, m.value)
+        if m.expects:
+            if m.covers:
+                settle_asked(m)
+            settle_pending(m)
     return status
 
 
@@ -304,8 +314,16 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
         return TakenStatus.FROZEN
+    if m.expects:
+        mark = marked(m, x)
+        m.verdict[0] = judged_by(m, mark)
+        if m.covers:
+            find_asked(m, mark)
     warming = warm_up(m, x, m.y)
     if warming:
+        if m.expects:
+            if m.verdict[0] == FIRST:
+                settle_pending(m)
         return TakenStatus.OBSERVED
     status = 0
     if m.covers:
@@ -409,6 +427,96 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 
 
 @kernel
+def begin_waiting(m: Framed, x: Real[DIM]) -> None:
+    """From now on the label of x is waited for.  O(D)."""
+    m.mark[0] = marked(m, x)
+    m.waited[0] = 1
+
+
+@kernel
+def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
+    """Keep what the parts of the model answer to an input that the rule sees so.  O(answer)."""
+    if m.mixes:
+        consult(m, x)
+    answer(m, seen, m.given_value)
+    for o in range(len(m.y)):
+        m.given_lead[o] = lead(m, seen, o)
+        if m.mixes:
+            m.given_expert[o] = m.expert_answer[o]
+
+
+@kernel
+def keep_answer(m: Framed, x: Real[DIM]) -> None:
+    """Keep the answer until the label of x comes.  O(answer)."""
+    begin_waiting(m, x)
+    if m.mixes or m.gains:
+        if m.scales:
+            see(m, x)
+            keep_parts(m, x, m.x)
+        else:
+            keep_parts(m, x, x)
+
+
+@kernel
+def keep_whole(m: Framed, x: Real[DIM]) -> None:
+    """Keep the whole answer, too, for its interval.  O(answer)."""
+    wait_asked(m)
+    slot = free_slot(m)
+    if slot >= 0:
+        respond(m, x, m.answered)
+        for o in range(len(m.y)):
+            m.asked[slot, o] = m.answered[o]
+        m.asked_mark[slot] = marked(m, x)
+        m.asked_wait[slot] = 1
+        m.unasked[0] = 0
+
+
+@kernel
+def settle_asked(m: Framed) -> None:
+    """The label was learned: the whole answer that it judged waits no more."""
+    wait_asked(m)
+    if m.asked_slot[0] >= 0:
+        m.asked_wait[m.asked_slot[0]] = 0
+
+
+@kernel
+def begun(m: Framed) -> Bool:
+    """Whether there is something to judge: the rule learns, and the expert has its units."""
+    if m.mixes:
+        if m.compared[0] == 0:
+            return False
+    return not warms_up(m)
+
+
+@kernel
+def expect(m: Framed, x: Real[DIM]) -> Index:
+    """The label of x will come later: the answer to x that the model gives now is judged by it then.  O(answer).
+
+    One answer waits at a time; of others this is O(1).
+    Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
+    """
+    refused = refusal(m, x)
+    if refused < 0:
+        return refused
+    if m.frozen[0] != 0:
+        return TakenStatus.FROZEN
+    if not m.expects:
+        return Status.DONE
+    if not late(m):
+        m.longest_wait[0] = FIRST_WAIT
+    has_begun = begun(m)
+    if m.covers and has_begun:
+        keep_whole(m, x)
+    if m.waited[0] > 0:
+        wait_on(m)
+    elif has_begun:
+        keep_answer(m, x)
+    elif m.last_wait[0] == 0:
+        begin_waiting(m, x)
+    return Status.DONE
+
+
+@kernel
 def update_alone(m: Framed, x: Real[DIM]) -> Index:
     """Learn one sample x.
 
@@ -442,6 +550,8 @@ def restart(m: Framed) -> Index:
         dismiss(m)
     if m.covers:
         forget_interval(m)
+    if m.expects:
+        forget_pending(m)
     return Status.DONE
 
 
@@ -457,110 +567,3 @@ def valid(m: Framed) -> Bool:
         if not valid_interval(m):
             return False
     return valid_stages(m, blank(m))
-
-
-# --------------------------------------------------------------------------------------------------------- programs
-
-UPDATES: Mapping[LabelKind, Kernel] = {
-    "real": update,
-    "reals": update_many,
-    "class": update_class,
-    "none": update_alone,
-}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a rule, or a family of rules that share their memory, brings.
-
-    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
-    hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
-    questions, actions: its own entries.  calibrated: of which configurations it knows probabilities of classes by itself
-    (``chances``).  labels: the kinds that it learns.  restarts: whether a function forgets all that was learned.  Others are as
-    of ``Program``.
-    """
-
-    name: str
-    model: type[Framed]
-    memory: tuple[type[Struct], ...]
-    work: tuple[type[Struct], ...]
-    configs: tuple[type[Config], ...]
-    statuses: type[IntEnum]
-    hooks: Mapping[Any, Any]
-    costs: tuple[str, str]
-    questions: tuple[Entry, ...] = ()
-    actions: tuple[Entry, ...] = ()
-    labels: Sequence[LabelKind] = ("real", "reals", "class")
-    calibrated: Callable[[Any], bool] = lambda config: False
-    restarts: bool = False
-    alarms: tuple[IntEnum, ...] = ()
-    between: tuple[str, ...] = ()
-    budget: Budget | None = None
-    stand_ins: Mapping[Any, Any] = field(default_factory=dict)
-    """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
-
-
-FRAME = (
-    (Stages, Expert, Interval),
-    (Sample, ExpertWork, IntervalWork),
-    (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig),
-)
-"""The frame's own memory, what every call computes anew, and configurations."""
-
-
-LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
-
-
-def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """What stands in the frame's kernels: the model, the kernels that it brings, and costs for the documentation of the C.
-
-    A model that is no rule brings ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
-    ``chances``; where it gathers samples ``take``.
-    """
-    return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
-
-
-def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, for a model that is no rule.  calibrated: of which configurations probabilities are known."""
-    found = [Entry("predict", predict, "question")]
-    if kind == "class":
-        found.append(Entry("classify", classify, "question"))
-        if calibrated is not None:
-            found.append(Entry("probability", probability, "question", calibrated))
-    return tuple(found)
-
-
-def programs(rule: Rule) -> Programs:
-    """The rule's program for each kind of label that it learns."""
-    return Programs({kind: partial(_program, rule, kind) for kind in rule.labels})
-
-
-def _program(rule: Rule, kind: LabelKind) -> Program:
-    own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
-    memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    # integers have no intervals, and no probabilities
-    first, *classes = questions(kind, None if rule.stand_ins else lambda c: c.votes or rule.calibrated(c))
-    asked = [] if kind == "none" else [first]
-    if kind in ("real", "reals") and not rule.stand_ins:
-        asked.append(Entry("interval", interval, "question", lambda c: c.covers))
-    return Program(
-        name=rule.name,
-        structs=(*rule.memory, *memory, *work, *rule.work),
-        persistent=(*rule.memory, *memory),
-        configs=(*rule.configs, *configs),
-        statuses=(Status, TakenStatus, rule.statuses),
-        entries=(
-            *asked,
-            Entry("update", UPDATES[kind], "update"),
-            *classes,
-            *rule.questions,
-            Entry("freeze", freeze, "switch"),
-            *rule.actions,
-            *((Entry("restart", restart, "action"),) if rule.restarts else ()),
-        ),
-        valid=valid,
-        alarms=rule.alarms,
-        between=rule.between,
-        budget=rule.budget,
-        stand_ins=standing(rule.model, own | dict(rule.hooks), *rule.costs),
-    )

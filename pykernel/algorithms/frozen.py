@@ -15,10 +15,11 @@ from pykernel.algorithms.elementary import (
     winner,
 )
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Status, predict, questions, refusal, standing
+from pykernel.algorithms.frame import Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
 from pykernel.algorithms.kernels import fourier, squared_norm
+from pykernel.algorithms.rule import LABELLED, questions, standing
 from pykernel.algorithms.vectors import copy, multiply, zero
 from pykernel.dialect import (
     CLASSES,

@@ -12,7 +12,9 @@ pace and the number of labels.  So the pace is larger at first.
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
 from pykernel.algorithms.expert import Advised, blended
+from pykernel.algorithms.pending import ANSWER_MOST, LONGEST, late
 from pykernel.algorithms.stages import LARGEST_POWER, LOUD_PARTS, PART_OF_LIMIT, clamp, combine
+from pykernel.algorithms.vectors import copy, zero
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -24,6 +26,7 @@ from pykernel.dialect import (
     Struct,
     absolute,
     between,
+    floor_shift,
     kernel,
     real,
     sqrt,
@@ -31,6 +34,8 @@ from pykernel.dialect import (
 
 INTERVAL_KNOWN = 20
 """Errors are known after so many labels.  Before, every label that is accepted is possible."""
+ASKED = 16
+"""So many answers wait for their labels at a time: where labels come late, an interval needs more errors than one answer gives."""
 STRETCH_MOST = 4
 """Largest |s|."""
 E_TO_STRETCH_MOST = Constant(54.598150033144239078)
@@ -43,12 +48,19 @@ class Interval(Struct):
     error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
     # s: the half width is e^s times what it is for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
+    errors_known: between(Index, 0, "gain_horizon")  # number of errors behind these, at most their horizon
+    # where labels come late: whole answers that wait for theirs, marks of their samples, and calls since they were given; 0: none
+    asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
+    asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
+    asked_wait: between(Index[ASKED], 0, LONGEST)
+    unasked: between(Index, 0, LONGEST)  # calls since the last of them was given
 
 
 class IntervalWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    answered: Real[OUTPUTS]  # the whole answer before the sample was learned
+    answered: Real[OUTPUTS]  # the whole answer before the sample was learned, or when its label was expected
+    asked_slot: between(Index, -1, ASKED - 1)  # which of the answers that wait the label judges; -1: none
 
 
 class IntervalConfig(Config):
@@ -84,7 +96,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
         half = m.label_limit * (PART_OF_LIMIT * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
-        if m.judged[0] < INTERVAL_KNOWN:
+        if m.errors_known[0] < INTERVAL_KNOWN:
             # the answer may be beyond what a label can be
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
@@ -93,6 +105,40 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
             high = clipped(high, m.low, m.high)
         bounds[o] = low
         bounds[len(y) + o] = high
+
+
+@kernel
+def wait_asked(m: Covered) -> None:
+    """One more call while answers wait; one that waits too long is given up."""
+    if m.unasked[0] < LONGEST:
+        m.unasked[0] += 1
+    for i in range(len(m.asked_wait)):
+        if m.asked_wait[i] > 0:
+            if m.asked_wait[i] < m.longest_wait[0]:
+                m.asked_wait[i] += 1
+            else:
+                m.asked_wait[i] = 0
+
+
+@kernel
+def free_slot(m: Covered) -> Index:
+    """Where one more answer can wait, -1 if nowhere.  Where it is known how long labels take, answers wait in equal distances."""
+    if m.unasked[0] < floor_shift(m.last_wait[0], 4):
+        return -1
+    for i in range(len(m.asked_wait)):
+        if m.asked_wait[i] == 0:
+            return i
+    return -1
+
+
+@kernel
+def find_asked(m: Covered, mark: Real) -> None:
+    """m.asked_slot: which of the answers that wait is that to the sample with this mark."""
+    m.asked_slot[0] = -1
+    for i in range(len(m.asked_wait)):
+        waited = m.asked_wait[i]
+        if waited > 0 and waited >= floor_shift(m.last_wait[0], 1) and mark == m.asked_mark[i]:
+            m.asked_slot[0] = i
 
 
 @kernel
@@ -113,20 +159,25 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Learn how far the labels y were from the whole answer.  m.judged does not count them yet.
+    """Learn how far the labels y were from the whole answer.
 
     x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
     """
-    if not m.hears_other:
+    if late(m):
+        slot = m.asked_slot[0]
+        if slot < 0:
+            return
+        copy(m.asked[slot], m.answered, len(y))
+    elif not m.hears_other:
         recall(m, x, k)
-    count = m.judged[0] + 1
-    if count > m.gain_horizon:
-        count = m.gain_horizon
-    rate = real(2) / (real(count) + real(1))
-    pace = m.pace * sqrt(real(m.gain_horizon) / real(count))
+    known = m.errors_known[0]
+    if known < m.gain_horizon:
+        m.errors_known[0] += 1
+    rate = real(2) / (real(m.errors_known[0]) + real(1))
+    pace = m.pace * sqrt(real(m.gain_horizon) / real(m.errors_known[0]))
     for o in range(len(y)):
         error = bounded((y[o] - m.answered[o]) * m.label_unit, LOUD_PARTS)
-        if m.judged[0] >= INTERVAL_KNOWN:
+        if known >= INTERVAL_KNOWN:
             missed = real(1) if absolute(error) > half_width(m, o) else real(0)
             step = pace * (missed - (real(1) - m.coverage))
             m.stretch[o] = bounded(m.stretch[o] + step, real(STRETCH_MOST))
@@ -138,16 +189,22 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
 def valid_interval(m: Covered) -> Bool:
     """Whether labels can have led to these intervals."""
     for o in range(len(m.stretch)):
-        if m.judged[0] == 0 and m.error_power[o] != real(0):
+        if m.errors_known[0] == 0 and m.error_power[o] != real(0):
             return False
-        if m.judged[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
+        if m.errors_known[0] <= INTERVAL_KNOWN and m.stretch[o] != real(0):
             return False
     return True
 
 
 @kernel
 def forget_interval(m: Covered) -> None:
-    """Nothing is known of errors."""
+    """Nothing is known of errors, and no answer waits."""
+    m.errors_known[0] = 0
+    m.unasked[0] = 0
+    for i in range(len(m.asked_wait)):
+        m.asked_wait[i] = 0
+        m.asked_mark[i] = real(0)
+        zero(m.asked[i], len(m.asked[0]))
     for o in range(len(m.stretch)):
         m.error_power[o] = real(0)
         m.stretch[o] = real(0)

@@ -14,9 +14,10 @@ from enum import IntEnum
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, strays
+from pykernel.algorithms.frame import Framed, Status, hear, strays
 from pykernel.algorithms.kernels import fourier
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, rows_within
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
 from pykernel.dialect import (
     DIM,

@@ -159,7 +159,7 @@ def with_stand_ins(inner: Program, what: str) -> Program:
     behind = {
         entry.kernel: substitute(entry.kernel, {}, alias=f"{entry.kernel.name}_whole")
         for entry in inner.entries
-        if entry.kind in ("question", "update", "visit")
+        if entry.kind in ("question", "update", "visit", "promise")
     }
     own: dict[Any, Any] = {Completing: around, CompletingGiven: around}
     if Stages not in inner.structs:
@@ -172,7 +172,7 @@ def with_stand_ins(inner: Program, what: str) -> Program:
             doc = re.sub(rf"\b{last}\b", "y", entry.kernel.doc)
             stand_ins = {Answer: entry.kernel.params[last], "ASKED": f"{doc}\n\n{told}"}
             kernel, own_call = ask, ask_whole
-        elif inner.label is None:
+        elif inner.label is None or entry.kind == "promise":
             kernel, own_call, stand_ins = learn_alone, learn_whole_alone, learned
         stand_ins = {own_call: substitute(entry.kernel, behind), **stand_ins}
         return replace(entry, kernel=substitute(kernel, stand_ins, alias=entry.kernel.name))

@@ -18,7 +18,6 @@ the second.
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus, softmax, winner
 from pykernel.algorithms.expert import (
-    EXPERT_KNOWN,
     RANDOM_LEAST,
     RANDOM_MOST,
     SHARP_LEAST,
@@ -26,6 +25,7 @@ from pykernel.algorithms.expert import (
     WRONG_MOST,
     Advised,
     advise,
+    heard,
     weighed,
 )
 from pykernel.algorithms.stages import LOUD
@@ -122,7 +122,7 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y: the model's functions become 2 q - 1, for m.polled = q of both.  O(D) for each class."""
     soften(y, sharpness_of_model(m))
-    if m.compared[0] > EXPERT_KNOWN:
+    if heard(m):
         for o in range(len(y)):
             m.polled[o] = advise(m, x, o)
         soften(m.polled, sharpness(m.expert_sharpness[0]))
@@ -181,24 +181,24 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
 
 
 @kernel
-def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge both by a class: the model, whose functions were k, and the expert; and what they said together.  O(classes)."""
+def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
+    """Judge by a class the model, whose functions were k, the expert, and what they said together.  O(classes)."""
     own = sharpness_of_model(m)
     copy(k, m.whole, len(y))
     soften(m.whole, own)
     if m.compared[0] > 0:
-        both = m.compared[0] > EXPERT_KNOWN
+        both = heard(m)
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
         rate = real(2) / real(m.compared[0])
         other = sharpness(m.expert_sharpness[0])
-        copy(m.expert_answer, m.polled, len(y))
+        copy(expert, m.polled, len(y))
         soften(m.polled, other)
         wrong = mistake(k, m.whole, y)
-        others_wrong = mistake(m.expert_answer, m.polled, y)
+        others_wrong = mistake(expert, m.polled, y)
         if m.sharpens:
             m.model_sharpness[0] = sharper(own, k, m.whole, y, SHARP_RATE)
-        m.expert_sharpness[0] = sharper(other, m.expert_answer, m.polled, y, SHARP_RATE)
+        m.expert_sharpness[0] = sharper(other, expert, m.polled, y, SHARP_RATE)
         if both:
             for o in range(len(y)):
                 m.whole[o] = weighed(m.whole[o], m.polled[o], m.model_wrong[0], m.expert_wrong[0])

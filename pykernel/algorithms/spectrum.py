@@ -25,8 +25,9 @@ from enum import IntEnum
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import bounded, clipped, cosine, sine
 from pykernel.algorithms.extents import FEATURES, GROUP_SIZE, GROUPS, PACKED
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.algorithms.frame import Framed, Status, hear
 from pykernel.algorithms.packed import symmetric_downdate, symmetric_times
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import PART_OF_LIMIT, PARTS, noise
 from pykernel.algorithms.vectors import all_zero, copy, plus_product, zero
 from pykernel.dialect import (

@@ -18,8 +18,9 @@ from enum import IntEnum
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import bounded, each_class
 from pykernel.algorithms.expert import calibrated
-from pykernel.algorithms.frame import Rule, Status, hear, programs, respond
+from pykernel.algorithms.frame import Status, hear, respond
 from pykernel.algorithms.poll import calibrate, soften, tell
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.spectrum import (
     WEIGHT_MOST,
     SpectrumConfig,

@@ -15,6 +15,7 @@ code.  Zeros mean that nothing was learned yet.  Squares are taken in units of t
 
 from pykernel.algorithms.elementary import bounded, clipped
 from pykernel.algorithms.inputs import InputConfig, rescale
+from pykernel.algorithms.pending import GIVEN, Pending, PendingWork
 from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import (
     DIM,
@@ -75,12 +76,14 @@ class Stages(Struct):
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
     # running mean of r k: what the rule should have answered times what it answered
-    agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="judged")
-    strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of k k
+    agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="answers_judged")
+    strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k k
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, of labels
-    judged: between(Index, 0, "gain_horizon")  # number of samples behind these means, at most their horizon
+    judged: between(Index, 0, "gain_horizon")  # number of labels behind these means, at most their horizon
+    # the same of answers that were judged: fewer, where labels come late
+    answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
@@ -94,6 +97,7 @@ class Sample(Struct):
     label: Real[OUTPUTS]  # the label before the stages took their part off
     value: Real[OUTPUTS]  # f(x) before the sample was learned
     most: Real[OUTPUTS]  # how far from that value a label counts in full
+    learned: Real[OUTPUTS]  # the label, as far as it counts
     error: Real[OUTPUTS]  # f(x); once the rule has heard the label, y - f(x)
 
 
@@ -112,6 +116,7 @@ class StageConfig(Config):
     judges: bool  # whether any of the last three is so: answers are compared with labels
     follows: bool  # whether any of these five is so: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
+    expects: bool  # whether answers are judged by labels, and so are kept where labels come late
     mixes: bool  # whether the answer is a mean of the model's and of a linear expert's
     votes: bool  # whether it is a mean of probabilities of classes
     scales: bool  # whether the rule sees other inputs than are given
@@ -142,13 +147,16 @@ class StageConfig(Config):
 class Staged(Model):
     """A model with stages around its rule."""
 
-    parts = Stages, Sample, StageConfig, InputConfig
+    parts = Stages, Sample, StageConfig, InputConfig, Pending, PendingWork
 
 
 OUTLYING = Constant(5.0)
 """An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
 EVIDENCE_NEEDED = Constant(0.2)
 """From here on an outlying input is held.  What is held is not learned: so chance must not decide before the rule has seen it."""
+MARKED_MOST = Constant(2.0**60)
+"""In a mark, a larger input counts as this."""
+GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
 """How much one outlying sample counts in the choice between its limit and the held value."""
 EXPLAINED = Constant(4.0)
@@ -205,6 +213,24 @@ def see(m: Staged, x: Real[DIM]) -> None:
     else:
         for j in range(len(x)):
             m.x[j] = x[j]
+
+
+@kernel
+def marked(m: Staged, x: Real[DIM]) -> Real:
+    """A number by which a sample is known again: a sum over its inputs.  O(D)."""
+    total = real(0)
+    factor = real(1)
+    for j in range(len(x)):
+        value = bounded(x[j], MARKED_MOST)
+        if m.completes:
+            # what stands in for it changes
+            if m.absent[j] != 0:
+                value = MARKED_MOST
+        total += factor * value
+        factor = factor * GOLDEN
+        if factor >= real(2):
+            factor = factor * real(0.5)
+    return total
 
 
 @kernel
@@ -305,9 +331,15 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
+def warms_up(m: Staged) -> Bool:
+    """Whether the rule is to wait until the statistics of the inputs have begun."""
+    return m.standardises and m.observed[0] < m.input_warmup
+
+
+@kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
     """Whether the rule is to wait: before it begins, the statistics of inputs and labels do."""
-    waits = m.standardises and m.observed[0] < m.input_warmup
+    waits = warms_up(m)
     if waits:
         if m.keeps_latest:
             keep_latest(m, x)
@@ -340,7 +372,7 @@ def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
 @kernel
 def trust(m: Staged, o: Index) -> Real:
     """How far the rule has been right: 1 in full, 0 not at all."""
-    if m.judged[0] < TRUSTED or not (m.strength[o] > real(0)):
+    if m.answers_judged[0] < TRUSTED or not (m.strength[o] > real(0)):
         return real(1)
     return clipped(m.agreement[o] / m.strength[o], real(0), real(1))
 
@@ -408,15 +440,30 @@ def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
 
 
 @kernel
+def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
+    """Compare what the rule answered with what it should have answered, for the gain."""
+    rate = real(2) / (real(m.answers_judged[0]) + real(1))
+    for o in range(len(y)):
+        left = r[o]
+        said = k[o]
+        if m.verdict[0] == GIVEN:
+            left = bounded(y[o] - m.given_lead[o], m.remainder_limit)
+            said = m.given_value[o]
+        answered = bounded(said * m.label_unit, LOUD_PARTS)
+        agreement = m.agreement[o] + rate * (left * m.label_unit * answered - m.agreement[o])
+        m.agreement[o] = bounded(agreement, LARGEST_POWER)
+        strength = m.strength[o] + rate * (answered * answered - m.strength[o])
+        m.strength[o] = clipped(strength, real(0), LARGEST_POWER)
+
+
+@kernel
 def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
     """Compare what the rule answered with what it had to learn."""
-    if m.gains:
-        for o in range(len(y)):
-            answered = bounded(k[o] * m.label_unit, LOUD_PARTS)
-            agreement = m.agreement[o] + rate * (r[o] * m.label_unit * answered - m.agreement[o])
-            m.agreement[o] = bounded(agreement, LARGEST_POWER)
-            strength = m.strength[o] + rate * (answered * answered - m.strength[o])
-            m.strength[o] = clipped(strength, real(0), LARGEST_POWER)
+    if m.expects and m.verdict[0] <= GIVEN:
+        if m.answers_judged[0] < m.gain_horizon:
+            m.answers_judged[0] += 1
+        if m.gains:
+            judge_rule(m, y, r, k)
     if m.limits or m.estimates_noise:
         for o in range(len(y)):
             left = bounded((r[o] - k[o]) * m.label_unit, LOUD_PARTS)
@@ -434,22 +481,21 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 @kernel
 def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output.
-
-    A label that was too far away is replaced in y by the one that was learned.
-    """
+    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output."""
+    for o in range(len(y)):
+        m.learned[o] = y[o]
     if m.limits:
         outlying = False
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
                 # the answer may be beyond what a label can be
-                y[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
+                m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
         if m.judged[0] < m.gain_horizon:
             m.judged[0] += 1
-        judge(m, y, r, k, real(2) / (real(m.judged[0]) + real(1)))
+        judge(m, m.learned, r, k, real(2) / (real(m.judged[0]) + real(1)))
     if m.leads:
         share = m.linear_eta / plus_product(real(1), x, x, len(x))
         for o in range(len(y)):
@@ -458,7 +504,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
                 m.slopes[o, j] = bounded(m.slopes[o, j] + step * x[j], m.linear_limit)
             m.slopes[o, len(x)] = bounded(m.slopes[o, len(x)] + step, m.linear_limit)
     if m.centers:
-        average(m, y)
+        average(m, m.learned)
 
 
 # ---------------------------------------------------------------------------------------------------- snapshots
@@ -523,3 +569,4 @@ def forget(m: Staged) -> None:
     m.observed[0] = 0
     m.averaged[0] = 0
     m.judged[0] = 0
+    m.answers_judged[0] = 0

@@ -33,13 +33,16 @@ TAKES = {
     "visit": "it takes what update takes",
     "action": "it takes structs and configurations only",
     "training": "it takes structs and configurations only",
+    "promise": "it takes (…, a sample)",
     "switch": "it takes (…, an Index)",
     "reading": "it takes (…, an array)",
 }
 """For each kind of entry, the end of the error message: what an entry of this kind must take."""
 
 
-EntryKind = Literal["question", "update", "gather", "label", "visit", "training", "action", "switch", "reading"]
+EntryKind = Literal[
+    "question", "update", "gather", "label", "visit", "training", "action", "promise", "switch", "reading"
+]
 """What an entry does.  The kind decides the parameters after the structs and configurations; see ``Program``."""
 
 
@@ -151,6 +154,7 @@ class Program:
         a visit (the update's parameters): uses a sample for something other than learning, such as a second pass.
         an action (no parameter): changes the model as a whole, such as a restart.
         a training (no parameter): an action that trains the model on the samples that the update has only collected.
+        a promise (x): says that the label of a sample will come later.
         a switch (an Index): turns something on (1) or off (0).
         a reading (an array): writes a value that the model reports about itself, such as its alarm level.
 
@@ -190,7 +194,8 @@ class Program:
     asks: str = field(init=False)  # the main question
     actions: tuple[str, ...] = field(init=False)  # trainings among them
     trainings: tuple[str, ...] = field(init=False)
-    visits: tuple[str, ...] = field(init=False)
+    visits: tuple[str, ...] = field(init=False)  # promises among them
+    promises: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     answering: Mapping[str, str] = field(init=False)  # entry that writes an answer -> the question that it answers
@@ -224,7 +229,8 @@ class Program:
             "asks": "predict" if "predict" in asked else next(iter(asked), next(iter(read), "")),
             "actions": tuple(of("action", "training")),
             "trainings": tuple(of("training")),
-            "visits": tuple(of("visit")),
+            "visits": tuple(of("visit", "promise")),
+            "promises": tuple(of("promise")),
             "readings": {name: taken[name][0] for name in read},
             "questions": {name: taken[name][1] for name in asked},
             "answering": {name: name for name in asked} | {entry.name: entry.of for entry in self.entries if entry.of},
@@ -267,6 +273,7 @@ class Program:
                 "visit": kinds == taken.get(self.learner),
                 "action": not kinds,
                 "training": not kinds,
+                "promise": kinds == [sample],
                 "switch": kinds == [Index],
                 "reading": len(kinds) == 1 and isinstance(kinds[0], Array),
             }

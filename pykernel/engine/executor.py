@@ -14,8 +14,8 @@ from pykernel.dialect.program import Settings, taken_by
 Part = type[Struct] | type[Config]
 """A struct or configuration, which a kernel takes whole."""
 
-Steps = tuple[Kernel | None, Kernel | None, Kernel | None]
-"""What is done with each row: ask, learn, look; see ``Executor.rows``."""
+Steps = tuple[Kernel | None, Kernel | None, Kernel | None, Kernel | None]
+"""What is done with each row: ask, expect, learn, look; see ``Executor.rows``."""
 
 Choices = tuple[tuple[str, int], ...]
 """A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum, and decides branches."""
@@ -51,9 +51,11 @@ class Executor(ABC):
         statuses: np.ndarray,
     ) -> None:
         """As ``rows``; here with one call after the other."""
-        ask, learn, look = steps
+        ask, expect, learn, look = steps
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
+            if expect is not None:
+                self._call(expect, [x[t]])
             if learn is not None and t < delay:
                 status = 0
             elif learn is not None:
@@ -113,6 +115,7 @@ class Executor(ABC):
         *,
         ask: Kernel | None = None,
         answers: np.ndarray | None = None,
+        expect: Kernel | None = None,
         learn: Kernel | None = None,
         y: np.ndarray | None = None,
         look: Kernel | None = None,
@@ -120,7 +123,7 @@ class Executor(ABC):
         first: int = 0,
         delay: int = 0,
     ) -> None:
-        """For each row t from ``first`` on: ask for row t, learn row t - delay, then read a state with ``look``.
+        """For each row t from ``first`` on: ask for row t, expect its label, learn row t - delay, then read a state with ``look``.
 
         answers, states, statuses: one element for each row from ``first`` on.  With ``learn``, the status is the result
         of learning; it is 0 where t < delay, because no row is learned then.  Without ``learn``, it is the result of
@@ -141,10 +144,10 @@ class Executor(ABC):
                 label = self._array("y", y, kind, (len(x),))
         if look is not None:
             state = self._array("states", states, taken_by(look)[0], (later,))
-        for step in filter(None, (ask, learn)):
+        for step in filter(None, (ask, expect, learn)):
             self._array("x", x, taken_by(step)[0], (len(x),))
         with self.memory.lock:
-            self._rows((ask, learn, look), x, label, first, delay, answer, state, statuses)
+            self._rows((ask, expect, learn, look), x, label, first, delay, answer, state, statuses)
 
     def _view(self, part: Part) -> Any:
         """The arrays of a struct, or the numbers of a configuration."""

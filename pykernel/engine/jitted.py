@@ -82,13 +82,15 @@ class _Code:
             self.found[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
         return self.found[kernel]
 
-    def loop(self, ask: Kernel | None, learn: Kernel | None, look: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
+    def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
         """A function with the loop over rows, and what it takes before the rows."""
-        steps = tuple(k for k in (ask, learn, look) if k is not None)
+        (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
         if steps not in self.found:
             lines = ["i, status = t - first, 0"]
             if ask is not None:
                 lines.append(f"status = {self._call(ask, 'x[t]', 'answers[i]')}")
+            if expect is not None:
+                lines.append(self._call(expect, "x[t]"))
             if learn is not None:
                 label = ["y[t - delay]"] if len(taken_by(learn)) == 2 else []
                 lines += ["status = 0", "if t >= delay:", f"    status = {self._call(learn, 'x[t - delay]', *label)}"]

@@ -111,14 +111,13 @@ class CModel:
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row, and with the row's label if there is one: the statuses, as
-        HostModel.visit.
-        """
+        """Call NAME_<name> with each row, and with the row's label if it takes one: the statuses, as HostModel.visit."""
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = np.zeros(len(x), np.int32)
         for t, (row, label) in enumerate(zip(x, y, strict=True)):
-            told = () if program.label is None else (self._numbers(label) if y.ndim > 1 else label.item(),)
+            alone = program.label is None or name in program.promises
+            told = () if alone else (self._numbers(label) if y.ndim > 1 else label.item(),)
             statuses[t] = self.call(name, self._numbers(row), *told)
         return statuses
 

@@ -221,6 +221,7 @@ class Reference:
     AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
     ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
     VISITED = 64  # rows of each part that are visited
+    LATE, DELAY = 24, 3  # rows of each part whose labels come late, and how many rows
 
     def __init__(
         self,
@@ -296,7 +297,11 @@ class Reference:
                 yield Step("hash", HASHED, after=after)
             if second:
                 yield from (Step("action", name, after=after) for name in self.between)
-                yield from (Step("visit", name, _some(part, self.VISITED), after) for name in self.visits)
+                for name in self.visits:
+                    if name in program.promises:
+                        yield from self._late(name, part)
+                    else:
+                        yield Step("visit", name, _some(part, self.VISITED), after)
             asked = _some(part, self.ASKED) if program.learns else part
             yield from (Step("question", name, asked, after) for name in self.questions)
             yield from (Step("reading", name, after=after) for name in self.readings)
@@ -304,6 +309,15 @@ class Reference:
                 for name in (*self.others, *self.between):
                     yield Step("action", name, after=after)
                     after = f" after {name}{after}"
+
+    def _late(self, name: str, part: slice) -> Iterator[Step]:
+        """The last rows of a part once more, with labels that come some rows late."""
+        first = max(part.start, part.stop - self.LATE)
+        for t in range(first, part.stop):
+            yield Step("visit", name, slice(t, t + 1))
+            due = t - self.DELAY
+            if due >= first:
+                yield Step("learn", "update", slice(due, due + 1), f" with labels {self.DELAY} rows late")
 
     def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
         """What the calls of a step wrote, (calls, values), and their statuses."""

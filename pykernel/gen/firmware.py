@@ -130,7 +130,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         for f, result in orders.functions.items()
     }
     calls |= {which[r]: [f"return (uint32_t){name}_{r}(&model, {room(program.readings[r])});"] for r in orders.readings}
-    takes = {which[s]: f"{name}_{s}(&model, x{label})" for s in orders.visits}
+    takes = {which[s]: f"{name}_{s}(&model, x{'' if s in program.promises else label})" for s in orders.visits}
     if program.learns:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     visits = f"order[0] >= {orders.first_visit}u"

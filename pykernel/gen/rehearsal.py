@@ -71,6 +71,7 @@ GIVEN = {
     "question": ("sample", "answer"),
     "reading": ("answer",),
     "gather": ("sample",),
+    "promise": ("sample",),
     "label": ("label",),
     "update": ("sample", "label"),
     "action": (),
@@ -156,6 +157,13 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
     events.append((plan.turned, actions & (actions - 1)))  # the first action takes what others need
+    if of("promise"):
+        # the last samples: two labels that come, one of an input that is refused, and two that never come, of which an input may be refused
+        last = -(-plan.moved // KINDS) * KINDS
+        promised = (
+            last + at for at in (1, 2, Kind.REFUSED, Kind.MISLABELLED, KINDS + Kind.MISLABELLED, 2 * KINDS + Kind.READ)
+        )
+        events += [(step, of("promise")) for step in promised if step < plan.steps]
     on = 2 << len(entries)
     for entry in entries:
         if entry.kind == "switch":

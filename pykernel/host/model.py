@@ -167,7 +167,7 @@ class HostModel:
         return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        """Call NAME_<name>, which takes a sample and its label, for each row.  Returns the statuses, (samples,) int32.
+        """Call NAME_<name>, which takes a sample and mostly its label, for each row.  Returns the statuses, (samples,) int32.
 
         Raises UserError if the model does not have this function.
         """
@@ -176,15 +176,25 @@ class HostModel:
             what = "does not learn: its weights are fixed" if name == "update" else _lacks(name)
             raise UserError(f"{self.spec.name} {what}")
         x = self._inputs(x)
-        y, statuses = self._labels(y, len(x)), np.zeros(len(x), np.int32)
+        y = None if name in program.promises else self._labels(y, len(x))
+        statuses = np.zeros(len(x), np.int32)
         if len(x):
             self.executor.rows(x, statuses, learn=program.entry(name), y=y)
         return statuses
+
+    def expect(self, x: Any) -> np.ndarray:
+        """Say that the labels of the rows will come later: each judges what the model answers now.
+
+        Returns the statuses, (samples,) int32.  Raises UserError if nothing of the model is judged by labels.
+        """
+        return self.visit("expect", x)
 
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
+
+        With a delay, the label of each row is expected, if the model has NAME_expect.
 
         question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
@@ -232,6 +242,7 @@ class HostModel:
                 statuses,
                 ask=program.entry(question),
                 answers=answers,
+                expect=program.entry("expect") if delay and self.exists("expect") else None,
                 learn=program.entry(program.learner),
                 y=y,
                 look=look,

@@ -295,8 +295,10 @@ class _Columns:
         refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
         refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])
-        visits = np.isin(called, self.spec.program.visits)
-        refuse(visits & ~has["label"], "has a call that takes a sample; give the inputs and the label")
+        visits, promises = (np.isin(called, each) for each in (self.spec.program.visits, self.spec.program.promises))
+        refuse(visits & ~promises & ~has["label"], "has a call that takes a sample; give the inputs and the label")
+        refuse(promises & ~sample, "has a call that takes a sample; give the inputs")
+        refuse(promises & has["label"], "has a label that is expected later; give it in a row of its own")
         returned = has["label"] | (has[CALL] & (called != "reset"))
         if not self.spec.program.learns or self.spec.program.reads:
             returned |= sample

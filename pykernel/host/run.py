@@ -194,7 +194,8 @@ class Run:
     @property
     def visits(self) -> list[str]:
         """Functions that take each sample once more, after a training."""
-        return [name for name in self.spec.program.visits if self.model.exists(name)]
+        program = self.spec.program
+        return [name for name in program.visits if name not in program.promises and self.model.exists(name)]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
         """Rows without a label, or without one of several."""

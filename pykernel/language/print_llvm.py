@@ -124,15 +124,16 @@ BY_BITS: dict[str, Mapping[int, tuple[str, ...]]] = {
 ROWS = "pk.rows"
 """Name of the loop over samples, which every module has.  The dot keeps it different from all kernels' names."""
 
-ROWS_TYPES = (c_void_p,) * 4 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
+ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
 """Types of the loop's parameters."""
 # Fixed text.  The loop calls public functions, which all take (table, pointer, pointer).
-#   ask: a question or null; learn: the update, a visit or null; look: a reading or null
-#   for each row t from ``first`` on: ask(x[t], answer), learn(x[t - delay], y[t - delay]), look(state)
+#   ask: a question or null; promise: a promise or null; learn: the update, a visit or null; look: a reading or null
+#   for each row t from ``first`` on: ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
 # The status is the result of learn, or 0 if t < delay; without learn, the result of ask.
-LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
+LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %promise, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
 entry:
   %asks = icmp ne ptr %ask, null
+  %promises = icmp ne ptr %promise, null
   %learns = icmp ne ptr %learn, null
   %looks = icmp ne ptr %look, null
   br label %head
@@ -152,6 +153,11 @@ asking:
   br label %asked
 asked:
   %given = phi i32 [ 0, %body ], [ %answered, %asking ]
+  br i1 %promises, label %promising, label %after
+promising:
+  %promised = call i32 %promise(ptr %t, ptr %xp, ptr null)
+  br label %after
+after:
   br i1 %learns, label %due, label %told
 due:
   %old = sub i64 %row, %delay
@@ -165,7 +171,7 @@ learning:
   %learned = call i32 %learn(ptr %t, ptr %op, ptr %yp)
   br label %told
 told:
-  %status = phi i32 [ %given, %asked ], [ 0, %due ], [ %learned, %learning ]
+  %status = phi i32 [ %given, %after ], [ 0, %due ], [ %learned, %learning ]
   %sp = getelementptr i32, ptr %statuses, i64 %i
   store i32 %status, ptr %sp
   br i1 %looks, label %looking, label %step

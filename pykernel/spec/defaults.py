@@ -52,10 +52,11 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
     each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0  # waves that share a covariance
-    block, pairs = each * (d + 2), (d + 1) * (d + 2) // 2
+    block = each * (d + 2)
+    pairs = 5 * d + 29 if sections.get("mixture", {}).get("blocks") else (d + 1) * (d + 2) // 2
     matrices = m // each * (block * (block + 1) // 2 + 2 * block) if each else 2 * m
-    stages = 4 * d + o * (d + 4) + 6 if classes else 7 * d + o * (d + 12) + 8
-    expert = pairs + 3 * d + o * (d + 5) + (o + 5 if classes else 2) if mixed else 0
+    stages = 4 * d + o * (d + 4) + 6 if classes else 7 * d + o * (d + 15) + 14
+    expert = pairs + 3 * d + o * (d + 6) + (2 * o + 10 if classes else 3) if mixed else 0
     taken = number * (m * (d + 2 * o) + matrices + stages + expert)
     judged = 28 * pairs + o * 60 * (d + 1) if mixed else 0
     if classes:
@@ -68,7 +69,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
 def vectors_cost(at: Size, sections: Sections) -> Cost:
     """Of krls-t; measured for 8 to 64 vectors."""
     d, o, n, number, soft = at
-    stages = d * o + 8 * o + 5 if "label" in sections else 0
+    stages = d * o + 11 * o + 11 if "label" in sections else 0
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
     return taken, (30 * n * n + (330 + 210 * o) * n) * (41 if soft else 1)
 

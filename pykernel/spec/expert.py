@@ -12,6 +12,10 @@ class Mixture(Section):
     have been lately.
     """
 
+    blocks: bool = Field(
+        False,
+        description="keep the linear expert's covariance within blocks of 8 inputs only: for many inputs, memory and time grow with D, not with D^2",
+    )
     forgetting: float = Field(
         0.999,
         ge=0.9,

@@ -294,24 +294,25 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
 
 def test_simulate_tells_the_log_loss_of_what_was_asked_before_each_label_came():
     rng = np.random.default_rng(6)
-    x, y = stream(rng, 400, 3, wrong=0.1)
-    y = np.where(rng.random(400) < 0.1, -1, y)
+    x, y = stream(rng, 1200, 3, wrong=0.1)
+    y = np.where(rng.random(1200) < 0.1, -1, y)
     y[:9], delay = -1, 4
     simulation = Simulation(spec_of("klms"), delay)
-    for part in np.split(np.arange(400), [1, 7, 150, 152]):
+    for part in np.split(np.arange(1200), [1, 7, 150, 152]):
         for _ in simulation.run(x[part], y[part]):
             pass
     found = simulation.report()["log_loss"]
     model, came, losses = HostModel(spec_of("klms")), np.ones(3), []
-    for t in range(400):
+    for t in range(1200):
         # scored are rows after the first label that is known
         known = y[: max(0, t - delay)]
         p = model.probability(x[t])[0].astype(float)
+        model.expect(x[t])
         losses.append([math.nan] * 2 if y[t] < 0 or (known < 0).all() else -np.log([p[y[t]], came[y[t]] / came.sum()]))
         if t >= delay and y[t - delay] >= 0:
             model.update(x[t - delay], int(y[t - delay]))
             came[y[t - delay]] += 1
-    for part, first in (("all", 0), ("second_half", 200)):
+    for part, first in (("all", 0), ("second_half", 600)):
         np.testing.assert_allclose([*found[part].values()], np.nanmean(losses[first:], axis=0), rtol=1e-6)
     assert found["second_half"]["model"] < 0.9 * found["second_half"]["base rate"]
     simulation = Simulation(spec_of("klms", mixture=False))

@@ -250,10 +250,11 @@ def test_100000_smooth_rows_in_float32_leave_no_growing_error(rule: str) -> None
 
 
 def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
-    """N + 1 numbers for each output, two of the gain, a counter, and whether learning is off; no matrix with nlms."""
+    """N + 1 numbers for each output, two of the gain, three and four counts of answers that wait, two counters, and whether learning is
+    off; no matrix with nlms."""
     size = 9
     states = {rule: build(make_spec(content_of(rule, precision="float32"))).figures["state_bytes"] for rule in RULES}
-    assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 2)
+    assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 3 + 4 + 2)
     assert states["expansion-rls"] == states["expansion-nlms"] + 4 * (size + 1) * (size + 2) // 2
     code = build(make_spec(content_of("expansion-nlms", precision="float32"))).files["src/m.c"]
     assert "const float m_vectors" in code and "m_frequencies" not in code

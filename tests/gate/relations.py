@@ -252,7 +252,7 @@ def a_frozen_model_does_not_learn(case: Case) -> Iterator[str]:
 
 @relation(RELATIONS)
 def a_delay_is_a_shift(case: Case) -> Iterator[str]:
-    """With a delay of d, row t is answered by the model that learned the rows before t - d; in parts, too."""
+    """With a delay of d, row t is answered, and its label expected, by the model that learned the rows before t - d; in parts, too."""
     if not case.program.learns or case.program.reads or case.program.label_kind == "none":
         return
     (x, y), question = case.hostile, case.program.forecasts(case.spec.config)
@@ -260,6 +260,8 @@ def a_delay_is_a_shift(case: Case) -> Iterator[str]:
         model, answers = case.model(), []
         for t in range(case.rows):
             answers.append(model.ask(question, x[t : t + 1])[0])
+            if model.exists("expect"):
+                model.expect(x[t : t + 1])
             if t >= d:
                 model.update(x[t - d : t - d + 1], y[t - d : t - d + 1])
         late = case.model()
@@ -268,8 +270,10 @@ def a_delay_is_a_shift(case: Case) -> Iterator[str]:
             yield f"answers {d} rows late differ"
         learned = case.model()
         learned.update(x[: case.rows - d], y[: case.rows - d])
-        if not case.state(late) == case.state(model) == case.state(learned):
+        if case.state(late) != case.state(model):
             yield f"the state {d} rows late differs"
+        if not model.exists("expect") and case.state(model) != case.state(learned):
+            yield f"the state {d} rows late is not that of the rows that were learned"
 
 
 @relation(RELATIONS)

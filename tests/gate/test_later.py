@@ -33,27 +33,6 @@ def test_the_order_of_columns_is_no_seed():
     assert max(means) <= 1.15 * min(means)
 
 
-@pytest.mark.xfail(strict=True, reason=LATE)
-def test_a_clipped_label_is_not_the_linear_experts():
-    """Inputs of a linear truth that move from 0 to 50."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(2000, 3)) + np.where(np.arange(2000) < 1000, 0, 50)[:, None]
-    y = x @ [1.0, -2.0, 0.5] + 0.01 * rng.normal(size=2000)
-    assert errors(default(3), x, y, 1050).mean() <= 5 * errors(rls(3), x, y, 1050).mean()
-
-
-@pytest.mark.xfail(strict=True, reason=LATE)
-def test_labels_that_come_late_are_judged_as_they_were_answered():
-    """A wave, and what nobody can foretell a day ahead."""
-    rng, t = np.random.default_rng(1), np.arange(6000)
-    slow = np.zeros((2, 6000))
-    for i, pushed in enumerate(rng.normal(size=(5999, 2)) * (1.0, 0.2), 1):
-        slow[:, i] = (0.8, 0.98) * slow[:, i - 1] + pushed
-    x = np.column_stack([np.sin(2 * np.pi * t / 200), np.cos(2 * np.pi * t / 200), slow[1]])
-    y = 2 * x.sum(1) + slow[0]
-    assert errors(default(3), x, y, 500, 24).mean() <= 1.2 * errors(rls(3), x, y, 500, 24).mean()
-
-
 def monitored(x):
     spec = make_spec({"name": "m", "input": {"dim": x.shape[1]}, "novelty": {}})
     model = HostModel(spec)

@@ -125,7 +125,7 @@ def test_what_was_stored_is_there_after_wrong_readings_and_power_failures(
     # so that a reading of a whole slot is wrong in at most one of five cases
     often = min(0.005 if alike else 0.02, 0.2 / histories.parts)
     for reads, writes in ((0.0, 0.0), (0.002, 0.0), (0.0 if alike else 0.002, 0.02), (often, 0.0)):
-        found = histories(3000 if exhaustive else 25, kind, reads, writes)
+        found = histories(300 if exhaustive else 25, kind, reads, writes)
         assert (found["nothing"], found["older"], found["garbage"]) == (0, 0, 0), (reads, writes, found)
         if (reads, writes) == (0.0, 0.0):  # power fails, and nothing else
             assert (found["fallback"], found["refused"], found["empty"]) == (0, 0, 0) and found["stores"] > 100, found
@@ -177,7 +177,7 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
     *_, good = learned_states(spec)
     bad = forged(spec, good)
     pool.write_bytes(b"".join([good, *bad]))
-    done = subprocess.run([program, str(3000 if exhaustive else 100), "0", pool], capture_output=True, text=True)
+    done = subprocess.run([program, str(1000 if exhaustive else 100), "0", pool], capture_output=True, text=True)
     assert done.returncode == 0 and bad, (done.returncode, done.stderr)
     found = {name: int(number) for name, number in map(str.split, done.stdout.splitlines())}
     header = " ".join(project.files["src/m.h"].replace(" * ", " ").split())

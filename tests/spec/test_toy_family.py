@@ -16,7 +16,8 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs
+from pykernel.algorithms.frame import Framed, Status, hear
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Real, Struct, kernel, real
 from pykernel.errors import UserError
 from pykernel.estimators.online import BudgetedKernelClassifier, BudgetedKernelRegressor

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.frame import Status
 from pykernel.algorithms.int16.arithmetic import clip, part_of
 from pykernel.algorithms.int16.frame import INT16, Int16Framed, hear
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.dialect import DIM, OUTPUTS, Config, Index, Int, Int16, Struct, between, kernel
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel

@@ -10,11 +10,12 @@ Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 from enum import IntEnum
 
 from pykernel.algorithms.extents import M_MAX, N_MAX, PACKED
-from pykernel.algorithms.frame import FrameConfig, Sample
+from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value, self_value
 from pykernel.algorithms.packed import row_of, substitute_forward
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD
+from pykernel.algorithms.stages import Sample
 from pykernel.algorithms.vectors import copy, minus_product, zero
 from pykernel.dialect import (
     DIM,

@@ -14,9 +14,12 @@ from pykernel.algorithms.basis.coordinates import (
 )
 from pykernel.algorithms.elementary import clipped
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import LABELLED, FrameConfig, Sample, Status, questions, refusal, standing
+from pykernel.algorithms.frame import Status, refusal
+from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig
+from pykernel.algorithms.rule import LABELLED, questions, standing
+from pykernel.algorithms.stages import Sample
 from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, kernel, placeholder, real
 from pykernel.dialect.program import Entry, LabelKind, Program

@@ -38,10 +38,11 @@ from pykernel.algorithms.basis.reservoir import (
     least_missed,
 )
 from pykernel.algorithms.elementary import bounded, clipped
-from pykernel.algorithms.frame import Framed, Rule, Status, hear, programs, see
+from pykernel.algorithms.frame import Framed, Status, hear, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.packed import columns_within, row_of
 from pykernel.algorithms.random_numbers import LARGEST_PERIOD, draw, position
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.vectors import all_zero, copy, plus_product
 from pykernel.dialect import DIM, OUTPUTS, Bool, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry

@@ -15,10 +15,11 @@ from pykernel.algorithms import frame
 from pykernel.algorithms.batch.krr import COLLECTS
 from pykernel.algorithms.elementary import winner
 from pykernel.algorithms.extents import P_MAX, PACKED
-from pykernel.algorithms.frame import UPDATES, Status, questions, refusal, standing
+from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.algorithms.packed import columns_within, solve_lower, solve_upper
+from pykernel.algorithms.rule import UPDATES, questions, standing
 from pykernel.algorithms.vectors import all_zero, copy, minus_product, plus_product, zero
 from pykernel.dialect import (
     CLASSES,

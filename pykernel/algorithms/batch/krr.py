@@ -12,9 +12,10 @@ from enum import IntEnum
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import clipped, winner
 from pykernel.algorithms.extents import L_MAX, PACKED
-from pykernel.algorithms.frame import LABELLED, UPDATES, Status, questions, standing
+from pykernel.algorithms.frame import Status
 from pykernel.algorithms.inputs import InputConfig, rescale
 from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
+from pykernel.algorithms.rule import LABELLED, UPDATES, questions, standing
 from pykernel.algorithms.vectors import all_zero, copy, zero
 from pykernel.dialect import (
     DIM,

@@ -5,16 +5,19 @@ An input is converted where it is checked, so the rule always sees a copy.  Ther
 
 from typing import Any
 
-from pykernel.algorithms import elementary, expert, frame, inputs, interval, poll, stages
-from pykernel.algorithms.frame import FrameConfig, answer, predict
+from pykernel.algorithms import elementary, expert, frame, inputs, interval, pending, stages
+from pykernel.algorithms.frame import answer, begin_waiting, predict
+from pykernel.algorithms.hooks import FrameConfig
 from pykernel.algorithms.int16.arithmetic import clip
 from pykernel.algorithms.int16.inputs import Int16InputConfig, converted
 from pykernel.algorithms.int16.stages import (
+    Int16Pending,
     Int16StageConfig,
     Int16Staged,
     Int16Stages,
     conclude,
     finished,
+    lead,
     remain,
 )
 from pykernel.dialect import (
@@ -27,8 +30,10 @@ from pykernel.dialect import (
     Int16,
     Real,
     Struct,
+    as_signed,
     between,
     kernel,
+    word,
 )
 
 
@@ -70,6 +75,9 @@ class Int16Sample(Struct):
     value: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x) before the sample was learned
     error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); once the rule has heard the label, y - f(x)
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
+
+
+MARK_FACTOR = 31
 
 
 class Int16Framed(Int16Staged):
@@ -180,13 +188,33 @@ def consult(m: Int16Framed, x: Int16[DIM]) -> None:
 
 
 @kernel
-def judge_both(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
-    """There is no linear expert."""
+def judge_parts(m: Int16Framed, x: Int16[DIM]) -> None:
+    """There is neither a linear expert nor an interval."""
 
 
 @kernel
-def judge_classes(m: Int16Framed, y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
-    """There is no linear expert."""
+def marked(m: Int16Framed, x: Int16[DIM]) -> Int:
+    """A number by which a sample is known again: a sum over its inputs.  O(D)."""
+    total = word(0)
+    for j in range(len(x)):
+        total = total * word(MARK_FACTOR) + word(x[j])
+    return as_signed(total)
+
+
+@kernel
+def begun(m: Int16Framed) -> Bool:
+    """The rule learns from the first sample on."""
+    return True
+
+
+@kernel
+def keep_answer(m: Int16Framed, x: Int16[DIM]) -> None:
+    """Keep what the rule answers, until the label of x comes.  O(answer)."""
+    begin_waiting(m, x)
+    answer(m, m.x, m.given_value)
+    for o in range(len(m.y)):
+        m.given_value[o] = clip(m.given_value[o], -VALUE_MOST, VALUE_MOST)
+        m.given_lead[o] = clip(lead(m, m.x, o), -m.rest_most, m.rest_most)
 
 
 @kernel
@@ -211,7 +239,17 @@ def answer_before(m: Int16Framed, x: Int16[DIM]) -> None:
 
 
 @kernel
-def judge_interval(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
+def find_asked(m: Int16Framed, mark: Int) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def keep_whole(m: Int16Framed, x: Int16[DIM]) -> None:
+    """There are no intervals."""
+
+
+@kernel
+def settle_asked(m: Int16Framed) -> None:
     """There are no intervals."""
 
 
@@ -243,8 +281,12 @@ INT16: dict[Any, Any] = {
     expert.ExpertWork: NoExpertWork,
     expert.ExpertConfig: NoExpertConfig,
     expert.consult: consult,
-    expert.judge_both: judge_both,
-    poll.judge_classes: judge_classes,
+    frame.judge_parts: judge_parts,
+    frame.begun: begun,
+    frame.keep_answer: keep_answer,
+    stages.marked: marked,
+    pending.Pending: Int16Pending,
+    pending.Awaiting: frame.Framed,
     expert.instruct: instruct,
     expert.dismiss: dismiss,
     expert.valid_expert: valid_expert,
@@ -252,7 +294,9 @@ INT16: dict[Any, Any] = {
     interval.IntervalWork: NoIntervalWork,
     interval.IntervalConfig: NoIntervalConfig,
     frame.answer_before: answer_before,
-    interval.judge_interval: judge_interval,
+    frame.keep_whole: keep_whole,
+    frame.settle_asked: settle_asked,
+    interval.find_asked: find_asked,
     interval.valid_interval: valid_interval,
     interval.forget_interval: forget_interval,
     frame.respond: respond,

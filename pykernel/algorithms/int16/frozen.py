@@ -5,7 +5,7 @@ The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel
 
 from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
-from pykernel.algorithms.frame import LABELLED, Status, questions, refusal, standing
+from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.frozen import FrozenModel, FunctionsConfig, share
 from pykernel.algorithms.int16.arithmetic import clip, places, size
 from pykernel.algorithms.int16.frame import Int16Framed, acceptable
@@ -20,6 +20,7 @@ from pykernel.algorithms.int16.kernels import (
     square_norm,
     value_at,
 )
+from pykernel.algorithms.rule import LABELLED, questions, standing
 from pykernel.dialect import (
     CLASSES,
     DIM,

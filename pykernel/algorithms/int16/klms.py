@@ -7,7 +7,7 @@ is so much larger than that of the labels that only a diverging model comes near
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.frame import Rule, Status, programs, refusal
+from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
 from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import ONE, Int16KernelConfig, distance, kernel_value
@@ -23,6 +23,7 @@ from pykernel.algorithms.online.state import (
     Tie,
     intact,
 )
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.dialect import (
     DIM,
     OUTPUTS,

@@ -4,12 +4,13 @@ J. Nagumo, A. Noda, A learning method for system identification, 1967.
 """
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.frame import Status
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places
 from pykernel.algorithms.int16.frame import INT16, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import square_norm
 from pykernel.algorithms.int16.stages import move_weights, weighted_sum
 from pykernel.algorithms.linear import LinearStatus
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.dialect import (
     DIM,
     OUTPUTS,

@@ -11,10 +11,11 @@ import math
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
-from pykernel.algorithms.frame import Rule, Status, programs
+from pykernel.algorithms.frame import Status
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size, times
 from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import square_norm
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.spectrum import SpectrumStatus
 from pykernel.dialect import (
     DIM,

@@ -5,6 +5,7 @@ As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers
 
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
 from pykernel.algorithms.int16.kernels import ONE, square_norm
+from pykernel.algorithms.pending import GIVEN, LONGEST, PendingWork
 from pykernel.dialect import (
     DIM,
     OUTPUTS,
@@ -47,12 +48,24 @@ class Int16Stages(Struct):
     frozen: between(Uint8, 0, 1)  # 1: learning is switched off
 
 
+class Int16Pending(Struct):
+    """An answer whose label has not come; see ``pykernel.algorithms.pending``."""
+
+    longest_wait: between(Index, 0, LONGEST)
+    waited: between(Index, 0, LONGEST)
+    last_wait: between(Index, 0, LONGEST)
+    mark: Int
+    given_value: Int[OUTPUTS]
+    given_lead: between(Int[OUTPUTS], "-rest_most", "rest_most")
+
+
 class Int16StageConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
     centers: bool  # whether the label's mean is taken off
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
+    expects: bool  # always so then: answers are judged by labels
     clamps: bool  # whether predictions are kept between low and high
     follows: bool  # whether any of the first three is so: labels pass stages
     holds: bool  # whether outlying inputs may be held: never
@@ -82,7 +95,7 @@ class Int16StageConfig(Config):
 class Int16Staged(Model):
     """A model of whole numbers with stages around its rule."""
 
-    parts = Int16Stages, Int16StageConfig
+    parts = Int16Stages, Int16StageConfig, Int16Pending, PendingWork
 
 
 @kernel
@@ -168,6 +181,17 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 
 @kernel
+def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
+    """What is added to the model's answer.  O(D)."""
+    total = 0
+    if m.centers:
+        total = total + floor_shift(label_mean(m, o), m.mean_shift)
+    if m.leads:
+        total = total + line(m, x, o)
+    return total
+
+
+@kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
     """What of the labels is left for the rule to learn."""
     for o in range(len(y)):
@@ -185,8 +209,12 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
     """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
     for o in range(len(y)):
-        if m.gains:
-            follow_gain(m, r[o], k[o], o)
+        if m.gains and m.verdict[0] <= GIVEN:
+            if m.verdict[0] == GIVEN:
+                rest = clip(y[o], -m.label_most, m.label_most) - clip(m.given_lead[o], -m.rest_most, m.rest_most)
+                follow_gain(m, clip(rest, -m.rest_most, m.rest_most), m.given_value[o], o)
+            else:
+                follow_gain(m, r[o], k[o], o)
         if m.leads:
             follow_line(m, x, r[o], o)
         if m.centers:

@@ -9,7 +9,7 @@ a new regime; a change that lasts becomes normal.
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import absolute, bounded
 from pykernel.algorithms.extents import COMPONENTS
-from pykernel.algorithms.frame import Rule, Status, programs, refusal
+from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.novelty.bank import (
     admit,
     begin_search,
@@ -57,6 +57,7 @@ from pykernel.algorithms.novelty.threshold import (
     threshold_of,
     valid_threshold,
 )
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.vectors import all_zero, copy, zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqrt
 from pykernel.dialect.program import Entry

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pykernel.algorithms import frame
-from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, see, strays
+from pykernel.algorithms.frame import Status, hear, refusal, see, strays
 from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction
 from pykernel.algorithms.kernels import gaussian
 from pykernel.algorithms.online.candidates import commit, largest_step, only_grows, stand_alone, step_bearable
@@ -58,6 +58,7 @@ from pykernel.algorithms.online.state import (
 )
 from pykernel.algorithms.online.truncation import stale, trim
 from pykernel.algorithms.online.validity import keeps
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Index, Kernel, Real, Struct, absolute, kernel, real
 from pykernel.dialect.program import Budget, Entry, OnHost, Programs

@@ -46,6 +46,12 @@ def inner_learn_alone(m: SignalModel, x: Real[DIM]) -> Index:
 
 
 @placeholder
+def inner_expect(m: SignalModel, x: Real[DIM]) -> Index:
+    """The model inside expects a label of x."""
+    return 0
+
+
+@placeholder
 def inner_valid(m: SignalModel) -> Bool:
     """Whether learning could have led to the model inside."""
 
@@ -120,12 +126,18 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     received = receive(m, x)
     if received != SignalStatus.READY:
         return received
-    if m.steps[0] <= m.oldest + m.ahead:
-        return SignalStatus.READY
-    make_features_of(m, m.ahead, 1, m.earlier)
-    truth = come_true(m)
-    status = inner_learn(m, m.earlier, truth)
-    return concluded(status)
+    status = 0
+    early = m.steps[0] <= m.oldest + m.ahead
+    if not early:
+        make_features_of(m, m.ahead, 1, m.earlier)
+        truth = come_true(m)
+        status = inner_learn(m, m.earlier, truth)
+    if m.ahead > 1 and status != SignalStatus.REFUSED_STATE:
+        # what is forecast now is judged when its truth comes
+        expected = inner_expect(m, m.features)
+        if expected == SignalStatus.REFUSED_STATE:
+            return expected
+    return SignalStatus.READY if early else concluded(status)
 
 
 @kernel

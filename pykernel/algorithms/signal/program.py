@@ -114,6 +114,9 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
     if learn is not None:
         stand_ins[calls.inner_learn_alone if unlabelled else calls.inner_learn] = learn
         stand_ins[calls.Truth] = inner.label
+    promise = next((entry.kernel for entry in inner.entries if entry.kind == "promise"), None)
+    if promise is not None:
+        stand_ins[calls.inner_expect] = promise
     entries = list[Entry]()
     if learn is None:
         entries.append(Entry("push", calls.receive, "update"))
@@ -133,7 +136,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
             name = asked_of_newest(entry.name, forecasts)
             kernel = substitute(calls.ask_newest, asked, alias=name)
             entries.append(replace(entry, name=name, kernel=kernel, kind="reading", of=entry.name))
-        elif entry.kind not in ("update", "visit"):
+        elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
     # the main question first: of readings, the first one is asked

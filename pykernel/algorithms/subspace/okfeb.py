@@ -10,9 +10,10 @@ from dataclasses import replace
 from pykernel.algorithms import frame
 from pykernel.algorithms.basis.least_squares import RegressionModel
 from pykernel.algorithms.elementary import clipped, each_class, softmax
-from pykernel.algorithms.frame import Rule, Status, hear, programs, refusal, respond, see
+from pykernel.algorithms.frame import Status, hear, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
+from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, watch
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (

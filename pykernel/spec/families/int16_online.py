@@ -318,6 +318,7 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "centers": center,
         "leads": linear is not None,
         "gains": gain,
+        "expects": gain,
         "follows": center or gain or linear is not None,
         "clamps": label.low is not None or label.high is not None,
         "mean_factor": 2**fine,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA34962F5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -87,27 +87,38 @@ FLOW_ASSERT(place_of_label_shock, offsetof(flow_t, label_shock) == 1032u);
 FLOW_ASSERT(place_of_observed, offsetof(flow_t, observed) == 1036u);
 FLOW_ASSERT(place_of_averaged, offsetof(flow_t, averaged) == 1040u);
 FLOW_ASSERT(place_of_judged, offsetof(flow_t, judged) == 1044u);
-FLOW_ASSERT(place_of_frozen, offsetof(flow_t, frozen) == 1048u);
-FLOW_ASSERT(place_of_expert_offset, offsetof(flow_t, expert_offset) == 1052u);
-FLOW_ASSERT(place_of_expert_scale, offsetof(flow_t, expert_scale) == 1064u);
-FLOW_ASSERT(place_of_expert_center, offsetof(flow_t, expert_center) == 1076u);
-FLOW_ASSERT(place_of_expert_weights, offsetof(flow_t, expert_weights) == 1080u);
-FLOW_ASSERT(place_of_pivots, offsetof(flow_t, pivots) == 1096u);
-FLOW_ASSERT(place_of_factor, offsetof(flow_t, factor) == 1112u);
-FLOW_ASSERT(place_of_model_power, offsetof(flow_t, model_power) == 1136u);
-FLOW_ASSERT(place_of_expert_power, offsetof(flow_t, expert_power) == 1140u);
-FLOW_ASSERT(place_of_compared, offsetof(flow_t, compared) == 1144u);
-FLOW_ASSERT(place_of_x, offsetof(flow_t, x) == 1148u);
-FLOW_ASSERT(place_of_other, offsetof(flow_t, other) == 1160u);
-FLOW_ASSERT(place_of_y, offsetof(flow_t, y) == 1172u);
-FLOW_ASSERT(place_of_label, offsetof(flow_t, label) == 1176u);
-FLOW_ASSERT(place_of_value, offsetof(flow_t, value) == 1180u);
-FLOW_ASSERT(place_of_most, offsetof(flow_t, most) == 1184u);
-FLOW_ASSERT(place_of_error, offsetof(flow_t, error) == 1188u);
-FLOW_ASSERT(place_of_expert_answer, offsetof(flow_t, expert_answer) == 1192u);
-FLOW_ASSERT(place_of_gained, offsetof(flow_t, gained) == 1196u);
-FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1212u);
-FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1292u);
+FLOW_ASSERT(place_of_answers_judged, offsetof(flow_t, answers_judged) == 1048u);
+FLOW_ASSERT(place_of_frozen, offsetof(flow_t, frozen) == 1052u);
+FLOW_ASSERT(place_of_expert_offset, offsetof(flow_t, expert_offset) == 1056u);
+FLOW_ASSERT(place_of_expert_scale, offsetof(flow_t, expert_scale) == 1068u);
+FLOW_ASSERT(place_of_expert_center, offsetof(flow_t, expert_center) == 1080u);
+FLOW_ASSERT(place_of_expert_weights, offsetof(flow_t, expert_weights) == 1084u);
+FLOW_ASSERT(place_of_pivots, offsetof(flow_t, pivots) == 1100u);
+FLOW_ASSERT(place_of_factor, offsetof(flow_t, factor) == 1116u);
+FLOW_ASSERT(place_of_model_power, offsetof(flow_t, model_power) == 1140u);
+FLOW_ASSERT(place_of_expert_power, offsetof(flow_t, expert_power) == 1144u);
+FLOW_ASSERT(place_of_expert_shock, offsetof(flow_t, expert_shock) == 1148u);
+FLOW_ASSERT(place_of_compared, offsetof(flow_t, compared) == 1152u);
+FLOW_ASSERT(place_of_mark, offsetof(flow_t, mark) == 1156u);
+FLOW_ASSERT(place_of_given_value, offsetof(flow_t, given_value) == 1160u);
+FLOW_ASSERT(place_of_given_lead, offsetof(flow_t, given_lead) == 1164u);
+FLOW_ASSERT(place_of_given_expert, offsetof(flow_t, given_expert) == 1168u);
+FLOW_ASSERT(place_of_longest_wait, offsetof(flow_t, longest_wait) == 1172u);
+FLOW_ASSERT(place_of_waited, offsetof(flow_t, waited) == 1176u);
+FLOW_ASSERT(place_of_last_wait, offsetof(flow_t, last_wait) == 1180u);
+FLOW_ASSERT(place_of_x, offsetof(flow_t, x) == 1184u);
+FLOW_ASSERT(place_of_other, offsetof(flow_t, other) == 1196u);
+FLOW_ASSERT(place_of_y, offsetof(flow_t, y) == 1208u);
+FLOW_ASSERT(place_of_label, offsetof(flow_t, label) == 1212u);
+FLOW_ASSERT(place_of_value, offsetof(flow_t, value) == 1216u);
+FLOW_ASSERT(place_of_most, offsetof(flow_t, most) == 1220u);
+FLOW_ASSERT(place_of_learned, offsetof(flow_t, learned) == 1224u);
+FLOW_ASSERT(place_of_error, offsetof(flow_t, error) == 1228u);
+FLOW_ASSERT(place_of_expert_answer, offsetof(flow_t, expert_answer) == 1232u);
+FLOW_ASSERT(place_of_gained, offsetof(flow_t, gained) == 1236u);
+FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1252u);
+FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1256u);
+FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 
 /* Parameters.  They follow from flow.toml. */
@@ -151,6 +162,8 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_WHOLE 1.6777216e+07f
 #define FLOW_PART_OF_LIMIT 9.094947e-13f
 #define FLOW_EXPERT_FAR 1000.0f
+#define FLOW_MARKED_MOST 1.1529215e+18f
+#define FLOW_GOLDEN 1.618034f
 #define FLOW_VARIANCE_LEAST 1.1754944e-38f
 #define FLOW_LOUD 1.048576e+06f
 #define FLOW_LOUD_PARTS 1.1529215e+18f
@@ -596,7 +609,7 @@ static inline float flow_clipped(float x, float low, float high)
 /* How far the rule has been right: 1 in full, 0 not at all. */
 static float flow_trust(const flow_t *s, int32_t o)
 {
-    if ((s->judged < 20) || !(s->strength[o] > 0.0f)) {
+    if ((s->answers_judged < 20) || !(s->strength[o] > 0.0f)) {
         return 1.0f;
     }
     return flow_clipped(flow_ratio(s->agreement[o], s->strength[o]), 0.0f, 1.0f);
@@ -619,6 +632,21 @@ static void flow_combine(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_
         y[o] = flow_trust(s, o) * y[o];
         y[o] = flow_lead(s, x, o) + y[o];
     }
+}
+
+/* Whether labels come late. */
+static bool flow_late(const flow_t *s)
+{
+    return s->longest_wait > 0;
+}
+
+/* Whether the expert counts. */
+static bool flow_heard(const flow_t *s)
+{
+    if (flow_late(s)) {
+        return s->compared > 1;
+    }
+    return s->compared > 20;
 }
 
 /* Input j in the expert's units; the constant 1 behind the last one. */
@@ -664,7 +692,7 @@ static inline float flow_weighed(float model, float expert, float model_error, f
 /* The mean of both answers, weighted by the -8th power of the recent squared errors. */
 static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
 {
-    if (s->compared <= 20) {
+    if (!flow_heard(s)) {
         return model;
     }
     return flow_weighed(model, expert, s->model_power[o], s->expert_power[o]);
@@ -699,6 +727,42 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
     return FLOW_DONE;
 }
 
+/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+static inline float flow_marked(const float x[FLOW_DIM])
+{
+    float total = 0.0f;
+    float factor = 1.0f;
+    FLOW_LOOP(11)
+    for (int32_t j = 0; j < FLOW_DIM; j++) {
+        FLOW_TURN(11)
+        const float value = flow_bounded(x[j], FLOW_MARKED_MOST);
+        total += factor * value;
+        factor = factor * FLOW_GOLDEN;
+        if (factor >= 2.0f) {
+            factor = factor * 0.5f;
+        }
+    }
+    return total;
+}
+
+/* What the label of a sample with this mark judges. */
+static int32_t flow_judged_by(const flow_t *s, float mark)
+{
+    if (!flow_late(s)) {
+        return 0;
+    }
+    if ((s->waited <= 0) || (s->waited < flow_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
+        return 2;
+    }
+    return (s->last_wait > 0) ? 1 : 3;
+}
+
+/* Whether the rule is to wait until the statistics of the inputs have begun. */
+static bool flow_warms_up(const flow_t *s)
+{
+    return s->observed < FLOW_INPUT_WARMUP;
+}
+
 /* 1 / standard deviation.  A constant input has none, and stays zero. */
 static inline float flow_scale_of(float variance)
 {
@@ -729,9 +793,9 @@ static void flow_observe(flow_t *s, const float x[FLOW_DIM])
     const float rest = 1.0f - rate;
     const float allowed = FLOW_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    FLOW_LOOP(11)
+    FLOW_LOOP(12)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(11)
+        FLOW_TURN(12)
         float difference = x[j] - s->mean[j];
         /* an input that was constant may begin to move */
         if ((s->observed > FLOW_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -754,9 +818,9 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
         s->averaged++;
     }
     const float rate = 2.0f / ((float)s->averaged + 1.0f);
-    FLOW_LOOP(12)
+    FLOW_LOOP(13)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(12)
+        FLOW_TURN(13)
         s->center[o] = flow_bounded(s->center[o] + (rate * (y[o] - s->center[o])), 2.0f * FLOW_LABEL_LIMIT);
     }
 }
@@ -764,7 +828,7 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
 /* Whether the rule is to wait: before it begins, the statistics of inputs and labels do. */
 static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
-    const bool waits = s->observed < FLOW_INPUT_WARMUP;
+    const bool waits = flow_warms_up(s);
     if (waits) {
         flow_observe(s, x);
         flow_average(s, y);
@@ -772,12 +836,44 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
+/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
+ * of the last wait. */
+static void flow_wait_on(flow_t *s)
+{
+    if (s->waited < s->longest_wait) {
+        s->waited++;
+    } else {
+        s->waited = 0;
+        const int32_t last = s->last_wait - flow_floor_shift(s->last_wait, 4);
+        s->last_wait = (last > 0) ? last : 0;
+        if (s->longest_wait < 16777216) {
+            s->longest_wait += flow_floor_shift(s->longest_wait, (s->last_wait > 0) ? 3 : 0);
+        }
+    }
+}
+
+/* The label was learned: the answer that it judged waits no more. */
+static void flow_settle_pending(flow_t *s)
+{
+    if ((s->verdict == 1) || (s->verdict == 3)) {
+        s->last_wait = s->waited;
+        s->longest_wait = 16 + (3 * ((s->waited < 16777216) ? s->waited : 16777216));
+        s->waited = 0;
+    } else if (s->waited > 0) {
+        flow_wait_on(s);
+    } else if (s->longest_wait > 0) {
+        s->longest_wait--;
+    } else {
+        /* nothing */
+    }
+}
+
 /* Keep the expert's answers before it learns.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(13)
+    FLOW_LOOP(14)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(13)
+        FLOW_TURN(14)
         s->expert_answer[o] = flow_advise(s, x, o);
     }
 }
@@ -787,9 +883,9 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     bool found = false;
-    FLOW_LOOP(14)
+    FLOW_LOOP(15)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(14)
+        FLOW_TURN(15)
         s->other[j] = s->x[j];
         if (flow_outlies(s, x, j)) {
             found = true;
@@ -808,9 +904,9 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     flow_weigh(s, x, y);
     flow_combine(s, x, y);
     float total = 0.0f;
-    FLOW_LOOP(15)
+    FLOW_LOOP(16)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(15)
+        FLOW_TURN(16)
         const float size = flow_bounded((s->y[o] - y[o]) * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
         total += size * size;
     }
@@ -836,17 +932,17 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
 {
     float allowed = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
     bool explained = false;
-    FLOW_LOOP(16)
+    FLOW_LOOP(17)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(16)
+        FLOW_TURN(17)
         explained = explained || (flow_absolute(x[j]) >= FLOW_CLIP);
     }
     if (explained) {
         allowed = FLOW_EXPLAINED * allowed;
     }
-    FLOW_LOOP(17)
+    FLOW_LOOP(18)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(17)
+        FLOW_TURN(18)
         most[o] = FLOW_LOUD * FLOW_REMAINDER_LIMIT;
         if ((s->judged >= 20) && (s->left_power[o] > 0.0f)) {
             most[o] = allowed * (FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * flow_sqrt(s->left_power[o])));
@@ -860,9 +956,9 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
 static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         float r[FLOW_OUTPUTS])
 {
-    FLOW_LOOP(18)
+    FLOW_LOOP(19)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(18)
+        FLOW_TURN(19)
         r[o] = flow_bounded(y[o] - flow_lead(s, x, o), FLOW_REMAINDER_LIMIT);
         if (s->averaged == 0) {
             r[o] = 0.0f;
@@ -874,9 +970,9 @@ static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_O
 /* Write a to out.  O(n). */
 static void flow_copy(const float *a, float *out, int32_t n)
 {
-    FLOW_LOOP(19)
+    FLOW_LOOP(20)
     for (int32_t i = 0; i < n; i++) {
-        FLOW_TURN(19)
+        FLOW_TURN(20)
         out[i] = a[i];
     }
 }
@@ -884,9 +980,9 @@ static void flow_copy(const float *a, float *out, int32_t n)
 /* The frequencies are the random ones.  O(N D). */
 static void flow_tune(flow_t *s)
 {
-    FLOW_LOOP(20)
+    FLOW_LOOP(21)
     for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-        FLOW_TURN(20)
+        FLOW_TURN(21)
         flow_copy(flow_start[i], s->frequencies[i], FLOW_DIM);
     }
 }
@@ -896,9 +992,9 @@ static void flow_renew(flow_t *s, int32_t block)
 {
     flow_zero(s->covariance[block], FLOW_PACKED);
     int32_t at = 0;
-    FLOW_LOOP(21)
+    FLOW_LOOP(22)
     for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
-        FLOW_TURN(21)
+        FLOW_TURN(22)
         s->covariance[block][at + i] = flow_prior[i];
         at += i + 1;
     }
@@ -908,9 +1004,9 @@ static void flow_renew(flow_t *s, int32_t block)
 static void flow_begin(flow_t *s)
 {
     flow_tune(s);
-    FLOW_LOOP(22)
+    FLOW_LOOP(23)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(22)
+        FLOW_TURN(23)
         flow_renew(s, block);
     }
 }
@@ -919,20 +1015,20 @@ static void flow_begin(flow_t *s)
  * each output. */
 static void flow_keep_waves(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(23)
+    FLOW_LOOP(24)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(23)
+        FLOW_TURN(24)
         int32_t at = 0;
-        FLOW_LOOP(24)
+        FLOW_LOOP(25)
         for (int32_t k = 0; k < FLOW_GROUP; k++) {
-            FLOW_TURN(24)
+            FLOW_TURN(25)
             const int32_t i = (block * FLOW_GROUP) + k;
             const float turns = flow_phase(s, i, x);
             s->h[block][at] = flow_cosine(turns);
             s->h[block][at + 1] = flow_sine(turns);
-            FLOW_LOOP(25)
+            FLOW_LOOP(26)
             for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-                FLOW_TURN(25)
+                FLOW_TURN(26)
                 s->error[o] += (s->a[o][i] * s->h[block][at]) + (s->b[o][i] * s->h[block][at + 1]);
             }
             at += FLOW_DIM + 2;
@@ -949,9 +1045,9 @@ static inline float flow_miss(float y, float value)
 /* s->error is f(x): limit the label to what counts, and make it y - f(x). */
 static void flow_hear(flow_t *s)
 {
-    FLOW_LOOP(26)
+    FLOW_LOOP(27)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(26)
+        FLOW_TURN(27)
         const float value = s->error[o];
         s->value[o] = value;
         s->most[o] += FLOW_LEAST_LIMIT * flow_absolute(value);
@@ -976,9 +1072,9 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
         if ((wanted > (2.0f * s->unit[o])) || ((2.0f * wanted) < s->unit[o])) {
             const float part = flow_ratio(s->unit[o], wanted);
             /* rare labels count little as long as they outlie: they must not lose the unit that their weights are in */
-            FLOW_LOOP(27)
+            FLOW_LOOP(28)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
-                FLOW_TURN(27)
+                FLOW_TURN(28)
                 s->a[o][i] = flow_bounded(part * s->a[o][i], FLOW_WEIGHT_MOST);
                 s->b[o][i] = flow_bounded(part * s->b[o][i], FLOW_WEIGHT_MOST);
             }
@@ -994,9 +1090,9 @@ static float flow_noise(const flow_t *s)
         return FLOW_NOISE_FIRST;
     }
     float left = 0.0f;
-    FLOW_LOOP(28)
+    FLOW_LOOP(29)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(28)
+        FLOW_TURN(29)
         left += s->left_power[o];
     }
     const float u = flow_clipped(flow_ratio(left, s->label_power), 0.0f, 1.0f);
@@ -1038,17 +1134,17 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
         alone = 1;
     }
     int32_t row = alone;
-    FLOW_LOOP(29)
+    FLOW_LOOP(30)
     for (int32_t i = alone; i < rows; i += 2) {
-        FLOW_TURN(29)
+        FLOW_TURN(30)
         const int32_t after = row + i + 1;
         const float a = z[i];
         const float b = z[i + 1];
         float first = (p[row + i] * a) + (p[after + i] * b);
         float second = (p[after + i] * a) + (p[after + i + 1] * b);
-        FLOW_LOOP(30)
+        FLOW_LOOP(31)
         for (int32_t j = 0; j < i; j++) {
-            FLOW_TURN(30)
+            FLOW_TURN(31)
             first += p[row + j] * z[j];
             second += p[after + j] * z[j];
             out[j] += (p[row + j] * a) + (p[after + j] * b);
@@ -1063,13 +1159,13 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
 static float flow_spread(flow_t *s, int32_t o, int32_t block, const float x[FLOW_DIM])
 {
     int32_t at = 0;
-    FLOW_LOOP(31)
+    FLOW_LOOP(32)
     for (int32_t k = 0; k < FLOW_GROUP; k++) {
-        FLOW_TURN(31)
+        FLOW_TURN(32)
         const float bend = flow_slope(s, o, (block * FLOW_GROUP) + k, block, at);
-        FLOW_LOOP(32)
+        FLOW_LOOP(33)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(32)
+            FLOW_TURN(33)
             s->h[block][at + 2 + j] = bend * (FLOW_INVERSE_WIDTH * x[j]);
         }
         at += FLOW_DIM + 2;
@@ -1103,15 +1199,15 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
         alone = 1;
     }
     int32_t row = alone;
-    FLOW_LOOP(33)
+    FLOW_LOOP(34)
     for (int32_t i = alone; i < rows; i += 2) {
-        FLOW_TURN(33)
+        FLOW_TURN(34)
         const int32_t after = row + i + 1;
         const float step = share * g[i];
         const float other = share * g[i + 1];
-        FLOW_LOOP(34)
+        FLOW_LOOP(35)
         for (int32_t j = 0; j < (i + 1); j++) {
-            FLOW_TURN(34)
+            FLOW_TURN(35)
             const float both = g[j];
             p[row + j] = (FLOW_FORGETTING * p[row + j]) - (step * both);
             p[after + j] = (FLOW_FORGETTING * p[after + j]) - (other * both);
@@ -1133,9 +1229,9 @@ static void flow_downdate(flow_t *s, int32_t block, float inverse)
     flow_symmetric_downdate(s->covariance[block], s->g[block], FLOW_FORGETTING * inverse, FLOW_GROUP_SIZE);
     bool sound = true;
     int32_t at = 0;
-    FLOW_LOOP(35)
+    FLOW_LOOP(36)
     for (int32_t i = 0; i < FLOW_GROUP_SIZE; i++) {
-        FLOW_TURN(35)
+        FLOW_TURN(36)
         const float given = FLOW_RENEWAL * flow_prior[i];
         const float p = s->covariance[block][at + i] + given;
         s->covariance[block][at + i] = p;
@@ -1152,9 +1248,9 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
 {
     float s = FLOW_NOISE;
     s = flow_noise(m);
-    FLOW_LOOP(36)
+    FLOW_LOOP(37)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(36)
+        FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
         if (!(more >= 0.0f)) {
             flow_renew(m, block);
@@ -1163,19 +1259,19 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
         s += more;
     }
     const float inverse = flow_ratio(1.0f, s);
-    FLOW_LOOP(37)
+    FLOW_LOOP(38)
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
-        FLOW_TURN(37)
+        FLOW_TURN(38)
         int32_t at = 0;
-        FLOW_LOOP(38)
+        FLOW_LOOP(39)
         for (int32_t k = 0; k < FLOW_GROUP; k++) {
-            FLOW_TURN(38)
+            FLOW_TURN(39)
             const int32_t i = (block * FLOW_GROUP) + k;
             const float step = e * inverse;
             flow_move(m, o, i, step * m->g[block][at], step * m->g[block][at + 1]);
-            FLOW_LOOP(39)
+            FLOW_LOOP(40)
             for (int32_t j = 0; j < FLOW_DIM; j++) {
-                FLOW_TURN(39)
+                FLOW_TURN(40)
                 flow_retune(m, i, j, FLOW_SHARE * (step * m->g[block][at + 2 + j]));
             }
             at += FLOW_DIM + 2;
@@ -1192,9 +1288,9 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     }
     flow_zero(s->error, FLOW_OUTPUTS);
     flow_keep_waves(s, x);
-    FLOW_LOOP(40)
+    FLOW_LOOP(41)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(40)
+        FLOW_TURN(41)
         /* with exactly the bits of weigh() */
         s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
@@ -1203,9 +1299,9 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
         s->counted++;
     }
     const float rate = 2.0f / ((float)s->counted + 1.0f);
-    FLOW_LOOP(41)
+    FLOW_LOOP(42)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(41)
+        FLOW_TURN(42)
         flow_measure(s, o, rate);
         if (s->unit[o] > 0.0f) {
             const float e = flow_bounded(flow_ratio(s->error[o] * FLOW_LABEL_UNIT, s->unit[o]),
@@ -1217,12 +1313,12 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
 }
 
 /* The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count. */
-static float flow_usual(const flow_t *s, float error, float power)
+static float flow_usual(const flow_t *s, float error, float power, float shock)
 {
     const float size = flow_bounded(error * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
     float square = size * size;
     if ((s->compared > 40) && (power > 0.0f)) {
-        const float most = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
+        const float most = FLOW_LABEL_CLIP * (1.0f + shock);
         if (square > (most * most * power)) {
             square = most * most * power;
         }
@@ -1230,7 +1326,9 @@ static float flow_usual(const flow_t *s, float error, float power)
     return square;
 }
 
-/* Judge both by a label: the model, which answered k, and the expert.  x: the input as the rule sees it.  O(D). */
+/* Judge both by a label: the model, whose rule answered k, and the expert; or what they answered when it was expected.
+ *
+ * x: the input as the rule sees it.  O(D) for each output. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS])
 {
@@ -1239,17 +1337,57 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
             s->compared++;
         }
         const float rate = 2.0f / (float)s->compared;
-        FLOW_LOOP(42)
+        FLOW_LOOP(43)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(42)
-            const float answered = flow_trust(s, o) * k[o];
-            const float own = flow_usual(s, y[o] - (flow_lead(s, x, o) + answered), s->model_power[o]);
-            const float other = flow_usual(s, y[o] - s->expert_answer[o], s->expert_power[o]);
-            s->model_power[o] = flow_clipped(s->model_power[o] + (rate * (own - s->model_power[o])), 0.0f,
+            FLOW_TURN(43)
+            float said = k[o];
+            float added = s->given_lead[o];
+            float expert = s->expert_answer[o];
+            if (s->verdict == 1) {
+                said = s->given_value[o];
+                expert = s->given_expert[o];
+            } else {
+                added = flow_lead(s, x, o);
+            }
+            const float own = added + (flow_trust(s, o) * said);
+            const float models = flow_usual(s, y[o] - own, s->model_power[o], s->label_shock);
+            const float experts = flow_usual(s, y[o] - expert, s->expert_power[o], s->expert_shock);
+            s->model_power[o] = flow_clipped(s->model_power[o] + (rate * (models - s->model_power[o])), 0.0f,
                     FLOW_LARGEST_POWER);
-            s->expert_power[o] = flow_clipped(s->expert_power[o] + (rate * (other - s->expert_power[o])),
+            s->expert_power[o] = flow_clipped(s->expert_power[o] + (rate * (experts - s->expert_power[o])),
                     0.0f, FLOW_LARGEST_POWER);
         }
+    }
+}
+
+/* The label judges the interval, and the model and the expert: what they answered when it was expected, if it was. */
+static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
+{
+    if (s->verdict <= 1) {
+        flow_judge_both(s, x, s->label, s->value);
+    }
+}
+
+/* Compare what the rule answered with what it should have answered, for the gain. */
+static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
+        const float k[FLOW_OUTPUTS])
+{
+    const float rate = 2.0f / ((float)s->answers_judged + 1.0f);
+    FLOW_LOOP(44)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(44)
+        float left = r[o];
+        float said = k[o];
+        if (s->verdict == 1) {
+            left = flow_bounded(y[o] - s->given_lead[o], FLOW_REMAINDER_LIMIT);
+            said = s->given_value[o];
+        }
+        const float answered = flow_bounded(said * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
+        const float agreement = s->agreement[o]
+                + (rate * ((left * FLOW_LABEL_UNIT * answered) - s->agreement[o]));
+        s->agreement[o] = flow_bounded(agreement, FLOW_LARGEST_POWER);
+        const float strength = s->strength[o] + (rate * ((answered * answered) - s->strength[o]));
+        s->strength[o] = flow_clipped(strength, 0.0f, FLOW_LARGEST_POWER);
     }
 }
 
@@ -1257,27 +1395,23 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
 static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS], float rate)
 {
-    FLOW_LOOP(43)
-    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(43)
-        const float answered = flow_bounded(k[o] * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
-        const float agreement = s->agreement[o]
-                + (rate * ((r[o] * FLOW_LABEL_UNIT * answered) - s->agreement[o]));
-        s->agreement[o] = flow_bounded(agreement, FLOW_LARGEST_POWER);
-        const float strength = s->strength[o] + (rate * ((answered * answered) - s->strength[o]));
-        s->strength[o] = flow_clipped(strength, 0.0f, FLOW_LARGEST_POWER);
+    if (s->verdict <= 1) {
+        if (s->answers_judged < FLOW_GAIN_HORIZON) {
+            s->answers_judged++;
+        }
+        flow_judge_rule(s, y, r, k);
     }
-    FLOW_LOOP(44)
+    FLOW_LOOP(45)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(44)
+        FLOW_TURN(45)
         const float left = flow_bounded((r[o] - k[o]) * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
         s->left_power[o] = flow_clipped(s->left_power[o] + (rate * ((left * left) - s->left_power[o])), 0.0f,
                 FLOW_LARGEST_POWER);
     }
     float spread = 0.0f;
-    FLOW_LOOP(45)
+    FLOW_LOOP(46)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(45)
+        FLOW_TURN(46)
         float away = y[o];
         away = y[o] - s->center[o];
         away = away * FLOW_LABEL_UNIT;
@@ -1287,55 +1421,59 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
             FLOW_LARGEST_POWER);
 }
 
-/* The rule has learned r, within s->most of what it had answered, k: the stages learn, too.  O(D) for each output.
- *
- * A label that was too far away is replaced in y by the one that was learned. */
-static void flow_conclude(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS],
+/* The rule has learned r, within s->most of what it had answered, k: the stages learn, too.  O(D) for each output. */
+static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
-    bool outlying = false;
-    FLOW_LOOP(46)
+    FLOW_LOOP(47)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(46)
+        FLOW_TURN(47)
+        s->learned[o] = y[o];
+    }
+    bool outlying = false;
+    FLOW_LOOP(48)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(48)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
             /* the answer may be beyond what a label can be */
-            y[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
+            s->learned[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
         }
     }
     s->label_shock = flow_shaken(s->label_shock, outlying);
     if (s->judged < FLOW_GAIN_HORIZON) {
         s->judged++;
     }
-    flow_judge(s, y, r, k, 2.0f / ((float)s->judged + 1.0f));
+    flow_judge(s, s->learned, r, k, 2.0f / ((float)s->judged + 1.0f));
     const float share = flow_ratio(FLOW_LINEAR_ETA, flow_plus_product(1.0f, x, x, FLOW_DIM));
-    FLOW_LOOP(47)
+    FLOW_LOOP(49)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(47)
+        FLOW_TURN(49)
         const float step = share * r[o];
-        FLOW_LOOP(48)
+        FLOW_LOOP(50)
         for (int32_t j = 0; j < FLOW_DIM; j++) {
-            FLOW_TURN(48)
+            FLOW_TURN(50)
             s->slopes[o][j] = flow_bounded(s->slopes[o][j] + (step * x[j]), FLOW_LINEAR_LIMIT);
         }
         s->slopes[o][FLOW_DIM] = flow_bounded(s->slopes[o][FLOW_DIM] + step, FLOW_LINEAR_LIMIT);
     }
-    flow_average(s, y);
+    flow_average(s, s->learned);
 }
 
 /* Learn the sample, as the rule sees its input, between the stages of its label. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(49)
+    FLOW_LOOP(51)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(49)
+        FLOW_TURN(51)
         s->label[o] = s->y[o];
     }
     flow_remain(s, x, s->label, s->y);
     const int32_t status = flow_learn(s, x);
     if (status >= 0) {
-        flow_judge_both(s, x, s->label, s->value);
+        flow_judge_parts(s, x);
         flow_conclude(s, x, s->label, s->y, s->value);
+        flow_settle_pending(s);
     }
     return status;
 }
@@ -1351,9 +1489,9 @@ static bool flow_took(int32_t status)
  * gain: how much better the other choice would have been. */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
 {
-    FLOW_LOOP(50)
+    FLOW_LOOP(52)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(50)
+        FLOW_TURN(52)
         if (flow_outlies(s, x, j)) {
             const float better = (s->evidence[j] > FLOW_EVIDENCE_NEEDED) ? -gain : gain;
             s->evidence[j] = flow_bounded(s->evidence[j] + (FLOW_EVIDENCE_RATE * (better - s->evidence[j])),
@@ -1367,23 +1505,23 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void flow_fix_units(flow_t *s)
 {
-    FLOW_LOOP(51)
+    FLOW_LOOP(53)
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        FLOW_TURN(51)
+        FLOW_TURN(53)
         s->expert_offset[j] = s->mean[j];
         s->expert_scale[j] = 1.0f;
         if (s->variance[j] > 0.0f) {
             s->expert_scale[j] = s->scale[j];
         }
     }
-    FLOW_LOOP(52)
+    FLOW_LOOP(54)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        FLOW_TURN(52)
+        FLOW_TURN(54)
         s->expert_center[o] = s->center[o];
     }
-    FLOW_LOOP(53)
+    FLOW_LOOP(55)
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-        FLOW_TURN(53)
+        FLOW_TURN(55)
         s->pivots[j] = FLOW_EXPERT_VARIANCE;
     }
     s->compared = 1;
@@ -1392,31 +1530,31 @@ static void flow_fix_units(flow_t *s)
 /* Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2). */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM])
 {
-    FLOW_LOOP(54)
+    FLOW_LOOP(56)
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-        FLOW_TURN(54)
+        FLOW_TURN(56)
         s->gained[j] = flow_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
     int32_t column = ((FLOW_DIM * (FLOW_DIM + 1)) / 2);
-    FLOW_LOOP(55)
+    FLOW_LOOP(57)
     for (int32_t t = 0; t < (FLOW_DIM + 1); t++) {
-        FLOW_TURN(55)
+        FLOW_TURN(57)
         const int32_t last = (FLOW_DIM + 1) - 1 - t;
         column = column - last;
         float total = s->gained[last];
-        FLOW_LOOP(56)
+        FLOW_LOOP(58)
         for (int32_t i = 0; i < last; i++) {
-            FLOW_TURN(56)
+            FLOW_TURN(58)
             total += s->factor[column + i] * s->gained[i];
         }
         s->gained[last] = total;
     }
     float whole = FLOW_EXPERT_FORGETTING;
     column = 0;
-    FLOW_LOOP(57)
+    FLOW_LOOP(59)
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-        FLOW_TURN(57)
+        FLOW_TURN(59)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
@@ -1426,9 +1564,9 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM])
                 FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
-        FLOW_LOOP(58)
+        FLOW_LOOP(60)
         for (int32_t i = 0; i < j; i++) {
-            FLOW_TURN(58)
+            FLOW_TURN(60)
             const float u = s->factor[column + i];
             s->factor[column + i] = flow_bounded(u - (s->gained[i] * part), FLOW_FACTOR_MOST);
             s->gained[i] += u * v;
@@ -1444,7 +1582,17 @@ static inline float flow_to_learn(float y, float answer)
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);
 }
 
-/* The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* How far from the expert's own answer a label counts in full. */
+static float flow_farthest_error(const flow_t *s, int32_t o)
+{
+    if ((s->compared > 40) && (s->expert_power[o] > 0.0f)) {
+        const float allowed = FLOW_LABEL_CLIP * (1.0f + s->expert_shock);
+        return allowed * (FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * flow_sqrt(s->expert_power[o])));
+    }
+    return FLOW_EXPERT_LIMIT;
+}
+
+/* The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1456,17 +1604,23 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     if (s->compared > 0) {
         const float whole = flow_sharpen(s, x);
         const float inverse = flow_ratio(1.0f, whole);
-        FLOW_LOOP(59)
+        bool outlying = false;
+        FLOW_LOOP(61)
         for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-            FLOW_TURN(59)
-            const float step = flow_to_learn(y[o], s->expert_answer[o]) * inverse;
-            FLOW_LOOP(60)
+            FLOW_TURN(61)
+            float error = flow_to_learn(y[o], s->expert_answer[o]);
+            const float most = flow_farthest_error(s, o);
+            outlying = outlying || (flow_absolute(error) >= most);
+            error = flow_bounded(error, most);
+            const float step = error * inverse;
+            FLOW_LOOP(62)
             for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
-                FLOW_TURN(60)
+                FLOW_TURN(62)
                 s->expert_weights[o][j] = flow_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         FLOW_EXPERT_LIMIT);
             }
         }
+        s->expert_shock = flow_shaken(s->expert_shock, outlying);
     }
 }
 
@@ -1476,7 +1630,12 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     if (s->frozen != 0) {
         return FLOW_FROZEN;
     }
+    const float mark = flow_marked(x);
+    s->verdict = flow_judged_by(s, mark);
     if (flow_warm_up(s, x, s->y)) {
+        if (s->verdict == 3) {
+            flow_settle_pending(s);
+        }
         return FLOW_OBSERVED;
     }
     int32_t status = 0;
@@ -1517,6 +1676,68 @@ int32_t flow_freeze(flow_t *s, int32_t frozen)
     return FLOW_DONE;
 }
 
+/* Whether there is something to judge: the rule learns, and the expert has its units. */
+static bool flow_begun(const flow_t *s)
+{
+    if (s->compared == 0) {
+        return false;
+    }
+    return !flow_warms_up(s);
+}
+
+/* From now on the label of x is waited for.  O(D). */
+static void flow_begin_waiting(flow_t *s, const float x[FLOW_DIM])
+{
+    s->mark = flow_marked(x);
+    s->waited = 1;
+}
+
+/* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
+static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen[FLOW_DIM])
+{
+    flow_consult(s, x);
+    flow_weigh(s, seen, s->given_value);
+    FLOW_LOOP(63)
+    for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
+        FLOW_TURN(63)
+        s->given_lead[o] = flow_lead(s, seen, o);
+        s->given_expert[o] = s->expert_answer[o];
+    }
+}
+
+/* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
+static void flow_keep_answer(flow_t *s, const float x[FLOW_DIM])
+{
+    flow_begin_waiting(s, x);
+    flow_see(s, x);
+    flow_keep_parts(s, x, s->x);
+}
+
+int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
+{
+    const int32_t refused = flow_refusal(x);
+    if (refused < 0) {
+        return refused;
+    }
+    if (s->frozen != 0) {
+        return FLOW_FROZEN;
+    }
+    if (!flow_late(s)) {
+        s->longest_wait = 256;
+    }
+    const bool has_begun = flow_begun(s);
+    if (s->waited > 0) {
+        flow_wait_on(s);
+    } else if (has_begun) {
+        flow_keep_answer(s, x);
+    } else if (s->last_wait == 0) {
+        flow_begin_waiting(s, x);
+    } else {
+        /* nothing */
+    }
+    return FLOW_DONE;
+}
+
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
  * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
@@ -1537,9 +1758,9 @@ static inline float flow_strained(float part)
 static inline float flow_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    FLOW_LOOP(61)
+    FLOW_LOOP(64)
     for (int32_t i = 0; i < 16; i++) {
-        FLOW_TURN(61)
+        FLOW_TURN(64)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }
@@ -1606,14 +1827,15 @@ static void flow_make_up(flow_trial_t *t, int32_t kind, bool moved)
 /* Make the calls whose bits are set, and hash what they return and write. */
 static void flow_call(flow_trial_t *t, uint32_t calls)
 {
-    for (uint32_t i = 0u; i < 4u; i++) {
+    for (uint32_t i = 0u; i < 5u; i++) {
         if (((calls >> i) & 1u) != 0u) {
             uint32_t status;
             switch (i) {
             case 0u: status = (uint32_t)flow_predict(t->s, t->x, t->told.answer); break;
-            case 1u: status = (uint32_t)flow_update(t->s, t->x, t->x[3]); break;
-            case 2u: status = (uint32_t)flow_freeze(t->s,
-                    (int32_t)((calls >> 4) & 1u) - (int32_t)((calls >> 4) >> 1)); break;
+            case 1u: status = (uint32_t)flow_expect(t->s, t->x); break;
+            case 2u: status = (uint32_t)flow_update(t->s, t->x, t->x[3]); break;
+            case 3u: status = (uint32_t)flow_freeze(t->s,
+                    (int32_t)((calls >> 5) & 1u) - (int32_t)((calls >> 5) >> 1)); break;
             default: status = flow_hash(t->s); break;
             }
             t->told.status[0] = status;
@@ -1637,15 +1859,21 @@ static void flow_strike(flow_trial_t *t, unsigned char *at, uint8_t wrong, uint3
 int32_t flow_selftest(flow_t *s)
 {
     /* the calls with each kind of sample */
-    static const uint8_t asked[16] = {0x2, 0x2, 0x2, 0x2, 0x2, 0x3, 0x2, 0x2, 0x2, 0x2, 0x2, 0x2, 0x2, 0x3, 0x3, 0x2};
+    static const uint8_t asked[16] = {0x4, 0x4, 0x4, 0x4, 0x4, 0x5, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x5, 0x5, 0x4};
     /* further calls */
     static const struct {
         uint8_t step;
         uint8_t calls;
-    } events[3] = {
-        {44, 0x24},
-        {44, 0x16},
-        {44, 0x4},
+    } events[9] = {
+        {129, 0x2},
+        {130, 0x2},
+        {142, 0x2},
+        {143, 0x2},
+        {159, 0x2},
+        {173, 0x2},
+        {44, 0x48},
+        {44, 0x2C},
+        {44, 0x8},
     };
     flow_trial_t t;
     int32_t last = 1;
@@ -1665,25 +1893,26 @@ int32_t flow_selftest(flow_t *s)
         }
         last = t.seed;
         flow_make_up(&t, kind, n >= 128);
-        for (uint32_t e = 0u; e < 3u; e++) {
+        for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)events[e].step == n)) {
                 flow_call(&t, events[e].calls);
             }
         }
         flow_call(&t, asked[kind]);
     }
-    flow_call(&t, 0x8u); /* the state's hash */
+    flow_call(&t, 0x10u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const int16_t fields[29] = {
-            12, 4, 4, 210, 1, 1, -1, 3, 3, 3, 1, 3, 3, 1, 4, 1, 1, 1, 1, 1, -4, 3, 3, 1, 4, 4, 6, 1, 1
+        static const int16_t fields[35] = {
+            12, 4, 4, 210, 1, 1, -1, 3, 3, 3, 1, 3, 3, 1, 4, 1, 1, 1, 1, 1, -5, 3, 3, 1, 4, 4, 6, 1, 1, 1, -1, 1,
+    1, 1, 1
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
             float *at = (float *)(void *)s;
-            for (uint32_t i = 0u; i < 29u; i++) {
+            for (uint32_t i = 0u; i < 35u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
@@ -1691,12 +1920,12 @@ int32_t flow_selftest(flow_t *s)
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
                     at[j] = 1.0995116e+12f;
                 }
-                flow_strike(&t, (unsigned char *)at + 3, 83u, 0x7u);
+                flow_strike(&t, (unsigned char *)at + 3, 83u, 0xFu);
                 at += fields[i];
             }
         }
         t.found = found;
     }
     flow_reset(s);
-    return (t.found == 0xA6603700u) ? FLOW_DONE : FLOW_BROKEN_BUILD;
+    return (t.found == 0xA2895E60u) ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }

@@ -26,13 +26,13 @@ extern "C" {
 #define FLOW_PACKED 210 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
 
-#define FLOW_STATE_BYTES 1148u /* the model: the first bytes of flow_t */
-#define FLOW_RAM_BYTES 1372u /* sizeof(flow_t): the model, then its working memory */
+#define FLOW_STATE_BYTES 1184u /* the model: the first bytes of flow_t */
+#define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
-#define FLOW_SNAPSHOT_BYTES 1172u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x06A18819u /* models with the same number compute the same bits */
-#define FLOW_STATE_KIND 0xE6EAE49Fu /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xA34962F5u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
+#define FLOW_CONFIG_HASH 0x765E7A6Du /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0xDD2BF90Au /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0xA69DC6CDu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -88,7 +88,8 @@ typedef struct {
     float label_shock; /* as shock, of labels */
     int32_t observed; /* number of samples behind these statistics, at most the horizon */
     int32_t averaged; /* number of labels behind that mean, at most its horizon */
-    int32_t judged; /* number of samples behind these means, at most their horizon */
+    int32_t judged; /* number of labels behind these means, at most their horizon */
+    int32_t answers_judged; /* the same of answers that were judged: fewer, where labels come late */
     int32_t frozen; /* 1: learning is switched off */
     /* What the linear expert has learned, and how right both have been. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
@@ -99,9 +100,18 @@ typedef struct {
     float factor[((FLOW_DIM * (FLOW_DIM + 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
     float expert_power[FLOW_OUTPUTS]; /* the same of the expert */
+    float expert_shock; /* 0, or 1, 3, 7 ... after labels in a row far from the expert's answer */
     /* 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their
      * horizon */
     int32_t compared;
+    /* An answer whose label has not come. */
+    float mark; /* of its sample */
+    float given_value[FLOW_OUTPUTS]; /* what the rule answered */
+    float given_lead[FLOW_OUTPUTS]; /* what was added to it */
+    float given_expert[FLOW_OUTPUTS]; /* what the linear expert answered */
+    int32_t longest_wait; /* 0: labels come at once; else calls that an answer waits for its label */
+    int32_t waited; /* calls since the answer was given; 0: none waits */
+    int32_t last_wait; /* how many calls the last one waited */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[FLOW_DIM]; /* the input as the rule sees it */
     float other[FLOW_DIM]; /* the same with the other choice for outlying inputs */
@@ -109,10 +119,13 @@ typedef struct {
     float label[FLOW_OUTPUTS]; /* the label before the stages took their part off */
     float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
     float most[FLOW_OUTPUTS]; /* how far from that value a label counts in full */
+    float learned[FLOW_OUTPUTS]; /* the label, as far as it counts */
     float error[FLOW_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned */
     float gained[(FLOW_DIM + 1)]; /* P phi, for phi the input in the expert's units and the constant 1 */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     /* derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
@@ -140,6 +153,13 @@ int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
 /* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
+
+/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
+ * frequencies.
+ *
+ * One answer waits at a time; of others this is O(1).
+ * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
 uint32_t flow_hash(const flow_t *s);

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA34962F5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -55,6 +55,7 @@ public:
     int32_t predict(const float (&x)[FLOW_DIM], float &y) FLOW_NOEXCEPT { return flow_predict(&memory_, x, &y); }
     int32_t update(const float (&x)[FLOW_DIM], float y) FLOW_NOEXCEPT { return flow_update(&memory_, x, y); }
     int32_t freeze(int32_t frozen) FLOW_NOEXCEPT { return flow_freeze(&memory_, frozen); }
+    int32_t expect(const float (&x)[FLOW_DIM]) FLOW_NOEXCEPT { return flow_expect(&memory_, x); }
 
 private:
     flow_t memory_;

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA34962F5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -376,6 +376,7 @@ static const struct {
     {FLOW_PLACE(label_shock), 1, 1.048576e+06f},
     {FLOW_PLACE(pivots), 4, 1e+06f},
     {FLOW_PLACE(model_power), 2, 2.658456e+36f}, /* ... expert_power */
+    {FLOW_PLACE(expert_shock), 1, 1.048576e+06f},
     {FLOW_PLACE(frequencies), 12, 32.0f},
     {FLOW_PLACE(a), 8, 1024.0f}, /* ... b */
     {FLOW_PLACE(covariance), 210, 2500.0f},
@@ -388,6 +389,7 @@ static const struct {
     {FLOW_PLACE(expert_center), 1, 2e+09f},
     {FLOW_PLACE(expert_weights), 4, 1.024e+12f},
     {FLOW_PLACE(factor), 6, 10000.0f},
+    {FLOW_PLACE(mark), 4, 3e+38f}, /* ... given_expert */
 };
 static const struct {
     uint16_t place, count;
@@ -395,9 +397,10 @@ static const struct {
 } flow_stored_natural_ranges[] = {
     {FLOW_PLACE(counted), 1, 2000u},
     {FLOW_PLACE(observed), 2, 2000u}, /* ... averaged */
-    {FLOW_PLACE(judged), 1, 300u},
+    {FLOW_PLACE(judged), 2, 300u}, /* ... answers_judged */
     {FLOW_PLACE(frozen), 1, 1u},
     {FLOW_PLACE(compared), 1, 301u},
+    {FLOW_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -408,16 +411,17 @@ static const struct {
     {FLOW_PLACE(mean), 9, FLOW_PLACE(observed)}, /* ... scale */
     {FLOW_PLACE(held_input), 6, FLOW_PLACE(observed)}, /* ... evidence */
     {FLOW_PLACE(center), 1, FLOW_PLACE(averaged)},
-    {FLOW_PLACE(agreement), 4, FLOW_PLACE(judged)}, /* ... label_power */
-    {FLOW_PLACE(expert_offset), 23, FLOW_PLACE(compared)}, /* ... expert_power */
+    {FLOW_PLACE(agreement), 2, FLOW_PLACE(answers_judged)}, /* ... strength */
+    {FLOW_PLACE(left_power), 2, FLOW_PLACE(judged)}, /* ... label_power */
+    {FLOW_PLACE(expert_offset), 24, FLOW_PLACE(compared)}, /* ... expert_shock */
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool flow_stored_within(flow_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 21u; k++) {
+    for (uint32_t k = 0u; k < 23u; k++) {
         const float high = flow_stored_size_ranges[k].high;
-        const float low = (k < 9u) ? 0.0f : -high;
+        const float low = (k < 10u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)flow_stored_size_ranges[k].count; i++) {
             const float value = flow_stored_real(stored, flow_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -426,7 +430,7 @@ static bool flow_stored_within(flow_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 5u; k++) {
+    for (uint32_t k = 0u; k < 6u; k++) {
         const uint32_t width = 4u;
         for (int32_t i = 0; i < (int32_t)flow_stored_natural_ranges[k].count; i++) {
             if (flow_stored_natural(stored, flow_stored_natural_ranges[k].place + ((uint32_t)i * width),
@@ -435,7 +439,7 @@ static bool flow_stored_within(flow_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 6u; k++) {
+    for (uint32_t k = 0u; k < 7u; k++) {
         if ((flow_stored_count(stored, flow_stored_blanks[k].after, 0) == 0)
                 && !flow_snapshot_all_zero(stored, flow_stored_blanks[k].place, (int32_t)flow_stored_blanks[k].count)) {
             return false;

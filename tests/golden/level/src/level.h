@@ -24,14 +24,14 @@ extern "C" {
 #define LEVEL_FEATURES 8 /* number of features, F; features are computed from the inputs */
 #define LEVEL_SCALES 1 /* number of different conversions of inputs: DIM, or 1 for all inputs */
 
-#define LEVEL_STATE_BYTES 140u /* the model: the first bytes of level_t */
-#define LEVEL_RAM_BYTES 192u /* sizeof(level_t): the model, then its working memory */
+#define LEVEL_STATE_BYTES 164u /* the model: the first bytes of level_t */
+#define LEVEL_RAM_BYTES 220u /* sizeof(level_t): the model, then its working memory */
 #define LEVEL_CONST_BYTES 173u /* flash for tables and learned values; the code is not counted */
-#define LEVEL_SNAPSHOT_BYTES 164u /* size of a snapshot, which is a saved model */
+#define LEVEL_SNAPSHOT_BYTES 188u /* size of a snapshot, which is a saved model */
 #define LEVEL_LABEL_SCALE 524288 /* a label or a prediction of 1 is this number */
-#define LEVEL_CONFIG_HASH 0x7E6923B6u /* models with the same number compute the same bits */
-#define LEVEL_STATE_KIND 0x886B3850u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0xEBCF8F2Eu /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_CONFIG_HASH 0x2370B361u /* models with the same number compute the same bits */
+#define LEVEL_STATE_KIND 0x41AEDC89u /* models with the same number can load each other's snapshots */
+#define LEVEL_STAMP 0x2F686FE2u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -71,12 +71,21 @@ typedef struct {
     int32_t pace; /* the label's mean moves by 2^-pace of the difference */
     uint8_t frozen; /* 1: learning is switched off */
     uint8_t reserved_int16stages[3]; /* always zero: keeps the size a multiple of the largest member */
+    /* An answer whose label has not come; see ``pykernel.algorithms.pending``. */
+    int32_t longest_wait;
+    int32_t waited;
+    int32_t last_wait;
+    int32_t mark;
+    int32_t given_value[LEVEL_OUTPUTS];
+    int32_t given_lead[LEVEL_OUTPUTS];
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
     int32_t label[LEVEL_OUTPUTS]; /* the label before the stages took their part off */
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
     int32_t error[LEVEL_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     int16_t x[LEVEL_DIM]; /* the converted input */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */
@@ -102,6 +111,13 @@ int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 
 /* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t level_freeze(level_t *s, int32_t frozen);
+
+/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
+ * frequencies.
+ *
+ * One answer waits at a time; of others this is O(1).
+ * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
 uint32_t level_hash(const level_t *s);

@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEBCF8F2Eu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2F686FE2u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -53,6 +53,7 @@ public:
     int32_t predict(const int16_t (&x)[LEVEL_DIM], int32_t &y) LEVEL_NOEXCEPT { return level_predict(&memory_, x, &y); }
     int32_t update(const int16_t (&x)[LEVEL_DIM], int32_t y) LEVEL_NOEXCEPT { return level_update(&memory_, x, y); }
     int32_t freeze(int32_t frozen) LEVEL_NOEXCEPT { return level_freeze(&memory_, frozen); }
+    int32_t expect(const int16_t (&x)[LEVEL_DIM]) LEVEL_NOEXCEPT { return level_expect(&memory_, x); }
 
 private:
     level_t memory_;

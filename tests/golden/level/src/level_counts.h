@@ -7,7 +7,7 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEBCF8F2Eu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2F686FE2u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0xEBCF8F2Eu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2F686FE2u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -162,6 +162,7 @@ static const struct {
     {LEVEL_PLACE(mean), 1, -335544320, 335544320},
     {LEVEL_PLACE(slope), 2, -1073741823, 1073741823},
     {LEVEL_PLACE(agreement), 1, -268402689, 268402689},
+    {LEVEL_PLACE(given_lead), 1, -10485760, 10485760},
 };
 static const struct {
     uint16_t place, count;
@@ -176,6 +177,7 @@ static const struct {
     {LEVEL_PLACE(counted), 1, 2048u},
     {LEVEL_PLACE(count), 1, 65536u},
     {LEVEL_PLACE(pace), 1, 16u},
+    {LEVEL_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
     {LEVEL_PLACE(level), 1, 335544320u},
     {LEVEL_PLACE(square), 1, 268402689u},
     {LEVEL_PLACE(gain), 1, 65535u},
@@ -186,7 +188,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool level_stored_within(level_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 4u; k++) {
+    for (uint32_t k = 0u; k < 5u; k++) {
         const int32_t high = level_stored_int_ranges[k].high;
         const int32_t low = level_stored_int_ranges[k].low;
         for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
@@ -206,8 +208,8 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 8u; k++) {
-        const uint32_t width = (k < 3u) ? 4u : (k < 6u) ? 4u : 1u;
+    for (uint32_t k = 0u; k < 9u; k++) {
+        const uint32_t width = (k < 4u) ? 4u : (k < 7u) ? 4u : 1u;
         for (int32_t i = 0; i < (int32_t)level_stored_natural_ranges[k].count; i++) {
             if (level_stored_natural(stored, level_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > level_stored_natural_ranges[k].high) {

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -86,17 +86,24 @@ MACHINE_ASSERT(place_of_expert_wrong, offsetof(machine_t, expert_wrong) == 672u)
 MACHINE_ASSERT(place_of_told_sharpness, offsetof(machine_t, told_sharpness) == 676u);
 MACHINE_ASSERT(place_of_random_part, offsetof(machine_t, random_part) == 680u);
 MACHINE_ASSERT(place_of_compared, offsetof(machine_t, compared) == 684u);
-MACHINE_ASSERT(place_of_x, offsetof(machine_t, x) == 688u);
-MACHINE_ASSERT(place_of_y, offsetof(machine_t, y) == 696u);
-MACHINE_ASSERT(place_of_label, offsetof(machine_t, label) == 708u);
-MACHINE_ASSERT(place_of_value, offsetof(machine_t, value) == 720u);
-MACHINE_ASSERT(place_of_error, offsetof(machine_t, error) == 732u);
-MACHINE_ASSERT(place_of_expert_answer, offsetof(machine_t, expert_answer) == 744u);
-MACHINE_ASSERT(place_of_polled, offsetof(machine_t, polled) == 756u);
-MACHINE_ASSERT(place_of_whole, offsetof(machine_t, whole) == 768u);
-MACHINE_ASSERT(place_of_gained, offsetof(machine_t, gained) == 780u);
-MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 792u);
-MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 920u);
+MACHINE_ASSERT(place_of_mark, offsetof(machine_t, mark) == 688u);
+MACHINE_ASSERT(place_of_given_value, offsetof(machine_t, given_value) == 692u);
+MACHINE_ASSERT(place_of_given_expert, offsetof(machine_t, given_expert) == 704u);
+MACHINE_ASSERT(place_of_longest_wait, offsetof(machine_t, longest_wait) == 716u);
+MACHINE_ASSERT(place_of_waited, offsetof(machine_t, waited) == 720u);
+MACHINE_ASSERT(place_of_last_wait, offsetof(machine_t, last_wait) == 724u);
+MACHINE_ASSERT(place_of_x, offsetof(machine_t, x) == 728u);
+MACHINE_ASSERT(place_of_y, offsetof(machine_t, y) == 736u);
+MACHINE_ASSERT(place_of_label, offsetof(machine_t, label) == 748u);
+MACHINE_ASSERT(place_of_value, offsetof(machine_t, value) == 760u);
+MACHINE_ASSERT(place_of_error, offsetof(machine_t, error) == 772u);
+MACHINE_ASSERT(place_of_expert_answer, offsetof(machine_t, expert_answer) == 784u);
+MACHINE_ASSERT(place_of_polled, offsetof(machine_t, polled) == 796u);
+MACHINE_ASSERT(place_of_whole, offsetof(machine_t, whole) == 808u);
+MACHINE_ASSERT(place_of_gained, offsetof(machine_t, gained) == 820u);
+MACHINE_ASSERT(place_of_verdict, offsetof(machine_t, verdict) == 832u);
+MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 836u);
+MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 MACHINE_ASSERT(size_in_all, sizeof(machine_t) == MACHINE_RAM_BYTES);
 
 /* Parameters.  They follow from machine.toml. */
@@ -133,6 +140,8 @@ MACHINE_ASSERT(size_in_all, sizeof(machine_t) == MACHINE_RAM_BYTES);
 #define MACHINE_PROBABILITY_LEAST 5.9604645e-08f
 #define MACHINE_LN_2 0.6931472f
 #define MACHINE_RANDOM_FIRST 0.01f
+#define MACHINE_MARKED_MOST 1.1529215e+18f
+#define MACHINE_GOLDEN 1.618034f
 #define MACHINE_VARIANCE_LEAST 1.1754944e-38f
 #define MACHINE_OUTLYING 5.0f
 #define MACHINE_SHARP_STEP 0.2f
@@ -223,6 +232,13 @@ static int32_t machine_floor_log2(float x)
     union { float value; uint32_t bits; } both;
     both.value = x;
     return (int32_t)((both.bits >> 23) & 255u) - 127;
+}
+
+typedef char machine_assert_floor_shift[((-3) >> 1) == -2 ? 1 : -1];
+/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
+static inline int32_t machine_floor_shift(int32_t a, int32_t k)
+{
+    return a >> k;
 }
 
 /* 2^k, exactly, for -126 <= k <= 127.  Sets the bits of the exponent. */
@@ -680,6 +696,21 @@ static inline float machine_sharpness(float value)
     return (value > 0.0f) ? value : MACHINE_SHARP_FIRST;
 }
 
+/* Whether labels come late. */
+static bool machine_late(const machine_t *s)
+{
+    return s->longest_wait > 0;
+}
+
+/* Whether the expert counts. */
+static bool machine_heard(const machine_t *s)
+{
+    if (machine_late(s)) {
+        return s->compared > 10;
+    }
+    return s->compared > 20;
+}
+
 /* Input j in the expert's units; the constant 1 behind the last one. */
 static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], int32_t j)
 {
@@ -802,7 +833,7 @@ static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
 static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_soften(y, 1.0f);
-    if (s->compared > 20) {
+    if (machine_heard(s)) {
         MACHINE_LOOP(14)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
             MACHINE_TURN(14)
@@ -851,6 +882,42 @@ static inline float machine_taught(bool own)
     return own ? 1.0f : -1.0f;
 }
 
+/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+static inline float machine_marked(const float x[MACHINE_DIM])
+{
+    float total = 0.0f;
+    float factor = 1.0f;
+    MACHINE_LOOP(17)
+    for (int32_t j = 0; j < MACHINE_DIM; j++) {
+        MACHINE_TURN(17)
+        const float value = machine_bounded(x[j], MACHINE_MARKED_MOST);
+        total += factor * value;
+        factor = factor * MACHINE_GOLDEN;
+        if (factor >= 2.0f) {
+            factor = factor * 0.5f;
+        }
+    }
+    return total;
+}
+
+/* What the label of a sample with this mark judges. */
+static int32_t machine_judged_by(const machine_t *s, float mark)
+{
+    if (!machine_late(s)) {
+        return 0;
+    }
+    if ((s->waited <= 0) || (s->waited < machine_floor_shift(s->last_wait, 1)) || (mark != s->mark)) {
+        return 2;
+    }
+    return (s->last_wait > 0) ? 1 : 3;
+}
+
+/* Whether the rule is to wait until the statistics of the inputs have begun. */
+static bool machine_warms_up(const machine_t *s)
+{
+    return s->observed < MACHINE_INPUT_WARMUP;
+}
+
 /* 1 / standard deviation.  A constant input has none, and stays zero. */
 static inline float machine_scale_of(float variance)
 {
@@ -881,9 +948,9 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
     const float rest = 1.0f - rate;
     const float allowed = MACHINE_OUTLYING * (1.0f + s->shock);
     bool outlying = false;
-    MACHINE_LOOP(17)
+    MACHINE_LOOP(18)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(17)
+        MACHINE_TURN(18)
         float difference = x[j] - s->mean[j];
         /* an input that was constant may begin to move */
         if ((s->observed > MACHINE_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
@@ -902,19 +969,51 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
 /* Whether the rule is to wait: before it begins, the statistics of inputs and labels do. */
 static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
 {
-    const bool waits = s->observed < MACHINE_INPUT_WARMUP;
+    const bool waits = machine_warms_up(s);
     if (waits) {
         machine_observe(s, x);
     }
     return waits;
 }
 
+/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
+ * of the last wait. */
+static void machine_wait_on(machine_t *s)
+{
+    if (s->waited < s->longest_wait) {
+        s->waited++;
+    } else {
+        s->waited = 0;
+        const int32_t last = s->last_wait - machine_floor_shift(s->last_wait, 4);
+        s->last_wait = (last > 0) ? last : 0;
+        if (s->longest_wait < 16777216) {
+            s->longest_wait += machine_floor_shift(s->longest_wait, (s->last_wait > 0) ? 3 : 0);
+        }
+    }
+}
+
+/* The label was learned: the answer that it judged waits no more. */
+static void machine_settle_pending(machine_t *s)
+{
+    if ((s->verdict == 1) || (s->verdict == 3)) {
+        s->last_wait = s->waited;
+        s->longest_wait = 16 + (3 * ((s->waited < 16777216) ? s->waited : 16777216));
+        s->waited = 0;
+    } else if (s->waited > 0) {
+        machine_wait_on(s);
+    } else if (s->longest_wait > 0) {
+        s->longest_wait--;
+    } else {
+        /* nothing */
+    }
+}
+
 /* Keep the expert's answers before it learns.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(18)
+    MACHINE_LOOP(19)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(18)
+        MACHINE_TURN(19)
         s->expert_answer[o] = machine_advise(s, x, o);
     }
 }
@@ -922,9 +1021,9 @@ static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 /* Write a to out.  O(n). */
 static void machine_copy(const float *a, float *out, int32_t n)
 {
-    MACHINE_LOOP(19)
+    MACHINE_LOOP(20)
     for (int32_t i = 0; i < n; i++) {
-        MACHINE_TURN(19)
+        MACHINE_TURN(20)
         out[i] = a[i];
     }
 }
@@ -932,9 +1031,9 @@ static void machine_copy(const float *a, float *out, int32_t n)
 /* The frequencies are the random ones.  O(N D). */
 static void machine_tune(machine_t *s)
 {
-    MACHINE_LOOP(20)
+    MACHINE_LOOP(21)
     for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-        MACHINE_TURN(20)
+        MACHINE_TURN(21)
         machine_copy(machine_start[i], s->frequencies[i], MACHINE_DIM);
     }
 }
@@ -943,20 +1042,20 @@ static void machine_tune(machine_t *s)
  * each output. */
 static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(21)
+    MACHINE_LOOP(22)
     for (int32_t block = 0; block < MACHINE_GROUPS; block++) {
-        MACHINE_TURN(21)
+        MACHINE_TURN(22)
         int32_t at = 0;
-        MACHINE_LOOP(22)
+        MACHINE_LOOP(23)
         for (int32_t k = 0; k < MACHINE_GROUP; k++) {
-            MACHINE_TURN(22)
+            MACHINE_TURN(23)
             const int32_t i = (block * MACHINE_GROUP) + k;
             const float turns = machine_phase(s, i, x);
             s->h[block][at] = machine_cosine(turns);
             s->h[block][at + 1] = machine_sine(turns);
-            MACHINE_LOOP(23)
+            MACHINE_LOOP(24)
             for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-                MACHINE_TURN(23)
+                MACHINE_TURN(24)
                 s->error[o] += (s->a[o][i] * s->h[block][at]) + (s->b[o][i] * s->h[block][at + 1]);
             }
             at += MACHINE_DIM + 2;
@@ -969,9 +1068,9 @@ static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
         const float p[MACHINE_OUTPUTS], const float y[MACHINE_OUTPUTS], float rate)
 {
     float slope = 0.0f;
-    MACHINE_LOOP(24)
+    MACHINE_LOOP(25)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(24)
+        MACHINE_TURN(25)
         const float off = p[o] - ((y[o] > 0.0f) ? 1.0f : 0.0f);
         slope += off * machine_odds(f[o], sharp, MACHINE_OUTPUTS);
     }
@@ -1005,21 +1104,21 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
  * output. */
 static void machine_tell_apart(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(25)
-    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(25)
-        s->error[o] = machine_level(s, o, x);
-    }
-    machine_keep_waves(s, x);
     MACHINE_LOOP(26)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(26)
-        s->surplus[o] = s->error[o];
+        s->error[o] = machine_level(s, o, x);
     }
-    machine_soften(s->surplus, 1.0f);
+    machine_keep_waves(s, x);
     MACHINE_LOOP(27)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(27)
+        s->surplus[o] = s->error[o];
+    }
+    machine_soften(s->surplus, 1.0f);
+    MACHINE_LOOP(28)
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+        MACHINE_TURN(28)
         if (s->y[o] > 0.0f) {
             s->surplus[o] = s->surplus[o] - 1.0f;
         }
@@ -1038,9 +1137,9 @@ static inline float machine_miss(float y, float value)
 /* s->error is f(x): limit the label to what counts, and make it y - f(x). */
 static void machine_hear(machine_t *s)
 {
-    MACHINE_LOOP(28)
+    MACHINE_LOOP(29)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(28)
+        MACHINE_TURN(29)
         const float value = s->error[o];
         s->value[o] = value;
         s->error[o] = machine_miss(s->y[o], value);
@@ -1057,12 +1156,12 @@ static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t blo
 static float machine_steepness(const machine_t *s)
 {
     float bends = 0.0f;
-    MACHINE_LOOP(29)
+    MACHINE_LOOP(30)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(29)
-        MACHINE_LOOP(30)
+        MACHINE_TURN(30)
+        MACHINE_LOOP(31)
         for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-            MACHINE_TURN(30)
+            MACHINE_TURN(31)
             const float bend = machine_slope(s, o, i, i);
             bends += bend * bend;
         }
@@ -1090,9 +1189,9 @@ static void machine_retune(machine_t *s, int32_t i, int32_t j, float change)
 static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
 {
     float square = 0.0f;
-    MACHINE_LOOP(31)
+    MACHINE_LOOP(32)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(31)
+        MACHINE_TURN(32)
         const float z = MACHINE_INVERSE_WIDTH * x[j];
         square += z * z;
     }
@@ -1103,34 +1202,34 @@ static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
     /* |h|^2: a cosine and a sine have the squares' sum 1 */
     const float rate = machine_ratio(MACHINE_ETA, 1.0f + ((float)MACHINE_DIM * square)
             + (float)MACHINE_FEATURES);
-    MACHINE_LOOP(32)
+    MACHINE_LOOP(33)
     for (int32_t i = 0; i < MACHINE_FEATURES; i++) {
-        MACHINE_TURN(32)
+        MACHINE_TURN(33)
         float bend = 0.0f;
-        MACHINE_LOOP(33)
-        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(33)
-            bend += s->surplus[o] * machine_slope(s, o, i, i);
-        }
         MACHINE_LOOP(34)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
             MACHINE_TURN(34)
+            bend += s->surplus[o] * machine_slope(s, o, i, i);
+        }
+        MACHINE_LOOP(35)
+        for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+            MACHINE_TURN(35)
             float step = rate * s->surplus[o];
             machine_move(s, o, i, -(step * s->h[i][0]), -(step * s->h[i][1]));
         }
-        MACHINE_LOOP(35)
+        MACHINE_LOOP(36)
         for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            MACHINE_TURN(35)
+            MACHINE_TURN(36)
             machine_retune(s, i, j, -(along * bend * (MACHINE_INVERSE_WIDTH * x[j])));
         }
     }
-    MACHINE_LOOP(36)
+    MACHINE_LOOP(37)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(36)
+        MACHINE_TURN(37)
         float step = rate * s->surplus[o];
-        MACHINE_LOOP(37)
+        MACHINE_LOOP(38)
         for (int32_t j = 0; j < MACHINE_DIM; j++) {
-            MACHINE_TURN(37)
+            MACHINE_TURN(38)
             s->plane[o][j] = machine_bounded(s->plane[o][j] - (step * (MACHINE_LINEAR_SHARE * x[j])),
                     MACHINE_WEIGHT_MOST);
         }
@@ -1157,9 +1256,9 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
         const float y[MACHINE_OUTPUTS])
 {
     float total = 0.0f;
-    MACHINE_LOOP(38)
+    MACHINE_LOOP(39)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(38)
+        MACHINE_TURN(39)
         const float off = p[o] - ((y[o] > 0.0f) ? 1.0f : 0.0f);
         total += off * off;
     }
@@ -1172,29 +1271,28 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
     return total;
 }
 
-/* Judge both by a class: the model, whose functions were k, and the expert; and what they said together.  O(classes).
- * */
+/* Judge by a class the model, whose functions were k, the expert, and what they said together.  O(classes). */
 static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
-        const float k[MACHINE_OUTPUTS])
+        const float k[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
     machine_copy(k, s->whole, MACHINE_OUTPUTS);
     machine_soften(s->whole, 1.0f);
     if (s->compared > 0) {
-        const bool both = s->compared > 20;
+        const bool both = machine_heard(s);
         if (s->compared < MACHINE_COMPARED_MOST) {
             s->compared++;
         }
         const float rate = 2.0f / (float)s->compared;
         const float other = machine_sharpness(s->expert_sharpness);
-        machine_copy(s->expert_answer, s->polled, MACHINE_OUTPUTS);
+        machine_copy(expert, s->polled, MACHINE_OUTPUTS);
         machine_soften(s->polled, other);
         const float wrong = machine_mistake(k, s->whole, y);
-        const float others_wrong = machine_mistake(s->expert_answer, s->polled, y);
-        s->expert_sharpness = machine_sharper(other, s->expert_answer, s->polled, y, MACHINE_SHARP_RATE);
+        const float others_wrong = machine_mistake(expert, s->polled, y);
+        s->expert_sharpness = machine_sharper(other, expert, s->polled, y, MACHINE_SHARP_RATE);
         if (both) {
-            MACHINE_LOOP(39)
+            MACHINE_LOOP(40)
             for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-                MACHINE_TURN(39)
+                MACHINE_TURN(40)
                 s->whole[o] = machine_weighed(s->whole[o], s->polled[o], s->model_wrong, s->expert_wrong);
             }
         }
@@ -1207,17 +1305,30 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
+/* The label judges the interval, and the model and the expert: what they answered when it was expected, if it was. */
+static void machine_judge_parts(machine_t *s)
+{
+    if (s->verdict == 1) {
+        machine_judge_classes(s, s->label, s->given_value, s->given_expert);
+    } else if (s->verdict == 0) {
+        machine_judge_classes(s, s->label, s->value, s->expert_answer);
+    } else {
+        /* nothing */
+    }
+}
+
 /* Learn the sample, as the rule sees its input, between the stages of its label. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(40)
+    MACHINE_LOOP(41)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(40)
+        MACHINE_TURN(41)
         s->label[o] = s->y[o];
     }
     const int32_t status = machine_learn(s, x);
     if (status >= 0) {
-        machine_judge_classes(s, s->label, s->value);
+        machine_judge_parts(s);
+        machine_settle_pending(s);
     }
     return status;
 }
@@ -1225,18 +1336,18 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void machine_fix_units(machine_t *s)
 {
-    MACHINE_LOOP(41)
+    MACHINE_LOOP(42)
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        MACHINE_TURN(41)
+        MACHINE_TURN(42)
         s->expert_offset[j] = s->mean[j];
         s->expert_scale[j] = 1.0f;
         if (s->variance[j] > 0.0f) {
             s->expert_scale[j] = s->scale[j];
         }
     }
-    MACHINE_LOOP(42)
+    MACHINE_LOOP(43)
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-        MACHINE_TURN(42)
+        MACHINE_TURN(43)
         s->pivots[j] = MACHINE_EXPERT_VARIANCE;
     }
     s->compared = 1;
@@ -1247,9 +1358,9 @@ static void machine_fix_units(machine_t *s)
  * If not, P must not shrink: later errors would move the weights too little. */
 static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
 {
-    MACHINE_LOOP(43)
+    MACHINE_LOOP(44)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(43)
+        MACHINE_TURN(44)
         if ((y[o] * s->expert_answer[o]) < 1.0f) {
             return true;
         }
@@ -1260,31 +1371,31 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
 /* Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2). */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM])
 {
-    MACHINE_LOOP(44)
+    MACHINE_LOOP(45)
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-        MACHINE_TURN(44)
+        MACHINE_TURN(45)
         s->gained[j] = machine_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
     int32_t column = ((MACHINE_DIM * (MACHINE_DIM + 1)) / 2);
-    MACHINE_LOOP(45)
+    MACHINE_LOOP(46)
     for (int32_t t = 0; t < (MACHINE_DIM + 1); t++) {
-        MACHINE_TURN(45)
+        MACHINE_TURN(46)
         const int32_t last = (MACHINE_DIM + 1) - 1 - t;
         column = column - last;
         float total = s->gained[last];
-        MACHINE_LOOP(46)
+        MACHINE_LOOP(47)
         for (int32_t i = 0; i < last; i++) {
-            MACHINE_TURN(46)
+            MACHINE_TURN(47)
             total += s->factor[column + i] * s->gained[i];
         }
         s->gained[last] = total;
     }
     float whole = MACHINE_EXPERT_FORGETTING;
     column = 0;
-    MACHINE_LOOP(47)
+    MACHINE_LOOP(48)
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-        MACHINE_TURN(47)
+        MACHINE_TURN(48)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
@@ -1294,9 +1405,9 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM])
                 MACHINE_PIVOT_LEAST, MACHINE_EXPERT_VARIANCE);
         const float part = machine_ratio(f, before);
         s->gained[j] = v;
-        MACHINE_LOOP(48)
+        MACHINE_LOOP(49)
         for (int32_t i = 0; i < j; i++) {
-            MACHINE_TURN(48)
+            MACHINE_TURN(49)
             const float u = s->factor[column + i];
             s->factor[column + i] = machine_bounded(u - (s->gained[i] * part), MACHINE_FACTOR_MOST);
             s->gained[i] += u * v;
@@ -1315,7 +1426,7 @@ static inline float machine_to_learn(float y, float answer)
     return machine_bounded(y - answer, MACHINE_EXPERT_LIMIT);
 }
 
-/* The expert learns the labels: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const float y[MACHINE_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1329,13 +1440,14 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     if (learns) {
         const float whole = machine_sharpen(s, x);
         const float inverse = machine_ratio(1.0f, whole);
-        MACHINE_LOOP(49)
+        MACHINE_LOOP(50)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-            MACHINE_TURN(49)
-            const float step = machine_to_learn(y[o], s->expert_answer[o]) * inverse;
-            MACHINE_LOOP(50)
+            MACHINE_TURN(50)
+            const float error = machine_to_learn(y[o], s->expert_answer[o]);
+            const float step = error * inverse;
+            MACHINE_LOOP(51)
             for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
-                MACHINE_TURN(50)
+                MACHINE_TURN(51)
                 s->expert_weights[o][j] = machine_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         MACHINE_EXPERT_LIMIT);
             }
@@ -1349,7 +1461,12 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
     if (s->frozen != 0) {
         return MACHINE_FROZEN;
     }
+    const float mark = machine_marked(x);
+    s->verdict = machine_judged_by(s, mark);
     if (machine_warm_up(s, x)) {
+        if (s->verdict == 3) {
+            machine_settle_pending(s);
+        }
         return MACHINE_OBSERVED;
     }
     int32_t status = 0;
@@ -1366,9 +1483,9 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 /* Learn the sample x of class number label; both were checked. */
 static int32_t machine_take_class(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
-    MACHINE_LOOP(51)
+    MACHINE_LOOP(52)
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
-        MACHINE_TURN(51)
+        MACHINE_TURN(52)
         s->y[o] = machine_taught(label == o);
     }
     return machine_take(s, x);
@@ -1443,6 +1560,67 @@ int32_t machine_freeze(machine_t *s, int32_t frozen)
     return MACHINE_DONE;
 }
 
+/* Whether there is something to judge: the rule learns, and the expert has its units. */
+static bool machine_begun(const machine_t *s)
+{
+    if (s->compared == 0) {
+        return false;
+    }
+    return !machine_warms_up(s);
+}
+
+/* From now on the label of x is waited for.  O(D). */
+static void machine_begin_waiting(machine_t *s, const float x[MACHINE_DIM])
+{
+    s->mark = machine_marked(x);
+    s->waited = 1;
+}
+
+/* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
+static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const float seen[MACHINE_DIM])
+{
+    machine_consult(s, x);
+    machine_weigh(s, seen, s->given_value);
+    MACHINE_LOOP(53)
+    for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
+        MACHINE_TURN(53)
+        s->given_expert[o] = s->expert_answer[o];
+    }
+}
+
+/* Keep the answer until the label of x comes.  O(N D) for N frequencies. */
+static void machine_keep_answer(machine_t *s, const float x[MACHINE_DIM])
+{
+    machine_begin_waiting(s, x);
+    machine_see(s, x);
+    machine_keep_parts(s, x, s->x);
+}
+
+int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
+{
+    const int32_t refused = machine_refusal(x);
+    if (refused < 0) {
+        return refused;
+    }
+    if (s->frozen != 0) {
+        return MACHINE_FROZEN;
+    }
+    if (!machine_late(s)) {
+        s->longest_wait = 256;
+    }
+    const bool has_begun = machine_begun(s);
+    if (s->waited > 0) {
+        machine_wait_on(s);
+    } else if (has_begun) {
+        machine_keep_answer(s, x);
+    } else if (s->last_wait == 0) {
+        machine_begin_waiting(s, x);
+    } else {
+        /* nothing */
+    }
+    return MACHINE_DONE;
+}
+
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
  * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
@@ -1463,9 +1641,9 @@ static inline float machine_strained(float part)
 static inline float machine_made_up(float center, float size, int32_t halvings, int32_t seed)
 {
     float shrunk = size;
-    MACHINE_LOOP(52)
+    MACHINE_LOOP(54)
     for (int32_t i = 0; i < 16; i++) {
-        MACHINE_TURN(52)
+        MACHINE_TURN(54)
         if (i < halvings) {
             shrunk = shrunk * 0.5f;
         }
@@ -1534,16 +1712,17 @@ static void machine_make_up(machine_trial_t *t, int32_t kind, bool moved)
 /* Make the calls whose bits are set, and hash what they return and write. */
 static void machine_call(machine_trial_t *t, uint32_t calls)
 {
-    for (uint32_t i = 0u; i < 6u; i++) {
+    for (uint32_t i = 0u; i < 7u; i++) {
         if (((calls >> i) & 1u) != 0u) {
             uint32_t status;
             switch (i) {
             case 0u: status = (uint32_t)machine_predict(t->s, t->x, t->told.answer.reals); break;
             case 1u: status = (uint32_t)machine_classify(t->s, t->x, t->told.answer.integers); break;
             case 2u: status = (uint32_t)machine_probability(t->s, t->x, t->told.answer.reals); break;
-            case 3u: status = (uint32_t)machine_update(t->s, t->x, t->y[0]); break;
-            case 4u: status = (uint32_t)machine_freeze(t->s,
-                    (int32_t)((calls >> 6) & 1u) - (int32_t)((calls >> 6) >> 1)); break;
+            case 3u: status = (uint32_t)machine_expect(t->s, t->x); break;
+            case 4u: status = (uint32_t)machine_update(t->s, t->x, t->y[0]); break;
+            case 5u: status = (uint32_t)machine_freeze(t->s,
+                    (int32_t)((calls >> 7) & 1u) - (int32_t)((calls >> 7) >> 1)); break;
             default: status = machine_hash(t->s); break;
             }
             t->told.status[0] = status;
@@ -1567,15 +1746,22 @@ static void machine_strike(machine_trial_t *t, unsigned char *at, uint8_t wrong,
 int32_t machine_selftest(machine_t *s)
 {
     /* the calls with each kind of sample */
-    static const uint8_t asked[16] = {0x8, 0x8, 0x8, 0x8, 0x8, 0xF, 0x8, 0x8, 0x8, 0x8, 0x8, 0x8, 0x8, 0xF, 0xF, 0x8};
+    static const uint8_t asked[16] = {0x10, 0x10, 0x10, 0x10, 0x10, 0x17, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10,
+            0x17, 0x17, 0x10};
     /* further calls */
     static const struct {
         uint8_t step;
-        uint8_t calls;
-    } events[3] = {
-        {44, 0x90},
-        {44, 0x58},
-        {44, 0x10},
+        uint16_t calls;
+    } events[9] = {
+        {129, 0x8},
+        {130, 0x8},
+        {142, 0x8},
+        {143, 0x8},
+        {159, 0x8},
+        {173, 0x8},
+        {44, 0x120},
+        {44, 0xB0},
+        {44, 0x20},
     };
     machine_trial_t t;
     int32_t last = 1;
@@ -1595,25 +1781,25 @@ int32_t machine_selftest(machine_t *s)
         }
         last = t.seed;
         machine_make_up(&t, kind, n >= 128);
-        for (uint32_t e = 0u; e < 3u; e++) {
+        for (uint32_t e = 0u; e < 9u; e++) {
             if (((int32_t)events[e].step == n)) {
                 machine_call(&t, events[e].calls);
             }
         }
         machine_call(&t, asked[kind]);
     }
-    machine_call(&t, 0x20u); /* the state's hash */
+    machine_call(&t, 0x40u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const int8_t fields[20] = {
-            32, 48, 48, 9, -1, 2, 2, 2, 1, -2, 2, 2, 9, 3, 3, 1, 1, 1, 1, 1
+        static const int8_t fields[24] = {
+            32, 48, 48, 9, -1, 2, 2, 2, 1, -2, 2, 2, 9, 3, 3, 1, 1, 1, 1, 1, -1, 1, 3, 3
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
             float *at = (float *)(void *)s;
-            for (uint32_t i = 0u; i < 20u; i++) {
+            for (uint32_t i = 0u; i < 24u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
@@ -1621,12 +1807,12 @@ int32_t machine_selftest(machine_t *s)
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
                     at[j] = 1.0995116e+12f;
                 }
-                machine_strike(&t, (unsigned char *)at + 3, 83u, 0x1Fu);
+                machine_strike(&t, (unsigned char *)at + 3, 83u, 0x3Fu);
                 at += fields[i];
             }
         }
         t.found = found;
     }
     machine_reset(s);
-    return (t.found == 0xF8B7D825u) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
+    return (t.found == 0x6E629731u) ? MACHINE_DONE : MACHINE_BROKEN_BUILD;
 }

@@ -27,13 +27,13 @@ extern "C" {
 #define MACHINE_OUTPUTS 3 /* number of values that a prediction writes */
 #define MACHINE_CLASSES 3 /* number of classes */
 
-#define MACHINE_STATE_BYTES 688u /* the model: the first bytes of machine_t */
-#define MACHINE_RAM_BYTES 932u /* sizeof(machine_t): the model, then its working memory */
+#define MACHINE_STATE_BYTES 728u /* the model: the first bytes of machine_t */
+#define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the model, then its working memory */
 #define MACHINE_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
-#define MACHINE_SNAPSHOT_BYTES 712u /* size of a snapshot, which is a saved model */
-#define MACHINE_CONFIG_HASH 0xFB71F278u /* models with the same number compute the same bits */
-#define MACHINE_STATE_KIND 0xA8E3052Cu /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0x5B2B822Cu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
+#define MACHINE_CONFIG_HASH 0x4FEE3B06u /* models with the same number compute the same bits */
+#define MACHINE_STATE_KIND 0xD137C099u /* models with the same number can load each other's snapshots */
+#define MACHINE_STAMP 0x1FFE40DCu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -91,6 +91,13 @@ typedef struct {
     /* 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their
      * horizon */
     int32_t compared;
+    /* An answer whose label has not come. */
+    float mark; /* of its sample */
+    float given_value[MACHINE_OUTPUTS]; /* what the rule answered */
+    float given_expert[MACHINE_OUTPUTS]; /* what the linear expert answered */
+    int32_t longest_wait; /* 0: labels come at once; else calls that an answer waits for its label */
+    int32_t waited; /* calls since the answer was given; 0: none waits */
+    int32_t last_wait; /* how many calls the last one waited */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[MACHINE_DIM]; /* the input as the rule sees it */
     float y[MACHINE_OUTPUTS]; /* what f(x) should be */
@@ -102,6 +109,8 @@ typedef struct {
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
     float whole[MACHINE_OUTPUTS]; /* the same, of the model and the expert together */
     float gained[(MACHINE_DIM + 1)]; /* P phi, for phi the input in the expert's units and the constant 1 */
+    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     /* derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
@@ -142,6 +151,13 @@ int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MA
 
 /* Switch learning off (1) or on (0).  While learning is off, update only checks the sample. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
+
+/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
+ * frequencies.
+ *
+ * One answer waits at a time; of others this is O(1).
+ * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
+int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
 uint32_t machine_hash(const machine_t *s);

@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -78,6 +78,7 @@ public:
         return machine_probability(&memory_, x, p);
     }
     int32_t freeze(int32_t frozen) MACHINE_NOEXCEPT { return machine_freeze(&memory_, frozen); }
+    int32_t expect(const float (&x)[MACHINE_DIM]) MACHINE_NOEXCEPT { return machine_expect(&memory_, x); }
 
 private:
     machine_t memory_;

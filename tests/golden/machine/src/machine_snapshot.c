@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x5B2B822Cu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -349,6 +349,7 @@ static const struct {
     {MACHINE_PLACE(mean), 2, 2e+12f},
     {MACHINE_PLACE(expert_weights), 9, 1024.0f},
     {MACHINE_PLACE(factor), 3, 10000.0f},
+    {MACHINE_PLACE(mark), 7, 3e+38f}, /* ... given_expert */
 };
 static const struct {
     uint16_t place, count;
@@ -358,6 +359,7 @@ static const struct {
     {MACHINE_PLACE(observed), 1, 2000u},
     {MACHINE_PLACE(frozen), 1, 1u},
     {MACHINE_PLACE(compared), 1, 301u},
+    {MACHINE_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
 };
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
@@ -372,7 +374,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool machine_stored_within(machine_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 13u; k++) {
+    for (uint32_t k = 0u; k < 14u; k++) {
         const float high = machine_stored_size_ranges[k].high;
         const float low = (k < 8u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)machine_stored_size_ranges[k].count; i++) {
@@ -383,7 +385,7 @@ static bool machine_stored_within(machine_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 4u; k++) {
+    for (uint32_t k = 0u; k < 5u; k++) {
         const uint32_t width = 4u;
         for (int32_t i = 0; i < (int32_t)machine_stored_natural_ranges[k].count; i++) {
             if (machine_stored_natural(stored, machine_stored_natural_ranges[k].place + ((uint32_t)i * width),

@@ -1,0 +1,140 @@
+"""What a rule brings, and the program that the frame makes of it for each kind of label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+from typing import Any
+
+from pykernel.algorithms.expert import Expert, ExpertConfig, ExpertWork
+from pykernel.algorithms.frame import (
+    Framed,
+    Status,
+    TakenStatus,
+    classify,
+    expect,
+    freeze,
+    interval,
+    predict,
+    probability,
+    restart,
+    update,
+    update_alone,
+    update_class,
+    update_many,
+    valid,
+)
+from pykernel.algorithms.hooks import FrameConfig
+from pykernel.algorithms.inputs import InputConfig
+from pykernel.algorithms.interval import Interval, IntervalConfig, IntervalWork
+from pykernel.algorithms.pending import Pending, PendingWork
+from pykernel.algorithms.stages import Sample, StageConfig, Stages
+from pykernel.dialect import Config, Kernel, Model, Struct
+from pykernel.dialect.program import Budget, Entry, LabelKind, Program, Programs
+
+UPDATES: Mapping[LabelKind, Kernel] = {
+    "real": update,
+    "reals": update_many,
+    "class": update_class,
+    "none": update_alone,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a rule, or a family of rules that share their memory, brings.
+
+    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
+    hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
+    questions, actions: its own entries.  calibrated: of which configurations it knows probabilities of classes by itself
+    (``chances``).  labels: the kinds that it learns.  restarts: whether a function forgets all that was learned.  Others are as
+    of ``Program``.
+    """
+
+    name: str
+    model: type[Framed]
+    memory: tuple[type[Struct], ...]
+    work: tuple[type[Struct], ...]
+    configs: tuple[type[Config], ...]
+    statuses: type[IntEnum]
+    hooks: Mapping[Any, Any]
+    costs: tuple[str, str]
+    questions: tuple[Entry, ...] = ()
+    actions: tuple[Entry, ...] = ()
+    labels: Sequence[LabelKind] = ("real", "reals", "class")
+    calibrated: Callable[[Any], bool] = lambda config: False
+    restarts: bool = False
+    alarms: tuple[IntEnum, ...] = ()
+    between: tuple[str, ...] = ()
+    budget: Budget | None = None
+    stand_ins: Mapping[Any, Any] = field(default_factory=dict)
+    """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
+
+
+FRAME = (
+    (Stages, Expert, Interval, Pending),
+    (Sample, ExpertWork, IntervalWork, PendingWork),
+    (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig),
+)
+"""The frame's own memory, what every call computes anew, and configurations."""
+
+
+LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
+
+
+def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
+    """What stands in the frame's kernels: the model, the kernels that it brings, and costs for the documentation of the C.
+
+    A model that is no rule brings ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
+    ``chances``; where it gathers samples ``take``.
+    """
+    return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
+
+
+def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
+    """The frame's questions, for a model that is no rule.  calibrated: of which configurations probabilities are known."""
+    found = [Entry("predict", predict, "question")]
+    if kind == "class":
+        found.append(Entry("classify", classify, "question"))
+        if calibrated is not None:
+            found.append(Entry("probability", probability, "question", calibrated))
+    return tuple(found)
+
+
+def programs(rule: Rule) -> Programs:
+    """The rule's program for each kind of label that it learns."""
+    return Programs({kind: partial(_program, rule, kind) for kind in rule.labels})
+
+
+def _program(rule: Rule, kind: LabelKind) -> Program:
+    own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
+    memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
+    # integers have no intervals, and no probabilities
+    first, *classes = questions(kind, None if rule.stand_ins else lambda c: c.votes or rule.calibrated(c))
+    asked = [] if kind == "none" else [first]
+    if kind in ("real", "reals") and not rule.stand_ins:
+        asked.append(Entry("interval", interval, "question", lambda c: c.covers))
+    return Program(
+        name=rule.name,
+        structs=(*rule.memory, *memory, *work, *rule.work),
+        persistent=(*rule.memory, *memory),
+        configs=(*rule.configs, *configs),
+        statuses=(Status, TakenStatus, rule.statuses),
+        entries=(
+            *asked,
+            Entry("update", UPDATES[kind], "update"),
+            *classes,
+            *rule.questions,
+            Entry("freeze", freeze, "switch"),
+            *((Entry("expect", expect, "promise", lambda c: c.expects),) if kind != "none" else ()),
+            *rule.actions,
+            *((Entry("restart", restart, "action"),) if rule.restarts else ()),
+        ),
+        valid=valid,
+        alarms=rule.alarms,
+        between=rule.between,
+        budget=rule.budget,
+        stand_ins=standing(rule.model, own | dict(rule.hooks), *rule.costs),
+    )
