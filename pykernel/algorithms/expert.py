@@ -273,63 +273,33 @@ def fix_units(m: Advised) -> None:
 
 
 @kernel
-def sharpen(m: Advised, x: Real[DIM]) -> Real:
-    """Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2)."""
+def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
+    """Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P phi.
+
+    What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D).
+    """
     for j in range(len(m.gained)):
         m.gained[j] = in_units(m, x, j)
     # f = U' phi in its place, from the last one down
-    column = len(m.factor)
-    for t in range(len(m.gained)):
-        last = len(m.gained) - 1 - t
-        column = column - last
-        total = m.gained[last]
-        for i in range(last):
-            total += m.factor[column + i] * m.gained[i]
-        m.gained[last] = total
-    whole = m.expert_forgetting
-    column = 0
-    for j in range(len(m.gained)):
-        # D f replaces f, and what it adds goes to those before
-        f = m.gained[j]
-        v = m.pivots[j] * f
-        before = whole
-        whole = whole + v * f
-        m.pivots[j] = clipped((m.pivots[j] * (before / whole)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
-        part = f / before
-        m.gained[j] = v
-        for i in range(j):
-            u = m.factor[column + i]
-            m.factor[column + i] = bounded(u - m.gained[i] * part, FACTOR_MOST)
-            m.gained[i] += u * v
-        column += j
-    return whole
-
-
-@kernel
-def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
-    """The same for each block; what all others do not know is noise to it.  Returns lambda + phi'P phi.  O(D)."""
-    for j in range(len(m.gained)):
-        m.gained[j] = in_units(m, x, j)
-    # f = U' phi in its place: a column of U lies behind those before it in its block
+    begin = EXPERT_BLOCK * floor_shift(len(m.gained) - 1, 3) if m.in_blocks else 0
+    place = len(m.gained) - begin
+    column = BLOCK_PAIRS * floor_shift(begin, 3) + floor_shift(place * (place - 1), 1)
     whole = m.expert_forgetting
     for t in range(len(m.gained)):
         last = len(m.gained) - 1 - t
-        block = floor_shift(last, 3)
-        place = last - EXPERT_BLOCK * block
+        if last < begin:
+            begin = begin - EXPERT_BLOCK
+        column = column - (last - begin)
         total = m.gained[last]
-        for i in range(place):
-            total += (
-                m.block_factor[BLOCK_PAIRS * block + floor_shift(place * (place - 1), 1) + i]
-                * m.gained[last - place + i]
-            )
+        for i in range(last - begin):
+            total += upper[column + i] * m.gained[begin + i]
         m.gained[last] = total
         whole += m.pivots[last] * total * total
-    known = whole
-    column = 0
+    known = m.expert_forgetting
     for j in range(len(m.gained)):
-        within = j - EXPERT_BLOCK * floor_shift(j, 3)
-        if within == 0:
-            column = BLOCK_PAIRS * floor_shift(j, 3)
+        if m.in_blocks and j == begin + EXPERT_BLOCK:
+            begin = j
+        if m.in_blocks and j == begin:
             known = whole
             for i in range(j, len(m.gained)):
                 if i < j + EXPERT_BLOCK:
@@ -337,6 +307,7 @@ def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
             # rounding
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
+        # D f replaces f, and what it adds goes to those before
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -344,12 +315,12 @@ def sharpen_blocks(m: Advised, x: Real[DIM]) -> Real:
         m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
         part = f / before
         m.gained[j] = v
-        for i in range(within):
-            u = m.block_factor[column + i]
-            m.block_factor[column + i] = bounded(u - m.gained[j - within + i] * part, FACTOR_MOST)
-            m.gained[j - within + i] += u * v
-        column += within
-    return whole
+        for i in range(j - begin):
+            u = upper[column + i]
+            upper[column + i] = bounded(u - m.gained[begin + i] * part, FACTOR_MOST)
+            m.gained[begin + i] += u * v
+        column += j - begin
+    return whole if m.in_blocks else known
 
 
 @kernel
@@ -395,9 +366,9 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if learns:
         whole = real(0)
         if m.in_blocks:
-            whole = sharpen_blocks(m, x)
+            whole = sharpen(m, x, m.block_factor)
         else:
-            whole = sharpen(m, x)
+            whole = sharpen(m, x, m.factor)
         inverse = real(1) / whole
         outlying = False
         for o in range(len(y)):
