@@ -128,15 +128,23 @@ def label_mean(m: Int16Staged, o: Index) -> Int:
 
 
 @kernel
+def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
+    """What is added to the model's answer.  O(D)."""
+    total = 0
+    if m.centers:
+        total = total + floor_shift(label_mean(m, o), m.mean_shift)
+    if m.leads:
+        total = total + line(m, x, o)
+    return total
+
+
+@kernel
 def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
     """The prediction that the model's answer leads to."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
         y = part_of(value, clip(m.gain[o], 0, ONE))
-    if m.centers:
-        y = y + floor_shift(label_mean(m, o), m.mean_shift)
-    if m.leads:
-        y = y + line(m, x, o)
+    y = y + lead(m, x, o)
     if m.clamps:
         y = clip(y, m.low, m.high)
     return y
@@ -181,25 +189,11 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 
 @kernel
-def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
-    """What is added to the model's answer.  O(D)."""
-    total = 0
-    if m.centers:
-        total = total + floor_shift(label_mean(m, o), m.mean_shift)
-    if m.leads:
-        total = total + line(m, x, o)
-    return total
-
-
-@kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
     """What of the labels is left for the rule to learn."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
-        if m.centers:
-            rest = rest - floor_shift(label_mean(m, o), m.mean_shift)
-        if m.leads:
-            rest = rest - line(m, x, o)
+        rest = rest - lead(m, x, o)
         if m.centers or m.leads:
             rest = clip(rest, -m.rest_most, m.rest_most)
         r[o] = rest
