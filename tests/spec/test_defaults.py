@@ -67,7 +67,7 @@ def test_the_ram_of_recipes_is_known_before_there_is_c(
         assert defaults.recipe_of(content) is row and spec.learning.rule == row.rule
         assert ("mixture" in row.sections) == (getattr(spec, "mixture", None) is not None)
         # float64 has whole numbers of 32 bits, and pairs of them
-        above = {"gmm": 0, "krls-t": 40}.get(row.rule, 20 if precision == "float64" else 0)
+        above = {"gmm": 0, "krls-t": 60}.get(row.rule, 40 if precision == "float64" else 0)
         assert estimate - above <= ram_of(spec) <= estimate
         estimates.append(estimate)
     assert len(estimates) >= min(5, len(rows) // 2)
@@ -135,8 +135,11 @@ def test_a_common_part_is_assumed_where_no_limit_is_given() -> None:
         every = defaults.groups(task, False)[0]
         contents: dict[int, dict[str, Any]] = {dim: {"input": {"dim": dim}} | label for dim in (3, 13, 20, 28, 34, 64)}
         found = [defaults.recipe_of(content) for content in contents.values()]
-        fitting = [[row for row in every[1:] if row.costs(Size(dim, o))[0] <= 8192] for dim in contents]
-        assert found == [rows[0] if rows else every[-1] for rows in fitting] and len(set(found)) >= 4
+        fitting = [[row for row in every[1:] if row.costs(Size(dim, o))[0] <= row.unlimited] for dim in contents]
+        assert found == [rows[0] for rows in fitting] and len(set(found)) >= 4
+        # there is always a linear expert; only that in blocks may take more than 8,192 bytes
+        assert all("mixture" in row.sections for row in found)
+        assert {row.unlimited for row in every[1:] if not row.sections.get("mixture")} == {8192}
         assert defaults.recipe_of(contents[3] | {"target": {"ram": 8192}}) is every[0]
 
 

@@ -119,6 +119,8 @@ class Choices:
         keeps = {*technique.keeps, *projection.keeps, *(["factor"] if rule in RECURSIVE else [])}
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
+        if reduction.candidates == "newest" and reduction.lambda_max is None:
+            keeps.discard("overlap")  # nothing is ever removed: nobody asks for the sums
         return cls(
             rule=rule,
             technique=technique,
