@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x2A77F4F5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1527,8 +1527,11 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2). */
-static float flow_sharpen(flow_t *s, const float x[FLOW_DIM])
+/* Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P
+ * phi.
+ *
+ * What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D). */
+static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
     FLOW_LOOP(56)
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
@@ -1536,44 +1539,48 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM])
         s->gained[j] = flow_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
-    int32_t column = ((FLOW_DIM * (FLOW_DIM + 1)) / 2);
+    int32_t begin = 0;
+    const int32_t place = (FLOW_DIM + 1) - begin;
+    int32_t column = (28 * flow_floor_shift(begin, 3)) + flow_floor_shift(place * (place - 1), 1);
     FLOW_LOOP(57)
     for (int32_t t = 0; t < (FLOW_DIM + 1); t++) {
         FLOW_TURN(57)
         const int32_t last = (FLOW_DIM + 1) - 1 - t;
-        column = column - last;
+        if (last < begin) {
+            begin = begin - 8;
+        }
+        column = column - (last - begin);
         float total = s->gained[last];
         FLOW_LOOP(58)
-        for (int32_t i = 0; i < last; i++) {
+        for (int32_t i = 0; i < (last - begin); i++) {
             FLOW_TURN(58)
-            total += s->factor[column + i] * s->gained[i];
+            total += upper[column + i] * s->gained[begin + i];
         }
         s->gained[last] = total;
     }
-    float whole = FLOW_EXPERT_FORGETTING;
-    column = 0;
+    float known = FLOW_EXPERT_FORGETTING;
     FLOW_LOOP(59)
     for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
         FLOW_TURN(59)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
-        const float before = whole;
-        whole = whole + (v * f);
-        s->pivots[j] = flow_clipped(s->pivots[j] * flow_ratio(before, whole) * FLOW_EXPERT_GROWTH,
+        const float before = known;
+        known = known + (v * f);
+        s->pivots[j] = flow_clipped(s->pivots[j] * flow_ratio(before, known) * FLOW_EXPERT_GROWTH,
                 FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
         FLOW_LOOP(60)
-        for (int32_t i = 0; i < j; i++) {
+        for (int32_t i = 0; i < (j - begin); i++) {
             FLOW_TURN(60)
-            const float u = s->factor[column + i];
-            s->factor[column + i] = flow_bounded(u - (s->gained[i] * part), FLOW_FACTOR_MOST);
-            s->gained[i] += u * v;
+            const float u = upper[column + i];
+            upper[column + i] = flow_bounded(u - (s->gained[begin + i] * part), FLOW_FACTOR_MOST);
+            s->gained[begin + i] += u * v;
         }
-        column += j;
+        column += j - begin;
     }
-    return whole;
+    return known;
 }
 
 /* What the expert should learn of its error. */
@@ -1602,7 +1609,7 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         }
     }
     if (s->compared > 0) {
-        const float whole = flow_sharpen(s, x);
+        const float whole = flow_sharpen(s, x, s->factor);
         const float inverse = flow_ratio(1.0f, whole);
         bool outlying = false;
         FLOW_LOOP(61)

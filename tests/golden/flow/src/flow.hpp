@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xA69DC6CDu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x2A77F4F5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x2F686FE2u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4903F225u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -346,6 +346,15 @@ static int32_t level_line(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return level_weighted_sum(s->slope[o], x);
 }
 
+/* What is added to the model's answer.  O(D). */
+static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t o)
+{
+    int32_t total = 0;
+    total = total + level_floor_shift(level_label_mean(s, o), LEVEL_MEAN_SHIFT);
+    total = total + level_line(s, x, o);
+    return total;
+}
+
 /* The prediction that the model's answer leads to. */
 static int32_t level_finished(const level_t *s, const int16_t x[LEVEL_DIM], int32_t value, int32_t o)
 {
@@ -353,8 +362,7 @@ static int32_t level_finished(const level_t *s, const int16_t x[LEVEL_DIM], int3
     if (s->count >= 20) {
         y = level_part_of(value, level_clip(s->gain[o], 0, 65535));
     }
-    y = y + level_floor_shift(level_label_mean(s, o), LEVEL_MEAN_SHIFT);
-    y = y + level_line(s, x, o);
+    y = y + level_lead(s, x, o);
     return y;
 }
 
@@ -449,8 +457,7 @@ static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
         LEVEL_TURN(9)
         int32_t rest = level_clip(y[o], -LEVEL_LABEL_MOST, LEVEL_LABEL_MOST);
-        rest = rest - level_floor_shift(level_label_mean(s, o), LEVEL_MEAN_SHIFT);
-        rest = rest - level_line(s, x, o);
+        rest = rest - level_lead(s, x, o);
         rest = level_clip(rest, -LEVEL_REST_MOST, LEVEL_REST_MOST);
         r[o] = rest;
     }
@@ -757,15 +764,6 @@ static void level_begin_waiting(level_t *s, const int16_t x[LEVEL_DIM])
 {
     s->mark = level_marked(x);
     s->waited = 1;
-}
-
-/* What is added to the model's answer.  O(D). */
-static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t o)
-{
-    int32_t total = 0;
-    total = total + level_floor_shift(level_label_mean(s, o), LEVEL_MEAN_SHIFT);
-    total = total + level_line(s, x, o);
-    return total;
 }
 
 /* Keep what the rule answers, until the label of x comes.  O(N D) for N frequencies. */

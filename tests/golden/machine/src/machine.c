@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCDDB753Fu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1368,8 +1368,11 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Bierman's update of U and D; gained = P phi of before.  Returns lambda + phi'P phi.  O(D^2). */
-static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM])
+/* Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P
+ * phi.
+ *
+ * What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D). */
+static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
     MACHINE_LOOP(45)
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
@@ -1377,44 +1380,48 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM])
         s->gained[j] = machine_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
-    int32_t column = ((MACHINE_DIM * (MACHINE_DIM + 1)) / 2);
+    int32_t begin = 0;
+    const int32_t place = (MACHINE_DIM + 1) - begin;
+    int32_t column = (28 * machine_floor_shift(begin, 3)) + machine_floor_shift(place * (place - 1), 1);
     MACHINE_LOOP(46)
     for (int32_t t = 0; t < (MACHINE_DIM + 1); t++) {
         MACHINE_TURN(46)
         const int32_t last = (MACHINE_DIM + 1) - 1 - t;
-        column = column - last;
+        if (last < begin) {
+            begin = begin - 8;
+        }
+        column = column - (last - begin);
         float total = s->gained[last];
         MACHINE_LOOP(47)
-        for (int32_t i = 0; i < last; i++) {
+        for (int32_t i = 0; i < (last - begin); i++) {
             MACHINE_TURN(47)
-            total += s->factor[column + i] * s->gained[i];
+            total += upper[column + i] * s->gained[begin + i];
         }
         s->gained[last] = total;
     }
-    float whole = MACHINE_EXPERT_FORGETTING;
-    column = 0;
+    float known = MACHINE_EXPERT_FORGETTING;
     MACHINE_LOOP(48)
     for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
         MACHINE_TURN(48)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
-        const float before = whole;
-        whole = whole + (v * f);
-        s->pivots[j] = machine_clipped(s->pivots[j] * machine_ratio(before, whole) * MACHINE_EXPERT_GROWTH,
+        const float before = known;
+        known = known + (v * f);
+        s->pivots[j] = machine_clipped(s->pivots[j] * machine_ratio(before, known) * MACHINE_EXPERT_GROWTH,
                 MACHINE_PIVOT_LEAST, MACHINE_EXPERT_VARIANCE);
         const float part = machine_ratio(f, before);
         s->gained[j] = v;
         MACHINE_LOOP(49)
-        for (int32_t i = 0; i < j; i++) {
+        for (int32_t i = 0; i < (j - begin); i++) {
             MACHINE_TURN(49)
-            const float u = s->factor[column + i];
-            s->factor[column + i] = machine_bounded(u - (s->gained[i] * part), MACHINE_FACTOR_MOST);
-            s->gained[i] += u * v;
+            const float u = upper[column + i];
+            upper[column + i] = machine_bounded(u - (s->gained[begin + i] * part), MACHINE_FACTOR_MOST);
+            s->gained[begin + i] += u * v;
         }
-        column += j;
+        column += j - begin;
     }
-    return whole;
+    return known;
 }
 
 /* What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1. */
@@ -1438,7 +1445,7 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     bool learns = s->compared > 0;
     learns = learns && machine_unclear(s, y);
     if (learns) {
-        const float whole = machine_sharpen(s, x);
+        const float whole = machine_sharpen(s, x, s->factor);
         const float inverse = machine_ratio(1.0f, whole);
         MACHINE_LOOP(50)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {

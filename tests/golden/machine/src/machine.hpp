@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x1FFE40DCu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xCDDB753Fu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
