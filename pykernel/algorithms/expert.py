@@ -301,9 +301,9 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             begin = j
         if m.in_blocks and j == begin:
             known = whole
-            for i in range(j, len(m.gained)):
-                if i < j + EXPERT_BLOCK:
-                    known = known - m.pivots[i] * m.gained[i] * m.gained[i]
+            for i in range(EXPERT_BLOCK):
+                if j + i < len(m.gained):
+                    known = known - m.pivots[j + i] * m.gained[j + i] * m.gained[j + i]
             # rounding
             if known < m.expert_forgetting:
                 known = m.expert_forgetting

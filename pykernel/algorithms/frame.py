@@ -505,7 +505,8 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
     has_begun = begun(m)
-    if m.covers and has_begun:
+    # before it is known how long labels take, an input that comes back would be taken for the one that was asked
+    if m.covers and has_begun and m.last_wait[0] > 0:
         keep_whole(m, x)
     if m.waited[0] > 0:
         wait_on(m)

@@ -32,8 +32,8 @@ RAISED: dict[str, Revision] = {
     **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
     # the linear expert of [mixture] forgets no further than to what it knew before the first label; then mean squares in smaller units,
-    # and inputs whose deviation is below 2^-40; then labels that come late, and the expert's own limit of its labels
-    "stages": Revision(bits=4, meaning=3),
+    # and inputs whose deviation is below 2^-40; then labels that come late, and the expert's own limit of its labels; then a count of the gain alone
+    "stages": Revision(bits=5, meaning=4),
     "stages int16": Revision(bits=2, meaning=2),  # labels that come late
     "nystrom-rls": Revision(bits=2),  # freeze
     # two rows of a matrix in a turn; of an odd number the first one alone; then the unit and the mean square in smaller units

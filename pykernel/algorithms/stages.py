@@ -82,7 +82,7 @@ class Stages(Struct):
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, of labels
     judged: between(Index, 0, "gain_horizon")  # number of labels behind these means, at most their horizon
-    # the same of answers that were judged: fewer, where labels come late
+    # the same of answers that were judged, for the gain: fewer, where labels come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
@@ -442,6 +442,8 @@ def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
 @kernel
 def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
     """Compare what the rule answered with what it should have answered, for the gain."""
+    if m.answers_judged[0] < m.gain_horizon:
+        m.answers_judged[0] += 1
     rate = real(2) / (real(m.answers_judged[0]) + real(1))
     for o in range(len(y)):
         left = r[o]
@@ -459,11 +461,8 @@ def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) 
 @kernel
 def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
     """Compare what the rule answered with what it had to learn."""
-    if m.expects and m.verdict[0] <= GIVEN:
-        if m.answers_judged[0] < m.gain_horizon:
-            m.answers_judged[0] += 1
-        if m.gains:
-            judge_rule(m, y, r, k)
+    if m.gains and m.verdict[0] <= GIVEN:
+        judge_rule(m, y, r, k)
     if m.limits or m.estimates_noise:
         for o in range(len(y)):
             left = bounded((r[o] - k[o]) * m.label_unit, LOUD_PARTS)

@@ -318,6 +318,7 @@ def _lacks(entry: str) -> str:
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
         "interval": "gives no intervals; [interval] does, where labels are numbers",
+        "expect": "has nothing that a late label could judge: none of [mixture], [label] gain and [interval]",
         "novelty": "does not know what is new to it; the kernel rules do",
         "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
         "predict": "predicts nothing, for it learns without labels",

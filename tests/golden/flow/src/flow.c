@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x2A77F4F5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFD95DEDAu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1372,6 +1372,9 @@ static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS])
 {
+    if (s->answers_judged < FLOW_GAIN_HORIZON) {
+        s->answers_judged++;
+    }
     const float rate = 2.0f / ((float)s->answers_judged + 1.0f);
     FLOW_LOOP(44)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
@@ -1396,9 +1399,6 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
         const float k[FLOW_OUTPUTS], float rate)
 {
     if (s->verdict <= 1) {
-        if (s->answers_judged < FLOW_GAIN_HORIZON) {
-            s->answers_judged++;
-        }
         flow_judge_rule(s, y, r, k);
     }
     FLOW_LOOP(45)

@@ -30,9 +30,9 @@ extern "C" {
 #define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
 #define FLOW_CONST_BYTES 128u /* flash for tables and learned values; the code is not counted */
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
-#define FLOW_CONFIG_HASH 0x765E7A6Du /* models with the same number compute the same bits */
-#define FLOW_STATE_KIND 0xDD2BF90Au /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0x2A77F4F5u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_CONFIG_HASH 0x1BEFE7B5u /* models with the same number compute the same bits */
+#define FLOW_STATE_KIND 0x8F970848u /* models with the same number can load each other's snapshots */
+#define FLOW_STAMP 0xFD95DEDAu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -89,7 +89,7 @@ typedef struct {
     int32_t observed; /* number of samples behind these statistics, at most the horizon */
     int32_t averaged; /* number of labels behind that mean, at most its horizon */
     int32_t judged; /* number of labels behind these means, at most their horizon */
-    int32_t answers_judged; /* the same of answers that were judged: fewer, where labels come late */
+    int32_t answers_judged; /* the same of answers that were judged, for the gain: fewer, where labels come late */
     int32_t frozen; /* 1: learning is switched off */
     /* What the linear expert has learned, and how right both have been. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
