@@ -6,23 +6,10 @@ import pytest
 from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
+from tests.algorithms.test_late import default, errors
 
 LATE = "mended by 'Answers as they were given: late labels, forecasts, intervals, and the last label'"
 MONITOR = "mended by 'A monitor that one can leave alone'"
-
-
-def errors(spec, x, y, first, delay=0):
-    """Absolute errors of the answers from a row on."""
-    return np.abs(HostModel(spec).prequential(x, y, delay=delay)[0] - y)[first:]
-
-
-def default(dim):
-    return make_spec({"name": "m", "input": {"dim": dim}, "label": {"column": "y"}})
-
-
-def rls(dim):
-    content = {"learning": {"rule": "rls", "forgetting": 0.999}, "input": {"dim": dim, "max_abs": 1e6}}
-    return make_spec({"name": "m", "precision": "float64", "label": {"column": "y", "max_abs": 1e6}} | content)
 
 
 @pytest.mark.xfail(strict=True, reason=LATE)
