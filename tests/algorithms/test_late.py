@@ -10,7 +10,8 @@ import pytest
 from pykernel.algorithms.pending import FIRST_WAIT
 from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel
-from pykernel.host.signal import SignalStage
+from pykernel.host.samples import Batch
+from pykernel.host.signal import steps_of
 from pykernel.language.effects import effects
 from pykernel.spec.model import Spec, make_spec
 from tests.support.every_model import MODELS, content_of
@@ -114,13 +115,17 @@ def test_a_forecast_is_judged_when_its_truth_comes() -> None:
     spec = make_spec(content | {"label": {"column": "p"}})
     rng = np.random.default_rng(2)
     raw = np.cumsum(rng.normal(size=(600, 1)), axis=0) * 0.5
-    device = HostModel(spec)
+    device, host = HostModel(spec), HostModel(spec.inner)
     device.update(raw)
-    features = SignalStage(spec).steps(raw).features
-    inner = HostModel(make_spec({"name": "m", "input": {"dim": 3}, "label": {"column": "p"}}))
-    names = [slot.name for slot in inner.memory.layout.slots if slot.struct == "Pending"]
-    assert device.memory.field("longest_wait")[0] > 0 and len(features) and {"mark", "given_value"} <= set(names)
-    assert device.memory.field("last_wait")[0] == 2 * 6 - 1
+    steps = list(steps_of(spec, [Batch(raw, None, 0)]))
+    x, y = (np.concatenate(parts) for parts in ([each.x for each in steps], [each.y for each in steps]))
+    # the device has learned the truth of the newest step, and expects that of its forecast
+    host.prequential(x[:-1], np.nan_to_num(y[:-1]), delay=5)
+    host.expect(x[-1:])
+    for struct in spec.inner.program.persistent:
+        for name in struct.fields:
+            np.testing.assert_array_equal(device.memory.field(name), host.memory.field(name), err_msg=name)
+    assert device.memory.field("last_wait")[0] == 2 * 6 - 1 and device.memory.field("answers_judged")[0] > 20
 
 
 # ----------------------------------------------------------------------------------------- the order of the stages
