@@ -135,25 +135,25 @@ class Tree:
 
     def now(self, result: Result, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The digests as they would be recorded now.  old: a record, to compare with; where its C is the same, its bits are,
-        and where it has no bits, none are computed."""
-        code, known = {name: c_digest(self.models[name]) for name in result.code}, (old or {}).get("bits", {})
-
-        def bits(name: str) -> str:
-            models = self.models[name]
-            if old is not None and (name not in known or old["code"][name] == code[name]):
-                return known.get(name, "")
-            revisions = revisions_digest(models)
-            # other revisions say it at once
-            return bits_digest(models) if old is None or known[name].startswith(revisions) else revisions
-
-        return {
+        and none are computed where it has no bits, or where anything else that has changed makes it stale."""
+        found = {
             "script": self.script(result),
-            "code": code,
-            "bits": {} if result.cost else {name: bits(name) for name in result.code},
+            "code": {name: c_digest(self.models[name]) for name in result.code},
             "modules": self.modules(result.modules),
             "reads": self.contents(result.reads),
             "outputs": self.contents(result.outputs),
         }
+        changed = old is not None and any(old.get(kind, {}) != what for kind, what in found.items() if kind != "code")
+
+        def bits(name: str) -> str:
+            models, known = self.models[name], (old or {}).get("bits", {}).get(name, "")
+            if old is not None and (not known or changed or old["code"][name] == found["code"][name]):
+                return known
+            revisions = revisions_digest(models)
+            # other revisions say it at once
+            return bits_digest(models) if old is None or known.startswith(revisions) else revisions
+
+        return found | {"bits": {} if result.cost else {name: bits(name) for name in result.code}}
 
     # ------------------------------------------------------------------------------------------------ records
 
