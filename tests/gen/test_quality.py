@@ -221,7 +221,7 @@ def assert_promises_hold(spec, folder, exhaustive):
     program, made = build_fuzzer(build(spec), folder, "gcc", (*SANITIZERS, "-DALONE"))
     assert made.returncode == 0, made.stderr
     said = ""
-    for how, few, many in (("calls", "150", "1000"), ("forged", "1000", "25000"), ("garbage", "600", "5000")):
+    for how, few, many in (("calls", "150", "500"), ("forged", "1000", "6000"), ("garbage", "600", "1500")):
         run = subprocess.run([program, how, many if exhaustive else few], capture_output=True, text=True)
         assert run.returncode == 0, f"{how}: {run.stderr[-3000:]}\n{spec.to_toml()}"
         said += run.stdout
@@ -281,7 +281,7 @@ def test_fuzzer_finds_nothing(model, precision, tmp_path):
     if "libclang_rt.fuzzer" in made.stderr:
         pytest.skip("needs clang's libFuzzer")
     assert made.returncode == 0, made.stderr
-    words = [program, "-runs=20000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
+    words = [program, "-runs=5000", "-max_len=2048", "-len_control=20", "-seed=1", "-print_final_stats=1"]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
 

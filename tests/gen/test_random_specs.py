@@ -74,8 +74,8 @@ def test_host_and_c_agree_whatever_the_spec_and_the_calls(seed):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(60))
-def test_host_and_c_agree_over_500_specs(part):
+@pytest.mark.parametrize("part", range(30))
+def test_host_and_c_agree_over_more_specs(part):
     for seed in range(BY_DEFAULT * (1 + part), BY_DEFAULT * (2 + part)):
         assert_equal(seed, 1000)
 
@@ -151,6 +151,6 @@ def test_a_damaged_spec_makes_c_that_compiles_or_is_refused_in_a_sentence(tmp_pa
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(15))
-def test_3000_damaged_specs(part, tmp_path, monkeypatch, run):
+@pytest.mark.parametrize("part", range(5))
+def test_1000_damaged_specs(part, tmp_path, monkeypatch, run):
     try_mutants(range(20 + 200 * part, 20 + 200 * (part + 1)), tmp_path, monkeypatch, run)

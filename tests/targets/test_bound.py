@@ -210,7 +210,7 @@ def assert_facts_hold(spec, seed, count):
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 40))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 20))])
 def test_loops_turn_at_most_as_often_as_said(part):
     """The generator's facts, counted: in specs of the whole language, whatever is called."""
     for seed in range(6 * part, 6 * part + 6):
@@ -413,7 +413,7 @@ WHOLE_ROUTINES = ("__divmodsi4", "__udivmodsi4", "__mulsi3")
 
 
 @AVR
-@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 30))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.exhaustive) for i in range(1, 15))])
 def test_what_was_read_of_the_avr_library_holds(part):
     """Every limit of the table, and the bound in instructions and cycles, of many numbers of all kinds."""
     import random
