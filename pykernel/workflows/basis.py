@@ -61,23 +61,7 @@ def need_possible(given: Fit) -> None:
     """Raises UserError for arguments that do not fit together, and for files that cannot be written, before the work
     starts.
     """
-    why = given.of_basis[0]
-    asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} asks for a basis"
-    for name in OF_TABLES:
-        if getattr(given, name) != getattr(Fit, name):
-            raise UserError(
-                f"{option(name)} is of machines that are trained on a table in memory, and {asks}; leave it out"
-                + f", or give {option('label')}" * (why == "label")
-            )
-    many = f"; give one table, or a folder of the .parquet files of one{', or the label' * (why == 'label')}"
-    if not isinstance(given.data, str | Path):
-        raise UserError(f"several tables were given, and {asks}{many}")
-    if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
-        raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
-    need_free(path_of(given.output), str(given.data), given.force)
-    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
-    need_different([path_of(path) for path in (given.output, given.report)])
-    need_report(given.report)
+    _need_table(given)
     if given.method == TRAINED:
         _need_trained(given)
     label, output, tau, confidence = map(option, ("label", "output", "tau", "confidence"))
@@ -126,6 +110,27 @@ def need_possible(given: Fit) -> None:
         {"name": called(given), "precision": given.precision, "input": {"dim": 1}, "kernel": {"sigma": 1.0}},
         "pykernel fit",
     )
+
+
+def _need_table(given: Fit) -> None:
+    """Raises UserError for options of machines on tables in memory, for several tables, and for files that cannot be written."""
+    why = given.of_basis[0]
+    asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} asks for a basis"
+    for name in OF_TABLES:
+        if getattr(given, name) != getattr(Fit, name):
+            raise UserError(
+                f"{option(name)} is of machines that are trained on a table in memory, and {asks}; leave it out"
+                + f", or give {option('label')}" * (why == "label")
+            )
+    many = f"; give one table, or a folder of the .parquet files of one{', or the label' * (why == 'label')}"
+    if not isinstance(given.data, str | Path):
+        raise UserError(f"several tables were given, and {asks}{many}")
+    if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
+        raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
+    need_free(path_of(given.output), str(given.data), given.force)
+    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
+    need_different([path_of(path) for path in (given.output, given.report)])
+    need_report(given.report)
 
 
 def _need_trained(given: Fit) -> None:
