@@ -287,10 +287,10 @@ def test_all_seeded_faults_are_found(name, tmp_path):
 
 
 @FRAMA_C
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", MODELS)
-def test_without_a_fault_the_same_models_are_proved(name):
-    assert pykernel.prove(make_spec(MODELS[name])).ok
+@pytest.mark.parametrize("name", [n if n == "rls" else pytest.param(n, marks=pytest.mark.exhaustive) for n in MODELS])
+def test_without_a_fault_the_same_models_are_proved(name, exhaustive):
+    found = pykernel.prove(make_spec(MODELS[name]), call=None if exhaustive else "store")
+    assert found.ok, found
 
 
 def test_each_rule_has_a_program_that_nights_prove():

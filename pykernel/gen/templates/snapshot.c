@@ -93,6 +93,9 @@ static uint32_t {{ name }}_number(const uint8_t *bytes)
  * turn: how often the slot was read; a last byte that the callback forgets to write is another each time. */
 static uint32_t {{ name }}_fetch({{ name }}_stored_t *stored, uint32_t offset, uint32_t turn)
 {
+{%- if annotated %}
+    /*@ split offset; */
+{%- endif %}
     const uint32_t count = {{ name }}_chunk(offset);
     stored->begin = offset;
     stored->bytes[count - 1u] = (uint8_t)turn;
@@ -105,8 +108,6 @@ static uint32_t {{ name }}_fetch({{ name }}_stored_t *stored, uint32_t offset, u
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = {{ macro }}_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % {{ macro }}_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= {{ macro }}_STATE_BYTES) {
         return 0u;
@@ -114,10 +115,12 @@ static uint32_t {{ name }}_stored_word({{ name }}_stored_t *stored, uint32_t pla
     if (stored->state != NULL) {
         return {{ name }}_number(&stored->state[place]);
     }
+    const uint32_t at = {{ macro }}_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / {{ macro }}_SNAPSHOT_CHUNK) * {{ macro }}_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void){{ name }}_fetch(stored, begin, 0u);
     }
-    word = {{ name }}_number(&stored->bytes[at - begin]);
+    word = {{ name }}_number(&stored->bytes[at % {{ macro }}_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -268,6 +271,7 @@ static int32_t {{ name }}_newest({{ name }}_stored_t *stored, {{ name }}_read_fn
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         {{ name }}_look(stored);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFD95DEDAu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

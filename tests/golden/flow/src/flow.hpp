@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFD95DEDAu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

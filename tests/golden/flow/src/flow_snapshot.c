@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFD95DEDAu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -200,8 +200,6 @@ static uint32_t flow_fetch(flow_stored_t *stored, uint32_t offset, uint32_t turn
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = FLOW_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % FLOW_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= FLOW_STATE_BYTES) {
         return 0u;
@@ -209,10 +207,12 @@ static uint32_t flow_stored_word(flow_stored_t *stored, uint32_t place)
     if (stored->state != NULL) {
         return flow_number(&stored->state[place]);
     }
+    const uint32_t at = FLOW_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / FLOW_SNAPSHOT_CHUNK) * FLOW_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void)flow_fetch(stored, begin, 0u);
     }
-    word = flow_number(&stored->bytes[at - begin]);
+    word = flow_number(&stored->bytes[at % FLOW_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -540,6 +540,7 @@ static int32_t flow_newest(flow_stored_t *stored, flow_read_fn read, void *conte
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         flow_look(stored);

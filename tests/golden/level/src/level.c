@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4903F225u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x52CCB85Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

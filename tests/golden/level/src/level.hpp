@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4903F225u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x52CCB85Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 

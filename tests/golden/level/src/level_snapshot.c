@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x4903F225u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x52CCB85Bu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -83,8 +83,6 @@ static uint32_t level_fetch(level_stored_t *stored, uint32_t offset, uint32_t tu
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = LEVEL_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % LEVEL_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= LEVEL_STATE_BYTES) {
         return 0u;
@@ -92,10 +90,12 @@ static uint32_t level_stored_word(level_stored_t *stored, uint32_t place)
     if (stored->state != NULL) {
         return level_number(&stored->state[place]);
     }
+    const uint32_t at = LEVEL_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / LEVEL_SNAPSHOT_CHUNK) * LEVEL_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void)level_fetch(stored, begin, 0u);
     }
-    word = level_number(&stored->bytes[at - begin]);
+    word = level_number(&stored->bytes[at % LEVEL_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -312,6 +312,7 @@ static int32_t level_newest(level_stored_t *stored, level_read_fn read, void *co
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         level_look(stored);

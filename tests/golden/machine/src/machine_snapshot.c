@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xC9F28CD8u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB2451DC5u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -197,8 +197,6 @@ static uint32_t machine_fetch(machine_stored_t *stored, uint32_t offset, uint32_
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t machine_stored_word(machine_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = MACHINE_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % MACHINE_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= MACHINE_STATE_BYTES) {
         return 0u;
@@ -206,10 +204,12 @@ static uint32_t machine_stored_word(machine_stored_t *stored, uint32_t place)
     if (stored->state != NULL) {
         return machine_number(&stored->state[place]);
     }
+    const uint32_t at = MACHINE_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / MACHINE_SNAPSHOT_CHUNK) * MACHINE_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void)machine_fetch(stored, begin, 0u);
     }
-    word = machine_number(&stored->bytes[at - begin]);
+    word = machine_number(&stored->bytes[at % MACHINE_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -496,6 +496,7 @@ static int32_t machine_newest(machine_stored_t *stored, machine_read_fn read, vo
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         machine_look(stored);

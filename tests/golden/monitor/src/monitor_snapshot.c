@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x798FFCD4u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA12E9CACu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -127,8 +127,6 @@ static uint32_t monitor_fetch(monitor_stored_t *stored, uint32_t offset, uint32_
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = MONITOR_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % MONITOR_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= MONITOR_STATE_BYTES) {
         return 0u;
@@ -136,10 +134,12 @@ static uint32_t monitor_stored_word(monitor_stored_t *stored, uint32_t place)
     if (stored->state != NULL) {
         return monitor_number(&stored->state[place]);
     }
+    const uint32_t at = MONITOR_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / MONITOR_SNAPSHOT_CHUNK) * MONITOR_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void)monitor_fetch(stored, begin, 0u);
     }
-    word = monitor_number(&stored->bytes[at - begin]);
+    word = monitor_number(&stored->bytes[at % MONITOR_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -456,6 +456,7 @@ static int32_t monitor_newest(monitor_stored_t *stored, monitor_read_fn read, vo
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         monitor_look(stored);

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x903796F7u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x8164EA42u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -125,8 +125,6 @@ static uint32_t pressure_fetch(pressure_stored_t *stored, uint32_t offset, uint3
 /* Four bytes of the model; place is a multiple of four. */
 static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
 {
-    const uint32_t at = PRESSURE_SNAPSHOT_HEADER + place;
-    const uint32_t begin = at - (at % PRESSURE_SNAPSHOT_CHUNK);
     uint32_t word;
     if (place >= PRESSURE_STATE_BYTES) {
         return 0u;
@@ -134,10 +132,12 @@ static uint32_t pressure_stored_word(pressure_stored_t *stored, uint32_t place)
     if (stored->state != NULL) {
         return pressure_number(&stored->state[place]);
     }
+    const uint32_t at = PRESSURE_SNAPSHOT_HEADER + place;
+    const uint32_t begin = (at / PRESSURE_SNAPSHOT_CHUNK) * PRESSURE_SNAPSHOT_CHUNK;
     if (begin != stored->begin) {
         (void)pressure_fetch(stored, begin, 0u);
     }
-    word = pressure_number(&stored->bytes[at - begin]);
+    word = pressure_number(&stored->bytes[at % PRESSURE_SNAPSHOT_CHUNK]);
     stored->seen = (stored->seen * 33u) ^ word; /* a step of Bernstein's hash */
     return word;
 }
@@ -382,6 +382,7 @@ static int32_t pressure_newest(pressure_stored_t *stored, pressure_read_fn read,
     stored->read = read;
     stored->context = context;
     stored->sequence = 0u;
+    stored->crc = 0u;
     for (int32_t k = 0; k < 2; k++) {
         stored->slot = k;
         pressure_look(stored);
