@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.host.first_results import NUMBERS_SIMPLE, SIMPLE, ratios
+from benchmarks.host.first_results import SIMPLE, ratios
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, read, write
 from pykernel.files import whole_file
 
@@ -63,7 +63,7 @@ def whole_table() -> str:
 def defaults() -> dict[str, np.ndarray]:
     """Errors of a spec that names no rule, over those of the best simple predictor of each stream."""
     return {
-        "numbers": ratios(DEFAULT, False, NUMBERS_SIMPLE),
+        "numbers": ratios(DEFAULT, False, SIMPLE),
         "classes": ratios(DEFAULT, True, SIMPLE),
     }
 

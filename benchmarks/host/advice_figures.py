@@ -15,7 +15,6 @@ import numpy as np
 
 from benchmarks.tables import ROOT
 from pykernel.errors import UserError
-from pykernel.host.samples import Batch, with_last_label
 from pykernel.host.simulation import Simulation
 from pykernel.spec.model import Spec, make_spec
 
@@ -94,13 +93,10 @@ def samples(name: str) -> tuple[np.ndarray, np.ndarray, Spec]:
     return x, y, make_spec(content)
 
 
-def run(x: np.ndarray, y: np.ndarray, spec: Spec, lagged: bool = False) -> tuple[Simulation, np.ndarray]:
+def run(x: np.ndarray, y: np.ndarray, spec: Spec) -> tuple[Simulation, np.ndarray]:
     """The simulation, and the model's predictions."""
-    simulation, predictions = Simulation(spec), []
-    batches = [Batch(x, y, 0)]
-    for batch in with_last_label(batches, 0) if lagged else batches:
-        predictions += [steps.predictions for steps in simulation.run(batch.x, batch.y)]
-    return simulation, np.concatenate(predictions)
+    simulation = Simulation(spec)
+    return simulation, np.concatenate([steps.predictions for steps in simulation.run(x, y)])
 
 
 def advised(name: str) -> tuple[list[dict[str, Any]], float, float, np.ndarray, np.ndarray]:
@@ -108,8 +104,8 @@ def advised(name: str) -> tuple[list[dict[str, Any]], float, float, np.ndarray, 
     x, y, spec = samples(name)
     tried: list[tuple[float, np.ndarray]] = []
 
-    def trial(changed: Spec, lagged: bool) -> float | None:
-        simulation, predictions = run(x, y, changed, lagged)
+    def trial(changed: Spec) -> float | None:
+        simulation, predictions = run(x, y, changed)
         error = simulation.summary(simulation.errors, ROWS // 2)["rmse"]["model"]
         tried.append((error, predictions))
         return error

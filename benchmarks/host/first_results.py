@@ -34,7 +34,6 @@ DATA = ROOT / "docs" / "data"
 COLUMNS = ("stream", "variant", "predictor", "error", "state_bytes", "microseconds", "refused_in_a_row")
 LINEAR = ("linear model", "linear model, raw inputs")
 SIMPLE = ("running mean", "last label", *LINEAR)
-NUMBERS_SIMPLE = ("running mean", *LINEAR)
 FIRST = 50
 """Rows that the estimator is fitted to before it goes on row by row."""
 
@@ -221,7 +220,7 @@ def table() -> str:
     for name in names:
         line = [name]
         for classes in (False, True):
-            each = ratios(name, classes, SIMPLE if classes else NUMBERS_SIMPLE)
+            each = ratios(name, classes, SIMPLE)
             line += (
                 [f"{q:.2f}" for q in (np.median(each), np.quantile(each, 0.9), each.max())] if len(each) else [""] * 3
             )

@@ -7,8 +7,8 @@
 
 ``held_streams`` says how its data come here.  Each row is predicted, then learned, in float32; error: that of ``first_results``,
 over the second half of the rows.  No target is a spec without limits; other columns of bytes are ``ram`` of its target.  Tables
-divide errors by that of the best simple predictor: the running mean or the most frequent class, two linear models, for classes the
-last label, too.  An error of classes counts at least half of one row.
+divide errors by that of the best simple predictor: the running mean or the most frequent class, the last label, two linear
+models.  An error of classes counts at least half of one row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import numpy as np
 
 from benchmarks.host.first_results import (
     DATA,
-    NUMBERS_SIMPLE,
     SIMPLE,
     error_of,
     learned,
@@ -102,7 +101,7 @@ def ratios(rows: Rows, classes: bool) -> dict[str, dict[str, float]]:
     for name in CLASSES if classes else NUMBERS:
         own = [row for row in rows if row["stream"] == name]
         errors = {row["predictor"]: max(float(row["error"]), 1 / int(row["rows"]) if classes else 1e-12) for row in own}
-        best = min(errors[each] for each in (SIMPLE if classes else NUMBERS_SIMPLE))
+        best = min(errors[each] for each in SIMPLE)
         found[name] = {each: error / best for each, error in errors.items()}
     return found
 
@@ -122,13 +121,12 @@ def summary(rows: Rows, classes: bool) -> str:
 def every(rows: Rows, classes: bool) -> str:
     """A row for each stream; losses are bold."""
     found, lines = ratios(rows, classes), []
-    simple = SIMPLE if classes else NUMBERS_SIMPLE
     shown = [name for name in dict.fromkeys(each for row in found.values() for each in row) if name not in SIMPLE]
     for name, row in found.items():
         first = next(each for each in rows if each["stream"] == name)
         cells = [f"**{row[each]:.2f}**" if row[each] > 1 else f"{row[each]:.2f}" for each in shown]
         lines.append(
-            [name, f"{int(first['rows']):,}", first["inputs"], min(simple, key=lambda each: row[each]), *cells]
+            [name, f"{int(first['rows']):,}", first["inputs"], min(SIMPLE, key=lambda each: row[each]), *cells]
         )
     return markdown(["", "rows", "D", "best simple one", *shown], lines)
 
@@ -144,9 +142,7 @@ def causes() -> str:
             spec = minimal(x.shape[1], known)
             stages = [("mixture",)] if known else [("mixture",), ("linear",), ("label", "gain"), ("label", "clip")]
             found = [error_of(learned(HostModel(without(spec, *each)), x, y)[0], y, known) for each in stages]
-            best = min(
-                float(row["error"]) for row in rows if row["stream"] == name and row["predictor"] in NUMBERS_SIMPLE
-            )
+            best = min(float(row["error"]) for row in rows if row["stream"] == name and row["predictor"] in SIMPLE)
             twice = [again(each, x, y, known) for each in (spec, *linear_specs(spec).values())]
             cells = [f"{error / best:.2f}" for error in found] + [""] * (4 - len(found))
             lines.append([name, *cells, f"{twice[0] / min(twice[1:]):.2f}"])

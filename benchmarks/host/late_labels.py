@@ -4,8 +4,8 @@
     python -m benchmarks.host.late_labels --show   # the table of what was measured
 
 Each row is asked, its label expected, and the row so many rows before learned.  error: that of ``first_results``, over the second half
-of the rows, of the default and of recursive least squares on raw inputs (of classes, of the better one of both linear models); covered:
-the part of the labels of that half within the intervals of 0.9.
+of the rows, of the default and of recursive least squares on raw inputs (of classes, of the better one of both linear models); last: of the
+default with the label that was known last as an input, ``[mixture] last``; covered: the part of the labels of that half within the intervals of 0.9.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
         row = {"stream": name, "kind": "classes" if classes else "numbers", "rows": len(y), "inputs": x.shape[1]}
         row |= {"delay": delay, "default": f"{error(spec):.6g}", "linear": f"{min(map(error, linear.values())):.6g}"}
-        half, covered = len(y) // 2, ""
+        half, covered, last = len(y) // 2, "", ""
         if not classes:
             ends = HostModel(spec_with_interval(x.shape[1])).prequential(x, y, delay=delay, question="interval")[0]
+            last = f"{error(minimal(x.shape[1], 0, mixture={'last': delay + 1})):.6g}"
             covered = f"{np.mean((ends[half:, 0] <= y[half:]) & (y[half:] <= ends[half:, 1])):.4f}"
-        found.append(row | {"covered": covered})
+        found.append(row | {"covered": covered, "last": last})
     return found
 
 
@@ -62,12 +63,21 @@ def table(rows: Rows) -> str:
         for delay in DELAYS:
             own = [row for row in rows if row["kind"] == kind and int(row["delay"]) == delay]
             least = 1 / int(own[0]["rows"]) if kind == "classes" else 1e-12
-            each = np.array([max(float(row["default"]), least) / max(float(row["linear"]), least) for row in own])
-            cells = [f"{value:.2f}" for value in (math.exp(float(np.mean(np.log(each)))), each.max())]
+            each, last = (
+                np.array([max(float(row[of]), least) / max(float(row["linear"]), least) for row in own if row[of]])
+                for of in ("default", "last")
+            )
+            cells = [f"{value:.2f}" for value in (mean(each), each.max())]
             inside = np.array([float(row["covered"]) for row in own if row["covered"]])
             told = [f"{np.median(inside):.3f}", f"{inside.min():.3f}"] if len(inside) else ["", ""]
+            told += [f"{mean(last):.2f}", f"{last.max():.2f}"] if len(last) else ["", ""]
             lines.append([f"{len(own)} of {kind}", str(delay), *cells, str(int((each > 1.05).sum())), *told])
-    return markdown(["streams", "rows late", "geometric mean", "worst", "above 1.05", "inside, median", "least"], lines)
+    heads = ["streams", "rows late", "geometric mean", "worst", "above 1.05", "inside, median", "least"]
+    return markdown([*heads, "with `last`, geometric mean", "worst"], lines)
+
+
+def mean(ratios: np.ndarray) -> float:
+    return math.exp(float(np.mean(np.log(ratios))))
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.device.default_cost import samples
-from benchmarks.host.first_results import NUMBERS_SIMPLE, error_of, read
+from benchmarks.host.first_results import SIMPLE, error_of, read
 from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import DATA, Rows, load, markdown, progress_bar, publish, save
 from pykernel.errors import UserError
@@ -127,10 +127,7 @@ def errors(tried: Tried, factor: float, keys: Mapping[str, Any], mixed: bool) ->
 def simple_errors() -> dict[str, float]:
     """Stream -> error of the best simple predictor."""
     known = read()
-    return {
-        name: max(min(float(known[name, "as is"][each]["error"]) for each in NUMBERS_SIMPLE), 1e-12)
-        for name in REGRESSION
-    }
+    return {name: max(min(float(known[name, "as is"][each]["error"]) for each in SIMPLE), 1e-12) for name in REGRESSION}
 
 
 def mean_of(found: Mapping[str, float], simple: Mapping[str, float]) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.host.first_results import DATA, NUMBERS_SIMPLE, error_of, learned, read
+from benchmarks.host.first_results import DATA, SIMPLE, error_of, learned, read
 from benchmarks.host.first_streams import REGRESSION, stream
 from benchmarks.tables import markdown, publish
 from pykernel.gen.project import build
@@ -95,7 +95,7 @@ def table(rows: list[dict[str, Any]]) -> str:
             for row in own:
                 if row["variant"] == variant:
                     known = simple[row["stream"], variant]
-                    least = min(float(known[each]["error"]) for each in NUMBERS_SIMPLE)
+                    least = min(float(known[each]["error"]) for each in SIMPLE)
                     found.append(float(row["error"]) / max(least, 1e-12))
             line.append(f"{math.exp(float(np.mean(np.log(found)))):.3f}, {max(found):.2f}")
         sizes = dict(models(3))

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.host.first_results import NUMBERS_SIMPLE, SIMPLE, error_of, read
+from benchmarks.host.first_results import SIMPLE, error_of, read
 from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, stream
 from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.gen.project import build
@@ -184,7 +184,7 @@ def measure() -> list[dict[str, Any]]:
         for name in REGRESSION:
             x, y = stream(name, variant)
             x = x - x.mean(0)
-            least = max(min(float(simple[name, variant][each]["error"]) for each in NUMBERS_SIMPLE), 1e-12)
+            least = max(min(float(simple[name, variant][each]["error"]) for each in SIMPLE), 1e-12)
             for model, answers in models(x, y).items():
                 add(name, variant, model, error_of(answers(x, y), y, 0) / least, numbers.get(model, ("", "", "")))
             print(name, variant, flush=True)

@@ -1,7 +1,9 @@
 """A linear expert beside the model: the answer is never much worse than that of recursive least squares.
 
 The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.
-Where inputs are scaled by given numbers, these are its units.  Its
+Where inputs are scaled by given numbers, these are its units.  The
+label that was known last may be an input of its own: in units of the first labels' deviation, as far as it counted, and for a label
+that comes late the one that was known when it was asked for.  Its
 covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
 V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.  Where there are many inputs,
 only blocks of P are kept: each learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
@@ -14,6 +16,7 @@ for others, and what is averaged are probabilities (``pykernel.algorithms.poll``
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.algorithms.extents import EXPERT, LAST
 from pykernel.algorithms.pending import GIVEN, late
 from pykernel.algorithms.stages import (
     LARGEST_POWER,
@@ -55,10 +58,14 @@ EXPERT_SETTLED = 40
 """After so many labels, an error counts at most a number of usual ones."""
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
+WIDE = Constant(64.0)
+"""Square of the largest label in units of the first ones' deviation: beyond, the unit doubles."""
 EXPERT_VARIANCE = Constant(1000.0)
 """D before the first label.  What no input excites is forgotten up to this, and no further: else D of an input that stands still
 becomes so large that its rounding errors move the weights of the others.
 """
+LAST_VARIANCE = Constant(0.1)
+"""D of a label that was known last: what it should add is at most about its own deviation, and it may hardly move for long."""
 PIVOT_MOST = Constant(1e6)
 """Largest D of a state from before: learning leaves at most EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
@@ -89,14 +96,14 @@ class Expert(Struct):
     expert_center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared"
     )  # number that is subtracted from the labels
-    # weights; the last one belongs to the constant 1
-    expert_weights: between(Real[OUTPUTS, DIM + 1], "-expert_limit", "expert_limit", after="compared")
-    pivots: between(Real[DIM + 1], 0, PIVOT_MOST, after="compared")  # D
+    # weights of the inputs, of the constant 1, and of the labels that were known last
+    expert_weights: between(Real[OUTPUTS, EXPERT], "-expert_limit", "expert_limit", after="compared")
+    pivots: between(Real[EXPERT], 0, PIVOT_MOST, after="compared")  # D
     factor: between(
-        Real[DIM * (DIM + 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
+        Real[EXPERT * (EXPERT - 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
     )  # U above its diagonal, column by column
     # the same within blocks of inputs, block by block
-    block_factor: between(Real[DIM * 4 + 28], -FACTOR_MOST, FACTOR_MOST, after="compared")
+    block_factor: between(Real[EXPERT * 4 + 24], -FACTOR_MOST, FACTOR_MOST, after="compared")
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
@@ -106,6 +113,9 @@ class Expert(Struct):
     )  # 0, or 1, 3, 7 ... after labels in a row far from the expert's answer
     # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
     compared: between(Index, 0, "compared_most")
+    # the latest labels, as far as they counted, the oldest first
+    last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
+    first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # mean square of the first labels
     # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
@@ -122,7 +132,8 @@ class ExpertWork(Struct):
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
     polled: Real[OUTPUTS]  # probabilities of classes
     whole: Real[OUTPUTS]  # the same, of the model and the expert together
-    gained: Real[DIM + 1]  # P phi, for phi the input in the expert's units and the constant 1
+    recalled: Real[OUTPUTS]  # the label that is known last, or was, in the expert's units
+    gained: Real[EXPERT]  # P phi, for phi the input in the expert's units, the constant 1, and such labels
 
 
 class ExpertConfig(Config):
@@ -130,6 +141,7 @@ class ExpertConfig(Config):
 
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
+    recalls: bool  # whether the label that was known last is an input
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
@@ -148,9 +160,12 @@ class Advised(Staged):
 
 @kernel
 def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
-    """Input j in the expert's units; the constant 1 behind the last one."""
+    """Input j in the expert's units; behind the last one the constant 1, and the labels that were known last."""
     if j == len(x):
         return real(1)
+    if m.recalls:
+        if j > len(x):
+            return m.recalled[j - len(x) - 1]
     return bounded((x[j] - m.expert_offset[j]) * m.expert_scale[j], EXPERT_FAR)
 
 
@@ -162,7 +177,63 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
         total = m.expert_center[o] + total
     for j in range(len(x)):
         total += m.expert_weights[o, j] * in_units(m, x, j)
+    if m.recalls:
+        for i in range(len(m.recalled)):
+            total += m.expert_weights[o, len(x) + 1 + i] * m.recalled[i]
     return total
+
+
+@kernel
+def look_back(m: Advised, asked: Bool) -> None:
+    """The label that is known last, or was when the sample was asked for, becomes an input; until its deviation is known, it is 0."""
+    place = len(m.last_labels) - 1 if asked else 0
+    for o in range(len(m.recalled)):
+        m.recalled[o] = real(0)
+        if m.compared[0] > FIXED_AT and m.first_power[o] > real(0):
+            unit = m.label_unit / sqrt(m.first_power[o])
+            m.recalled[o] = bounded((m.last_labels[place, o] - m.expert_center[o]) * unit, EXPERT_FAR)
+
+
+@kernel
+def first_variance(m: Advised, j: Index) -> Real:
+    """D of input j before the first label; no more is forgotten."""
+    if m.recalls:
+        if j >= len(m.gained) - len(m.first_power):
+            return LAST_VARIANCE
+    return EXPERT_VARIANCE
+
+
+@kernel
+def double_unit(m: Advised, o: Index, upper: Real[...]) -> None:
+    """The unit of a label that was known last doubles; what was learned of it, and how well, stays.  O(D)."""
+    j = len(m.gained) - len(m.first_power) + o
+    begin = EXPERT_BLOCK * floor_shift(j, 3) if m.in_blocks else 0
+    column = BLOCK_PAIRS * floor_shift(begin, 3) + floor_shift((j - begin) * (j - begin - 1), 1)
+    m.first_power[o] = clipped(real(4) * m.first_power[o], real(0), LARGEST_POWER)
+    m.pivots[j] = clipped(real(4) * m.pivots[j], PIVOT_LEAST, first_variance(m, j))
+    for i in range(j - begin):
+        upper[column + i] = real(0.5) * upper[column + i]
+    for i in range(len(m.first_power)):
+        m.expert_weights[i, j] = bounded(real(2) * m.expert_weights[i, j], m.expert_limit)
+
+
+@kernel
+def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
+    """Keep a label that was learned; the first ones tell their deviation.  O(LAST + D)."""
+    rate = real(2) / real(m.compared[0] + 1)
+    for o in range(len(y)):
+        for i in range(len(m.last_labels) - 1):
+            m.last_labels[i, o] = m.last_labels[i + 1, o]
+        m.last_labels[len(m.last_labels) - 1, o] = y[o]
+        size = bounded((y[o] - m.expert_center[o]) * m.label_unit, LOUD_PARTS)
+        if m.compared[0] <= FIXED_AT or m.first_power[o] == real(0):
+            power = m.first_power[o] + rate * (size * size - m.first_power[o])
+            m.first_power[o] = clipped(power, real(0), LARGEST_POWER)
+        elif size * size > WIDE * m.first_power[o]:
+            if m.in_blocks:
+                double_unit(m, o, m.block_factor)
+            else:
+                double_unit(m, o, m.factor)
 
 
 @kernel
@@ -201,13 +272,17 @@ def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
 @kernel
 def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y: the model's answers become the mean with the expert's.  O(D) for each output."""
+    if m.recalls:
+        look_back(m, True)
     for o in range(len(y)):
         y[o] = blended(m, o, y[o], advise(m, x, o))
 
 
 @kernel
-def consult(m: Advised, x: Real[DIM]) -> None:
-    """Keep the expert's answers before it learns.  O(D) for each output."""
+def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
+    """Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output."""
+    if m.recalls:
+        look_back(m, asked)
     for o in range(len(m.expert_answer)):
         m.expert_answer[o] = advise(m, x, o)
 
@@ -268,7 +343,7 @@ def fix_units(m: Advised) -> None:
         for o in range(len(m.expert_center)):
             m.expert_center[o] = m.center[o]
     for j in range(len(m.pivots)):
-        m.pivots[j] = EXPERT_VARIANCE
+        m.pivots[j] = first_variance(m, j)
     m.compared[0] = 1
 
 
@@ -312,7 +387,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
         v = m.pivots[j] * f
         before = known
         known = known + v * f
-        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
+        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, first_variance(m, j))
         part = f / before
         m.gained[j] = v
         for i in range(j - begin):
@@ -359,7 +434,7 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
-            consult(m, x)
+            consult(m, x, False)
     learns = m.compared[0] > 0
     if m.votes:
         learns = learns and unclear(m, y)
@@ -382,6 +457,8 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
                 m.expert_weights[o, j] = bounded(m.expert_weights[o, j] + step * m.gained[j], m.expert_limit)
         if m.limits:
             m.expert_shock[0] = shaken(m.expert_shock[0], outlying)
+        if m.recalls:
+            keep_label(m, m.learned)
 
 
 @kernel
@@ -436,6 +513,10 @@ def dismiss(m: Advised) -> None:
             m.expert_center[o] = real(0)
             m.model_power[o] = real(0)
             m.expert_power[o] = real(0)
+        if m.recalls:
+            m.first_power[o] = real(0)
+            for i in range(len(m.last_labels)):
+                m.last_labels[i, o] = real(0)
         zero(m.expert_weights[o], len(m.pivots))
     m.compared[0] = 0
     m.expert_shock[0] = real(0)

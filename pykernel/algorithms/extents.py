@@ -11,6 +11,8 @@ PACKED = extent("PACKED", "size of a packed symmetric matrix: n rows take n (n +
 GROUP_SIZE = extent("GROUP_SIZE", "numbers of a block of units that share a covariance, B")
 COMPONENTS = extent("COMPONENTS", "largest number of Gaussians, K: regimes that are known", public=True)
 GROUPS = extent("GROUPS", "number of such blocks")
+EXPERT = extent("EXPERT", "inputs of the linear expert, and the constant 1")
+LAST = extent("LAST", "latest labels that are kept")
 FUNCTIONS = extent("FUNCTIONS", "number of kernel sums; predictions are computed from these sums")
 WEIGHTS = extent("WEIGHTS", "number of weights of one expansion vector, W")
 ROWS = extent("ROWS", "number of expansion vectors, rounded up to an even number")

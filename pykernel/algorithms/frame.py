@@ -329,7 +329,7 @@ def take(m: Framed, x: Real[DIM]) -> Index:
     if m.covers:
         answer_before(m, x)
     if m.mixes:
-        consult(m, x)
+        consult(m, x, False)
     if m.scales:
         see(m, x)
         if m.holds:
@@ -437,7 +437,7 @@ def begin_waiting(m: Framed, x: Real[DIM]) -> None:
 def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
     """Keep what the parts of the model answer to an input that the rule sees so.  O(answer)."""
     if m.mixes:
-        consult(m, x)
+        consult(m, x, True)
     answer(m, seen, m.given_value)
     for o in range(len(m.y)):
         m.given_lead[o] = lead(m, seen, o)

@@ -233,7 +233,7 @@ def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
         "precision": str(spec.real),
         **{f"error_{key}": context["int16"][key] for key in ("bound", "measured") if key in context["int16"]},
         "learned": bool(context["learned"]),
-        "extents": {key.lower(): value for key, value in spec.capacities.items()}
+        "extents": {key.lower(): value for key, value in spec.capacities.items() if value}
         | ({"classes": len(spec.label.classes)} if spec.label.classes else {}),
     }
 

@@ -107,13 +107,11 @@ class Signs:
         return mean + first, np.sqrt(np.maximum(square - mean * mean, 0))
 
 
-Trial = Callable[[Spec, bool], "float | None"]
-"""A function (content of another spec, whether the last known label is a further input) -> error over the second half
-of the same rows."""
+Trial = Callable[[Spec], "float | None"]
+"""A function of another spec: its error over the second half of the same rows."""
 Content = dict[str, Any]
-Change = tuple[str, Content, bool]
-"""Words for the change, the content of the changed spec, and whether the last known label becomes a further input."""
-LAST_LABEL = "add a column that holds the latest known label to [input] columns"
+Change = tuple[str, Content]
+"""Words for the change, and the content of the changed spec."""
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
@@ -136,7 +134,6 @@ class _Adviser:
         self.scored, self.errors = second["scored"], second[self.kind]
         self.now: float = self.errors["model"] or 0.0
         self.content: Content = self.spec.model_dump(exclude_unset=True)
-        self.lagged = False
         self.told: list[dict[str, Any]] = []
 
     def found(self) -> list[dict[str, Any]]:
@@ -172,9 +169,9 @@ class _Adviser:
         simple = [error for name, error in self.errors.items() if name != "model" and error is not None]
         if not (away > FAR_INPUTS or (simple and self.now > WORSE * min(simple))):
             return
-        wide: Change = ('precision = "float64"', self._with("")[1] | {"precision": "float64"}, self.lagged)
+        wide: Change = ('precision = "float64"', self._with("")[1] | {"precision": "float64"})
         try:
-            exact = self.trial(make_spec(wide[1], custom=self.spec.custom), self.lagged)
+            exact = self.trial(make_spec(wide[1], custom=self.spec.custom))
         except UserError:  # this spec is not allowed in float64
             return
         if exact is None or exact > WORTH * self.now:
@@ -296,22 +293,16 @@ class _Adviser:
         made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
         for section, keys in changes.items():
             made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
-        return told, made, self.lagged
+        return told, made
 
     def _last_label(self) -> list[Change]:
-        if self.lagged or self.simulation.classes:
+        """The label that was known last, as an input of the own linear expert, or of the default's."""
+        if self.simulation.classes or self.content.get("mixture", {}).get("last"):
             return []
-        for kept in (self._default(), self._default(budget=True)):
-            if kept is not None and self._is_own(kept):
-                self.content = kept  # recompute the defaults, which depend on the number of inputs
-        columns = self.spec.input.columns
-        wider: Content = {"dim": self.spec.dim + self.spec.outputs}
-        if columns:
-            wider = {"columns": [*columns, *(f"last {name}" for name in self.simulation.labels)]}
-        found = [(LAST_LABEL, self._with("", input=wider)[1], True)]
-        for told, content, _ in self._recipes():
-            found.append((f"{LAST_LABEL}, and {told}", content | {"input": content["input"] | wider}, True))
-        return found
+        last = {"last": self.simulation.delay + 1}
+        words = f"[mixture] last = {last['last']}: the label that was known last is an input"
+        defaults = [(f"{words}, and {told}", content | {"mixture": last}) for told, content in self._recipes()]
+        return [self._with(words, mixture=last), *defaults]
 
     def _smaller_steps(self) -> list[Change]:
         learning = self.spec.learning
@@ -328,7 +319,7 @@ class _Adviser:
         if "reduction" in self.content:
             kinds["[kernel], [learning] and [reduction]"] = self._default()
         return [
-            (f"leave {left} out: the default learns from raw data", kept, self.lagged)
+            (f"leave {left} out: the default learns from raw data", kept)
             for left, kept in kinds.items()
             if kept is not None and not self._is_own(kept)
         ]
@@ -345,7 +336,7 @@ class _Adviser:
     def _linear(self, name: str) -> list[Change]:
         """The change to the linear model that is better, if one of these is."""
         made = linear_specs(self.spec).get(name)
-        if made is None or self.spec.real.is_int16 or self.lagged:
+        if made is None or self.spec.real.is_int16:
             return []
         content = made.model_dump(exclude_unset=True)
         given, known = self.content.get("input", {}), self.content.get("label", {})
@@ -360,7 +351,7 @@ class _Adviser:
         }
         written = ", ".join(f"{key} = {json.dumps(value)}" for key, value in content["learning"].items())
         stages = ", and [input] standardise and [label] center" if content["input"].get("standardise") else ""
-        return [(f"a linear model alone, [learning] {written}{stages}", content, False)]
+        return [(f"a linear model alone, [learning] {written}{stages}", content)]
 
     def _is_own(self, content: Content) -> bool:
         """Whether the content gives the same spec as the present content."""
@@ -390,24 +381,24 @@ class _Adviser:
             return
         if self.trial is None:
             if changes or always:
-                self._tell(test, value, why, " or ".join(told for told, *_ in changes) or "nothing is known to help")
+                self._tell(test, value, why, " or ".join(told for told, _ in changes) or "nothing is known to help")
             return
         best: tuple[float, Change] | None = None
         for change in changes:
             try:
-                error = self.trial(make_spec(change[1], custom=self.spec.custom), change[2])
+                error = self.trial(make_spec(change[1], custom=self.spec.custom))
             except UserError:  # these keys do not fit together
                 continue
             if error is not None and (best is None or error < best[0]):
                 best = (error, change)
         if best is not None and best[0] <= WORTH * self.now:
-            error, (told, self.content, self.lagged) = best
+            error, (told, self.content) = best
             added = ", together with the above" if self.told else ""
             told += f": {self._shown(error)} in place of {self._shown(self.now)}{added}{self._beside()}"
             self._tell(test, value, why, told)
             self.now = error
         elif always:
-            tried = f"; tried without success: {'; '.join(told for told, *_ in changes)}" if changes else ""
+            tried = f"; tried without success: {'; '.join(told for told, _ in changes)}" if changes else ""
             self._tell(test, value, why, f"take the simple one{tried}")
 
     def _tell(self, test: str, value: float, why: str, change: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.algorithms.extents import EXPERT, LAST
 from pykernel.algorithms.revisions import revision_of
 from pykernel.algorithms.selftest import made_up, made_up_count
 from pykernel.dialect import Kernel, ends_of, is_choice
@@ -83,7 +84,9 @@ def identity(spec: Spec) -> Identity:
     revisions = {name: revision_of(name) for name in spec.algorithms}
 
     meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
-    meaning |= {f"capacity {name}": str(size) for name, size in spec.capacities.items()}
+    # the linear expert's fields tell its sizes
+    sizes = {name: size for name, size in spec.capacities.items() if name not in (EXPERT.text, LAST.text)}
+    meaning |= {f"capacity {name}": str(size) for name, size in sizes.items()}
     meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}
     meaning |= {
         f"field {slot.name}": f"{slot.array.scalar} {slot.shape} at {slot.offset}"

@@ -203,24 +203,6 @@ def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
-def with_last_label(batches: Iterable[Batch], delay: int) -> Iterator[Batch]:
-    """The batches with the latest known label as a further input of each row (with several labels: several inputs).
-
-    The input is NaN before the first known label.  A model refuses NaN, as a device without a label could not be asked.
-    """
-    waiting: np.ndarray | None = None
-    last = np.zeros(0)
-    for batch in batches:
-        y = as_table(batch.y).astype(np.float64)
-        if waiting is None:
-            waiting, last = np.full((delay + 1, y.shape[1]), np.nan), np.full(y.shape[1], np.nan)
-        past = np.concatenate([waiting, y])
-        known = past[: len(y)]
-        columns = [latest(last[i], known[:, i], ~np.isnan(known[:, i]))[1:] for i in range(y.shape[1])]
-        waiting, last = past[len(y) :], np.array([column[-1] for column in columns])
-        yield Batch(np.column_stack([batch.x, *columns]), batch.y, batch.position)
-
-
 def input_names(spec: Spec) -> Sequence[str]:
     """The inputs' columns, or numbered names."""
     return spec.input.columns or [f"input {j}" for j in range(spec.dim)]

@@ -19,7 +19,7 @@ from pykernel.dialect import INTEGERS, Array, Kernel, Memory, Real, layout
 from pykernel.dialect.program import LabelKind, Program, Settings
 from pykernel.errors import UserError
 from pykernel.report import sections
-from pykernel.spec import missing
+from pykernel.spec import expert, missing
 from pykernel.spec import signal as signals
 from pykernel.spec.defaults import Chosen
 from pykernel.spec.family import STATE_LIMIT, Family, Refuse, affordable, filling
@@ -370,7 +370,7 @@ class Spec(Keys):
 
     @property
     def capacities(self) -> dict[str, int]:
-        own = self.family.capacities(self)
+        own = self.family.capacities(self) | expert.extents(getattr(self, "mixture", None), self.dim, self.outputs)
         return own if self.signal is None else own | signals.capacities(self.signal, self.forecasts)
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from pykernel.spec.sections import Section
+from pykernel.spec.sections import Counts, Section
 
 
 class Mixture(Section):
@@ -16,9 +18,24 @@ class Mixture(Section):
         False,
         description="keep the linear expert's covariance within blocks of 8 inputs only: for many inputs, memory and time grow with D, not with D^2",
     )
+    last: Annotated[int, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))] = (
+        Field(
+            0,
+            ge=0,
+            le=1024,
+            description="the label that was known last is an input of the linear expert, too: 1 where labels come at once, d + 1 where they come d rows late, for which so many labels are kept; 0: it is none",
+        )
+    )
     forgetting: float = Field(
         0.999,
         ge=0.9,
         le=1,
         description="each later label multiplies a label's weight by this for the linear expert: about the last 1 / (1 - forgetting) labels count",
     )
+
+
+def extents(mixture: Mixture | None, dim: int, outputs: int) -> dict[str, int]:
+    """Sizes of what the linear expert keeps; 0 without one."""
+    if mixture is None:
+        return {"EXPERT": 0, "LAST": 0}
+    return {"EXPERT": dim + 1 + (outputs if mixture.last else 0), "LAST": mixture.last}

@@ -185,6 +185,7 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "votes": votes(spec),
             "sharpens": votes(spec),
             "expert_forgetting": forgetting,
+            "recalls": mixture is not None and mixture.last > 0,
             "in_blocks": mixture is not None and mixture.blocks,
             "expert_growth": 1 / forgetting,
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,

@@ -15,7 +15,7 @@ from pykernel.host.advice import FEW, Trial
 from pykernel.host.monitoring import Monitoring
 from pykernel.host.pipeline import Pipeline
 from pykernel.host.recording import Recorded
-from pykernel.host.samples import require_columns, training_of, with_last_label
+from pykernel.host.samples import require_columns, training_of
 from pykernel.host.seen import Seen
 from pykernel.host.signal import steps_of
 from pykernel.host.simulation import Simulation
@@ -131,13 +131,13 @@ def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> T
         return None
     spec = recording.spec
 
-    def error(changed: Spec, lagged: bool) -> float | None:
+    def error(changed: Spec) -> float | None:
         show(0, "trying what may help")
         with contextlib.ExitStack() as stack:
             batches = steps_of(spec, recording.batches(stack)[0])
             refreshed = refresh_every if changed.learning.rule == spec.learning.rule else 0
             run = Simulation(changed, delay, refreshed, forecasts=spec.forecasts)
-            for batch in with_last_label(batches, delay) if lagged else batches:
+            for batch in batches:
                 for _ in run.run(batch.x, batch.y):
                     pass
         return run.summary(run.errors, run.rows // 2)["error_rate" if run.classes else "rmse"]["model"]

@@ -1,22 +1,25 @@
 """The linear expert beside a model: a twin by least squares with a whole matrix, its bounds, and what it promises."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from pykernel.algorithms.expert import EXPERT_BLOCK, EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, PIVOT_LEAST
+from pykernel.algorithms.expert import EXPERT_BLOCK, EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, LAST_VARIANCE, PIVOT_LEAST
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.snapshot import load, save
 from pykernel.spec.model import make_spec
 from pykernel.spec.stages import GAIN_HORIZON
+from tests.support import DOCS
 
 RULES = ("klms", "krls-t", "fb-krls", "spectrum-ekf", "spectrum-nlms", "nystrom-rls", "okfeb")
 
 
-def spec_of(rule="spectrum-nlms", precision="float64", outputs=1, mixture=True, **learning):
+def spec_of(rule="spectrum-nlms", precision="float64", outputs=1, mixture=True, last=0, **learning):
     content = {
         "name": "m",
         "precision": precision,
@@ -33,7 +36,7 @@ def spec_of(rule="spectrum-nlms", precision="float64", outputs=1, mixture=True, 
     if rule == "okfeb":
         content["learning"]["features"] = 4
         content["label"]["column"] = "y"
-    return make_spec(content | ({"mixture": {"forgetting": 0.99}} if mixture else {}))
+    return make_spec(content | ({"mixture": {"forgetting": 0.99, "last": last}} if mixture else {}))
 
 
 def series(rng, n, outputs=1):
@@ -43,37 +46,61 @@ def series(rng, n, outputs=1):
 
 
 @pytest.mark.in_turn(2)
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs):
+@pytest.mark.parametrize(("outputs", "last"), [(1, 0), (1, 2), (2, 0)])
+def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs, last):
+    """last: of so many labels the newest is an input of a question, and the oldest of what is learned."""
     rng = np.random.default_rng(0)
-    alone, mixed = HostModel(spec_of(outputs=outputs, mixture=False)), HostModel(spec_of(outputs=outputs))
+    alone, mixed = HostModel(spec_of(outputs=outputs, mixture=False)), HostModel(spec_of(outputs=outputs, last=last))
+    kept, power_of_first = [0.0] * last, 0.0
+    narrow = LAST_VARIANCE.value(FLOAT64)
+
+    def inputs(row, which):
+        known = fixed and last and count >= FIXED_AT
+        unit = 1 / math.sqrt(power_of_first) if known else 0.0
+        label = np.clip((kept[which] - center) * unit, -1000, 1000) if known else 0.0
+        return np.concatenate([np.clip((row - offset) * scale, -1000, 1000), [1.0], [label] * bool(last)])
+
     forgetting, count, fixed = 0.99, 0, False
     powers, offset, scale, weights, p = np.zeros((2, outputs)), None, None, None, None
     x, y = series(rng, 600, outputs)
+    y[300:] *= 1 + 20 * bool(last)  # far beyond the first labels
     for t in range(len(x)):
         label = np.atleast_1d(y[t])
         model = np.atleast_1d(np.ravel(alone.predict(x[t])))
         expected = model
         if fixed:
-            phi = np.append(np.clip((x[t] - offset) * scale, -1000, 1000), 1.0)
-            expert = weights @ phi
+            expert = weights @ inputs(x[t], -1)
             if count >= EXPERT_KNOWN:
                 shares = powers**-8.0
                 expected = (shares[0] * model + shares[1] * expert) / shares.sum(axis=0)
         np.testing.assert_allclose(np.ravel(mixed.predict(x[t])), expected, rtol=1e-7, atol=1e-7)
         if fixed:
+            expert = weights @ (phi := inputs(x[t], 0))
             count = min(count + 1, GAIN_HORIZON)
             for power, answer in zip(powers, (model, expert), strict=True):
                 power += 2 / (count + 1) * (np.square(label - answer) - power)
         elif mixed.memory.field("observed")[0] >= FIXED_AT:
             offset = mixed.memory.field("mean").copy()
             scale = mixed.memory.field("scale").copy()
-            phi = np.append((x[t] - offset) * scale, 1.0)
-            weights, p, fixed = np.zeros((outputs, 4)), np.eye(4) * EXPERT_VARIANCE.value(FLOAT64), True
+            center = mixed.memory.field("expert_center")[0]
+            fixed, phi = True, inputs(x[t], 0)
+            weights = np.zeros((outputs, len(phi)))
+            p = np.diag([EXPERT_VARIANCE.value(FLOAT64)] * 4 + [narrow] * bool(last))
         if fixed:
             gain = p @ phi / (forgetting + phi @ p @ phi)
             weights = weights + np.outer(label - weights @ phi, gain)
             p = (p - np.outer(gain, phi @ p)) / forgetting
+        if fixed and last:
+            p -= max(0.0, p[4, 4] - narrow) * np.outer(p[4], p[4]) / p[4, 4] ** 2
+            kept, square = [*kept[1:], y[t]], (y[t] - center) ** 2
+            if count < FIXED_AT:
+                power_of_first += 2 / (count + 2) * (square - power_of_first)
+            elif square > 64 * power_of_first:
+                power_of_first *= 4
+                weights[:, 4] *= 2
+                p[4] *= 2
+                p[:, 4] *= 2
+                p -= max(0.0, p[4, 4] - narrow) * np.outer(p[4], p[4]) / p[4, 4] ** 2
         for each in (alone, mixed):
             assert each.update(x[t], label if outputs > 1 else label[0]) >= 0
 
@@ -130,6 +157,33 @@ def test_wide_inputs_of_a_linear_truth_are_learned_by_default():
         assert np.sqrt(np.mean((found[1000:] - y[1000:]) ** 2)) <= 0.13
 
 
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e7])
+def test_a_label_that_hangs_on_the_last_one_is_told_by_it(delay, unit):
+    """y = .98 y' + x + noise, in any unit: with labels d rows late, the best answer errs as the d + 1 steps since the last known one."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3))
+    y = np.zeros(len(x))
+    for t in range(1, len(x)):
+        y[t] = 0.98 * y[t - 1] + x[t, 0] + 0.1 * rng.normal()
+    best = math.sqrt(0.1**2 + sum(0.98 ** (2 * i) * (1 + 0.1**2) for i in range(1, delay + 1)))
+    content = {"name": "m", "input": {"dim": 3}, "label": {"column": "y"}}
+    errors = []
+    for mixture in ({}, {"mixture": {"last": delay + 1}}):
+        found = HostModel(make_spec(content | mixture)).prequential(x, unit * y, delay=delay)[0]
+        errors.append(math.sqrt(np.mean((found[2000:] / unit - y[2000:]) ** 2)))
+    assert errors[1] <= 1.1 * best and errors[0] >= 1.3 * errors[1], (errors, best)
+
+
+def test_the_last_label_takes_the_bytes_that_the_page_says():
+    page = (DOCS / "online.md").read_text(encoding="utf-8")
+    default, last = (
+        build(make_spec({"name": "m", "input": {"dim": 3}, "label": {"column": "y"}} | mixture)).figures["ram_bytes"]
+        for mixture in ({}, {"mixture": {"last": 1}})
+    )
+    assert f"takes {last - default} bytes more at D = 3" in page
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_takes_it_and_is_never_much_worse_than_least_squares(rule):
     """A linear series that no kernel of six vectors can follow: the answer is as good as recursive least squares."""
@@ -156,8 +210,8 @@ def test_it_stays_within_its_bounds_in_float32_whatever_comes(exhaustive):
         "outliers": (np.clip(rng.standard_t(1.1, (n, 3)), -1e6, 1e6), np.clip(rng.standard_t(1.1, n), -1e6, 1e6)),
         "jumps": (normal * np.where(t % 4000 < 2000, 1e-3, 1e3)[:, None], np.where(t % 3000 < 1500, 1.0, 1e5) * normal[:, 1]),
     }  # fmt: skip
-    for name, (x, y) in streams.items():
-        model = HostModel(spec_of("spectrum-nlms", "float32"))
+    for (name, (x, y)), last in itertools.product(streams.items(), (0, 3)):
+        model = HostModel(spec_of("spectrum-nlms", "float32", last=last))
         assert (model.update(x, y) >= 0).all(), name
         pivots = model.memory.field("pivots")
         assert (pivots >= PIVOT_LEAST.value(model.spec.real)).all()
@@ -200,6 +254,10 @@ def test_units_that_no_standardiser_can_know_are_refused(name):
 REFUSED = [
     ({"input": {"dim": 3}}, r"\[mixture\] needs inputs of a known size; add standardise"),
     ({"label": {"classes": ["a", "b"]}, "linear": {}}, r"\[mixture\] is the linear part for classes"),
+    (
+        {"label": {"classes": ["a", "b"]}, "mixture": {"last": 1}},
+        r"\[mixture\] last is for labels that are numbers; leave it out",
+    ),
     ({"mixture": {"forgetting": 0.5}}, r"\[mixture\] forgetting is 0.5; it must be"),
     ({"learning": {"rule": "rls"}}, r"\[mixture\] is of .*; rls does not have it"),
     ({"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}}, "klms in int16 does not have it: leave it out"),

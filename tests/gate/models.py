@@ -21,6 +21,7 @@ Tuple = tuple[str, ...]
 RECIPES: dict[str, Content] = {
     "a number": {"label": {"column": "y"}},
     "a number with an interval": {"label": {"column": "y"}, "interval": {}},
+    "a number after the last one": {"label": {"column": "y"}, "mixture": {"last": 2}},
     "a number with gaps": {"label": {"column": "y"}, "input": {"missing": "hold"}},
     "several numbers": {"label": {"columns": ["y", "z"]}},
     "two classes": {"label": {"column": "y", "classes": ["a", "b"]}},

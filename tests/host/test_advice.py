@@ -16,7 +16,6 @@ from benchmarks.host import advice_figures
 from benchmarks.host.first_streams import stream
 from pykernel import telling
 from pykernel.host.advice import Signs
-from pykernel.host.samples import Batch, with_last_label
 from pykernel.host.scores import verdict
 from pykernel.host.simulation import Simulation
 from pykernel.spec.model import make_spec
@@ -41,8 +40,8 @@ def test_a_good_model_gets_none(name: str) -> None:
     x, y = stream(name)
     spec = make_spec({"name": "good", "input": {"dim": x.shape[1]}, "label": {"outputs": 1}})
 
-    def trial(changed, lagged):
-        simulation, _ = advice_figures.run(x, y, changed, lagged)
+    def trial(changed):
+        simulation, _ = advice_figures.run(x, y, changed)
         return simulation.summary(simulation.errors, len(x) // 2)["rmse"]["model"]
 
     simulation, _ = advice_figures.run(x, y, spec)
@@ -57,8 +56,8 @@ def test_what_is_advised_reduces_the_error_of_a_constant_label_too(rule: str, la
     spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"outputs": 1}, "learning": {"rule": rule}, **kernel})
     x, y = np.random.default_rng(1).normal((0, 50), 1.0, (600, 2)), np.full(600, label)
 
-    def trial(changed, lagged):
-        simulation, _ = advice_figures.run(x, y, changed, lagged)
+    def trial(changed):
+        simulation, _ = advice_figures.run(x, y, changed)
         return simulation.summary(simulation.errors, len(x) // 2)["rmse"]["model"]
 
     simulation, _ = advice_figures.run(x, y, spec)
@@ -209,7 +208,7 @@ def test_of_errors_that_follow_each_other_the_default_alone_is_told_where_it_is_
     assert few.startswith("leave [kernel], [learning] and [reduction] out: ")
     # where the label's past says more than the default alone, that stays the advice
     walk = told_of(np.column_stack([WALK_X, WALK_X[:, 0]]), WALK_Y - 100, lagging)["errors that follow each other"]
-    assert walk["change"].startswith("add a column that holds the latest known label")
+    assert "[mixture] last = 1: the label that was known last is an input, and leave " in walk["change"]
 
 
 def test_where_a_linear_model_is_better_an_expert_is_among_the_changes() -> None:
@@ -260,12 +259,8 @@ def told_of(x: np.ndarray, y: np.ndarray, content: dict) -> dict:
     """The findings, with changes tried on the same rows."""
     spec = make_spec({"name": "m", "input": {"dim": 3}, "label": {"outputs": 1}} | content)
 
-    def trial(changed, lagged):
-        batches = [Batch(x, y, 0)]
-        simulation = Simulation(changed)
-        for batch in with_last_label(batches, 0) if lagged else batches:
-            for _ in simulation.run(batch.x, batch.y):
-                pass
+    def trial(changed):
+        simulation, _ = advice_figures.run(x, y, changed)
         found = simulation.summary(simulation.errors, len(x) // 2)
         return found["error_rate" if simulation.classes else "rmse"]["model"]
 
@@ -309,7 +304,7 @@ def test_where_nothing_else_helps_float64_is_told() -> None:
     standardised = {"input": {"dim": 3, "standardise": True}, "learning": {"rule": "rls"}}
     spec = make_spec({"name": "m", "label": {"outputs": 1}} | standardised)
     simulation, _ = advice_figures.run(x, DRAWN[:, 1] * DRAWN[:, 2] + 9, spec)
-    (first, *_) = simulation.report(lambda changed, _: 0.01 if changed.precision == "float64" else 99.0)["advice"]
+    (first, *_) = simulation.report(lambda changed: 0.01 if changed.precision == "float64" else 99.0)["advice"]
     assert first["test"] == "too few digits" and first["change"].startswith('precision = "float64": 0.01 in place of ')
 
 
@@ -334,19 +329,6 @@ def test_sums_are_those_of_the_whole_stream_however_it_comes(delay: int) -> None
     table = np.column_stack([x, truth])[known]
     for ours, theirs in zip(signs.columns(), (table.mean(0), table.std(0)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
-
-
-@pytest.mark.parametrize("delay", [0, 2])
-def test_the_last_label_as_an_input_is_one_that_is_known(delay: int) -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    y[rng.random(50) < 0.3] = np.nan
-    parts = with_last_label((Batch(x[i : i + 7], y[i : i + 7], 0) for i in range(0, 50, 7)), delay)
-    found = np.concatenate([part.x for part in parts])
-    for t in range(50):
-        known = y[: max(0, t - delay)]
-        known = known[~np.isnan(known)]
-        np.testing.assert_array_equal(found[t], [*x[t], known[-1] if len(known) else np.nan])
 
 
 WALK = np.random.default_rng(3)

@@ -149,6 +149,7 @@ def contents():
         wide = merged(base, "input", "dim", 8) | {"mixture": {"forgetting": 0.9}}
         add(f"{rule} {precision} mixture, forgetting much", wide)
         add(f"{rule} {precision} interval", base | {"mixture": {}, "interval": {}})
+        add(f"{rule} {precision} mixture, last labels", base | {"mixture": {"last": 2}})
         add(f"{rule} {precision} held", merged(base, "input", "outliers", "hold"))
         for word in ("mean", "hold"):
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))

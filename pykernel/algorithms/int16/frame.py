@@ -183,7 +183,7 @@ def gather_evidence(m: Int16Framed, x: Int16[DIM], gain: Int) -> None:
 
 
 @kernel
-def consult(m: Int16Framed, x: Int16[DIM]) -> None:
+def consult(m: Int16Framed, x: Int16[DIM], asked: Bool) -> None:
     """There is no linear expert."""
 
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6199AA4Eu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -45,8 +45,8 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* In arrays this short, GCC warns that a loop could run beyond FLOW_DIM.  No loop does: every call checks the counts.
- * */
+/* In arrays this short, GCC warns that a loop could run beyond FLOW_EXPERT.  No loop does: every call checks the
+ * counts. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #if __GNUC__ >= 11
@@ -649,7 +649,7 @@ static bool flow_heard(const flow_t *s)
     return s->compared > 20;
 }
 
-/* Input j in the expert's units; the constant 1 behind the last one. */
+/* Input j in the expert's units; behind the last one the constant 1, and the labels that were known last. */
 static float flow_in_units(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if (j == FLOW_DIM) {
@@ -868,7 +868,7 @@ static void flow_settle_pending(flow_t *s)
     }
 }
 
-/* Keep the expert's answers before it learns.  O(D) for each output. */
+/* Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(14)
@@ -1502,6 +1502,12 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
     }
 }
 
+/* D of input j before the first label; no more is forgotten. */
+static inline float flow_first_variance(void)
+{
+    return FLOW_EXPERT_VARIANCE;
+}
+
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void flow_fix_units(flow_t *s)
 {
@@ -1520,9 +1526,9 @@ static void flow_fix_units(flow_t *s)
         s->expert_center[o] = s->center[o];
     }
     FLOW_LOOP(55)
-    for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+    for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(55)
-        s->pivots[j] = FLOW_EXPERT_VARIANCE;
+        s->pivots[j] = flow_first_variance();
     }
     s->compared = 1;
 }
@@ -1534,18 +1540,18 @@ static void flow_fix_units(flow_t *s)
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
     FLOW_LOOP(56)
-    for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+    for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(56)
         s->gained[j] = flow_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
     int32_t begin = 0;
-    const int32_t place = (FLOW_DIM + 1) - begin;
+    const int32_t place = FLOW_EXPERT - begin;
     int32_t column = (28 * flow_floor_shift(begin, 3)) + flow_floor_shift(place * (place - 1), 1);
     FLOW_LOOP(57)
-    for (int32_t t = 0; t < (FLOW_DIM + 1); t++) {
+    for (int32_t t = 0; t < FLOW_EXPERT; t++) {
         FLOW_TURN(57)
-        const int32_t last = (FLOW_DIM + 1) - 1 - t;
+        const int32_t last = FLOW_EXPERT - 1 - t;
         if (last < begin) {
             begin = begin - 8;
         }
@@ -1560,7 +1566,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     }
     float known = FLOW_EXPERT_FORGETTING;
     FLOW_LOOP(59)
-    for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+    for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(59)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
@@ -1568,7 +1574,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
         const float before = known;
         known = known + (v * f);
         s->pivots[j] = flow_clipped(s->pivots[j] * flow_ratio(before, known) * FLOW_EXPERT_GROWTH,
-                FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
+                FLOW_PIVOT_LEAST, flow_first_variance());
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
         FLOW_LOOP(60)
@@ -1621,7 +1627,7 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
             error = flow_bounded(error, most);
             const float step = error * inverse;
             FLOW_LOOP(62)
-            for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+            for (int32_t j = 0; j < FLOW_EXPERT; j++) {
                 FLOW_TURN(62)
                 s->expert_weights[o][j] = flow_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         FLOW_EXPERT_LIMIT);

@@ -25,6 +25,7 @@ extern "C" {
 #define FLOW_GROUPS 1 /* number of such blocks */
 #define FLOW_PACKED 210 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
+#define FLOW_EXPERT 4 /* inputs of the linear expert, and the constant 1 */
 
 #define FLOW_STATE_BYTES 1184u /* the model: the first bytes of flow_t */
 #define FLOW_RAM_BYTES 1416u /* sizeof(flow_t): the model, then its working memory */
@@ -32,7 +33,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x1BEFE7B5u /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0x8F970848u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xB5FF4429u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0x6199AA4Eu /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -95,9 +96,10 @@ typedef struct {
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
     float expert_scale[FLOW_DIM]; /* factor of each input, after the offset was subtracted */
     float expert_center[FLOW_OUTPUTS]; /* number that is subtracted from the labels */
-    float expert_weights[FLOW_OUTPUTS][(FLOW_DIM + 1)]; /* weights; the last one belongs to the constant 1 */
-    float pivots[(FLOW_DIM + 1)]; /* D */
-    float factor[((FLOW_DIM * (FLOW_DIM + 1)) / 2)]; /* U above its diagonal, column by column */
+    /* weights of the inputs, of the constant 1, and of the labels that were known last */
+    float expert_weights[FLOW_OUTPUTS][FLOW_EXPERT];
+    float pivots[FLOW_EXPERT]; /* D */
+    float factor[((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
     float expert_power[FLOW_OUTPUTS]; /* the same of the expert */
     float expert_shock; /* 0, or 1, 3, 7 ... after labels in a row far from the expert's answer */
@@ -123,7 +125,7 @@ typedef struct {
     float error[FLOW_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned */
-    float gained[(FLOW_DIM + 1)]; /* P phi, for phi the input in the expert's units and the constant 1 */
+    float gained[FLOW_EXPERT]; /* P phi, for phi the input in the expert's units, the constant 1, and such labels */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */

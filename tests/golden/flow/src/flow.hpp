@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6199AA4Eu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -25,6 +25,7 @@ const int32_t group_size = FLOW_GROUP_SIZE;
 const int32_t groups = FLOW_GROUPS;
 const int32_t packed = FLOW_PACKED;
 const int32_t outputs = FLOW_OUTPUTS;
+const int32_t expert = FLOW_EXPERT;
 const uint32_t state_bytes = FLOW_STATE_BYTES;
 const uint32_t ram_bytes = FLOW_RAM_BYTES;
 const uint32_t const_bytes = FLOW_CONST_BYTES;

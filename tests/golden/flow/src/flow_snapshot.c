@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB5FF4429u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6199AA4Eu)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -296,7 +296,7 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
     if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {
         return true;
     }
-    for (int32_t j = 0; j < (FLOW_DIM + 1); j++) {
+    for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         if (!(flow_stored_real(stored, FLOW_PLACE(pivots), j) >= FLOW_PIVOT_LEAST)) {
             return false;
         }

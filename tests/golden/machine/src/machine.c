@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB2451DC5u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xA6341D07u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -45,7 +45,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* In arrays this short, GCC warns that a loop could run beyond MACHINE_DIM.  No loop does: every call checks the
+/* In arrays this short, GCC warns that a loop could run beyond MACHINE_EXPERT.  No loop does: every call checks the
  * counts. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -711,7 +711,7 @@ static bool machine_heard(const machine_t *s)
     return s->compared > 20;
 }
 
-/* Input j in the expert's units; the constant 1 behind the last one. */
+/* Input j in the expert's units; behind the last one the constant 1, and the labels that were known last. */
 static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], int32_t j)
 {
     if (j == MACHINE_DIM) {
@@ -1008,7 +1008,7 @@ static void machine_settle_pending(machine_t *s)
     }
 }
 
-/* Keep the expert's answers before it learns.  O(D) for each output. */
+/* Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(19)
@@ -1333,6 +1333,12 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
+/* D of input j before the first label; no more is forgotten. */
+static inline float machine_first_variance(void)
+{
+    return MACHINE_EXPERT_VARIANCE;
+}
+
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void machine_fix_units(machine_t *s)
 {
@@ -1346,9 +1352,9 @@ static void machine_fix_units(machine_t *s)
         }
     }
     MACHINE_LOOP(43)
-    for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+    for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(43)
-        s->pivots[j] = MACHINE_EXPERT_VARIANCE;
+        s->pivots[j] = machine_first_variance();
     }
     s->compared = 1;
 }
@@ -1375,18 +1381,18 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
     MACHINE_LOOP(45)
-    for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+    for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(45)
         s->gained[j] = machine_in_units(s, x, j);
     }
     /* f = U' phi in its place, from the last one down */
     int32_t begin = 0;
-    const int32_t place = (MACHINE_DIM + 1) - begin;
+    const int32_t place = MACHINE_EXPERT - begin;
     int32_t column = (28 * machine_floor_shift(begin, 3)) + machine_floor_shift(place * (place - 1), 1);
     MACHINE_LOOP(46)
-    for (int32_t t = 0; t < (MACHINE_DIM + 1); t++) {
+    for (int32_t t = 0; t < MACHINE_EXPERT; t++) {
         MACHINE_TURN(46)
-        const int32_t last = (MACHINE_DIM + 1) - 1 - t;
+        const int32_t last = MACHINE_EXPERT - 1 - t;
         if (last < begin) {
             begin = begin - 8;
         }
@@ -1401,7 +1407,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     }
     float known = MACHINE_EXPERT_FORGETTING;
     MACHINE_LOOP(48)
-    for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+    for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(48)
         /* D f replaces f, and what it adds goes to those before */
         const float f = s->gained[j];
@@ -1409,7 +1415,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
         const float before = known;
         known = known + (v * f);
         s->pivots[j] = machine_clipped(s->pivots[j] * machine_ratio(before, known) * MACHINE_EXPERT_GROWTH,
-                MACHINE_PIVOT_LEAST, MACHINE_EXPERT_VARIANCE);
+                MACHINE_PIVOT_LEAST, machine_first_variance());
         const float part = machine_ratio(f, before);
         s->gained[j] = v;
         MACHINE_LOOP(49)
@@ -1453,7 +1459,7 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
             const float error = machine_to_learn(y[o], s->expert_answer[o]);
             const float step = error * inverse;
             MACHINE_LOOP(51)
-            for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+            for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
                 MACHINE_TURN(51)
                 s->expert_weights[o][j] = machine_bounded(s->expert_weights[o][j] + (step * s->gained[j]),
                         MACHINE_EXPERT_LIMIT);

@@ -26,6 +26,7 @@ extern "C" {
 #define MACHINE_GROUPS 16 /* number of such blocks */
 #define MACHINE_OUTPUTS 3 /* number of values that a prediction writes */
 #define MACHINE_CLASSES 3 /* number of classes */
+#define MACHINE_EXPERT 3 /* inputs of the linear expert, and the constant 1 */
 
 #define MACHINE_STATE_BYTES 728u /* the model: the first bytes of machine_t */
 #define MACHINE_RAM_BYTES 976u /* sizeof(machine_t): the model, then its working memory */
@@ -33,7 +34,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0x624BC780u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x3220C5A6u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0xB2451DC5u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0xA6341D07u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -78,9 +79,10 @@ typedef struct {
     /* What the linear expert has learned, and how right both have been. */
     float expert_offset[MACHINE_DIM]; /* number that is subtracted from each input */
     float expert_scale[MACHINE_DIM]; /* factor of each input, after the offset was subtracted */
-    float expert_weights[MACHINE_OUTPUTS][(MACHINE_DIM + 1)]; /* weights; the last one belongs to the constant 1 */
-    float pivots[(MACHINE_DIM + 1)]; /* D */
-    float factor[((MACHINE_DIM * (MACHINE_DIM + 1)) / 2)]; /* U above its diagonal, column by column */
+    /* weights of the inputs, of the constant 1, and of the labels that were known last */
+    float expert_weights[MACHINE_OUTPUTS][MACHINE_EXPERT];
+    float pivots[MACHINE_EXPERT]; /* D */
+    float factor[((MACHINE_EXPERT * (MACHINE_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float expert_sharpness;
     float model_wrong; /* running mean of the model's errors about classes */
     float expert_wrong; /* the same of the expert */
@@ -108,7 +110,7 @@ typedef struct {
     float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
     float whole[MACHINE_OUTPUTS]; /* the same, of the model and the expert together */
-    float gained[(MACHINE_DIM + 1)]; /* P phi, for phi the input in the expert's units and the constant 1 */
+    float gained[MACHINE_EXPERT]; /* P phi, for phi the input in the expert's units, the constant 1, and such labels */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */

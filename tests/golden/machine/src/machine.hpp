@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB2451DC5u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xA6341D07u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -25,6 +25,7 @@ const int32_t group_size = MACHINE_GROUP_SIZE;
 const int32_t groups = MACHINE_GROUPS;
 const int32_t outputs = MACHINE_OUTPUTS;
 const int32_t classes = MACHINE_CLASSES;
+const int32_t expert = MACHINE_EXPERT;
 const uint32_t state_bytes = MACHINE_STATE_BYTES;
 const uint32_t ram_bytes = MACHINE_RAM_BYTES;
 const uint32_t const_bytes = MACHINE_CONST_BYTES;

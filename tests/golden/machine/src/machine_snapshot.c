@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xB2451DC5u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xA6341D07u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -257,7 +257,7 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
     if (machine_stored_count(stored, MACHINE_PLACE(compared), 0) == 0) {
         return true;
     }
-    for (int32_t j = 0; j < (MACHINE_DIM + 1); j++) {
+    for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         if (!(machine_stored_real(stored, MACHINE_PLACE(pivots), j) >= MACHINE_PIVOT_LEAST)) {
             return false;
         }
