@@ -58,14 +58,12 @@ EXPERT_SETTLED = 40
 """After so many labels, an error counts at most a number of usual ones."""
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
-WIDE = Constant(64.0)
-"""Square of the largest label in units of the first ones' deviation: beyond, the unit doubles."""
 EXPERT_VARIANCE = Constant(1000.0)
 """D before the first label.  What no input excites is forgotten up to this, and no further: else D of an input that stands still
 becomes so large that its rounding errors move the weights of the others.
 """
-LAST_VARIANCE = Constant(0.1)
-"""D of a label that was known last: what it should add is at most about its own deviation, and it may hardly move for long."""
+LAST_PART = Constant(0.01)
+"""A label that was known last counts as so many of its deviations: it may hardly move for long, and must not be learned from that."""
 PIVOT_MOST = Constant(1e6)
 """Largest D of a state from before: learning leaves at most EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
@@ -190,36 +188,13 @@ def look_back(m: Advised, asked: Bool) -> None:
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
         if m.compared[0] > FIXED_AT and m.first_power[o] > real(0):
-            unit = m.label_unit / sqrt(m.first_power[o])
+            unit = LAST_PART * (m.label_unit / sqrt(m.first_power[o]))
             m.recalled[o] = bounded((m.last_labels[place, o] - m.expert_center[o]) * unit, EXPERT_FAR)
 
 
 @kernel
-def first_variance(m: Advised, j: Index) -> Real:
-    """D of input j before the first label; no more is forgotten."""
-    if m.recalls:
-        if j >= len(m.gained) - len(m.first_power):
-            return LAST_VARIANCE
-    return EXPERT_VARIANCE
-
-
-@kernel
-def double_unit(m: Advised, o: Index, upper: Real[...]) -> None:
-    """The unit of a label that was known last doubles; what was learned of it, and how well, stays.  O(D)."""
-    j = len(m.gained) - len(m.first_power) + o
-    begin = EXPERT_BLOCK * floor_shift(j, 3) if m.in_blocks else 0
-    column = BLOCK_PAIRS * floor_shift(begin, 3) + floor_shift((j - begin) * (j - begin - 1), 1)
-    m.first_power[o] = clipped(real(4) * m.first_power[o], real(0), LARGEST_POWER)
-    m.pivots[j] = clipped(real(4) * m.pivots[j], PIVOT_LEAST, first_variance(m, j))
-    for i in range(j - begin):
-        upper[column + i] = real(0.5) * upper[column + i]
-    for i in range(len(m.first_power)):
-        m.expert_weights[i, j] = bounded(real(2) * m.expert_weights[i, j], m.expert_limit)
-
-
-@kernel
 def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Keep a label that was learned; the first ones tell their deviation.  O(LAST + D)."""
+    """Keep a label that was learned; the first ones tell their deviation.  O(LAST)."""
     rate = real(2) / real(m.compared[0] + 1)
     for o in range(len(y)):
         for i in range(len(m.last_labels) - 1):
@@ -229,11 +204,6 @@ def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
         if m.compared[0] <= FIXED_AT or m.first_power[o] == real(0):
             power = m.first_power[o] + rate * (size * size - m.first_power[o])
             m.first_power[o] = clipped(power, real(0), LARGEST_POWER)
-        elif size * size > WIDE * m.first_power[o]:
-            if m.in_blocks:
-                double_unit(m, o, m.block_factor)
-            else:
-                double_unit(m, o, m.factor)
 
 
 @kernel
@@ -343,7 +313,7 @@ def fix_units(m: Advised) -> None:
         for o in range(len(m.expert_center)):
             m.expert_center[o] = m.center[o]
     for j in range(len(m.pivots)):
-        m.pivots[j] = first_variance(m, j)
+        m.pivots[j] = EXPERT_VARIANCE
     m.compared[0] = 1
 
 
@@ -387,7 +357,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
         v = m.pivots[j] * f
         before = known
         known = known + v * f
-        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, first_variance(m, j))
+        m.pivots[j] = clipped((m.pivots[j] * (before / known)) * m.expert_growth, PIVOT_LEAST, EXPERT_VARIANCE)
         part = f / before
         m.gained[j] = v
         for i in range(j - begin):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pykernel.algorithms.expert import EXPERT_BLOCK, EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, LAST_VARIANCE, PIVOT_LEAST
+from pykernel.algorithms.expert import EXPERT_BLOCK, EXPERT_KNOWN, EXPERT_VARIANCE, FIXED_AT, LAST_PART, PIVOT_LEAST
 from pykernel.dialect import FLOAT64
 from pykernel.errors import UserError
 from pykernel.gen.project import build
@@ -51,12 +51,11 @@ def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs, last)
     """last: of so many labels the newest is an input of a question, and the oldest of what is learned."""
     rng = np.random.default_rng(0)
     alone, mixed = HostModel(spec_of(outputs=outputs, mixture=False)), HostModel(spec_of(outputs=outputs, last=last))
-    kept, power_of_first = [0.0] * last, 0.0
-    narrow = LAST_VARIANCE.value(FLOAT64)
+    kept, power_of_first, most = [0.0] * last, 0.0, EXPERT_VARIANCE.value(FLOAT64)
 
     def inputs(row, which):
         known = fixed and last and count >= FIXED_AT
-        unit = 1 / math.sqrt(power_of_first) if known else 0.0
+        unit = LAST_PART.value(FLOAT64) / math.sqrt(power_of_first) if known else 0.0
         label = np.clip((kept[which] - center) * unit, -1000, 1000) if known else 0.0
         return np.concatenate([np.clip((row - offset) * scale, -1000, 1000), [1.0], [label] * bool(last)])
 
@@ -85,22 +84,16 @@ def test_the_answer_is_the_mean_of_the_model_and_of_least_squares(outputs, last)
             center = mixed.memory.field("expert_center")[0]
             fixed, phi = True, inputs(x[t], 0)
             weights = np.zeros((outputs, len(phi)))
-            p = np.diag([EXPERT_VARIANCE.value(FLOAT64)] * 4 + [narrow] * bool(last))
+            p = np.eye(len(phi)) * most
         if fixed:
             gain = p @ phi / (forgetting + phi @ p @ phi)
             weights = weights + np.outer(label - weights @ phi, gain)
             p = (p - np.outer(gain, phi @ p)) / forgetting
         if fixed and last:
-            p -= max(0.0, p[4, 4] - narrow) * np.outer(p[4], p[4]) / p[4, 4] ** 2
+            p -= max(0.0, p[4, 4] - most) * np.outer(p[4], p[4]) / p[4, 4] ** 2
             kept, square = [*kept[1:], y[t]], (y[t] - center) ** 2
             if count < FIXED_AT:
                 power_of_first += 2 / (count + 2) * (square - power_of_first)
-            elif square > 64 * power_of_first:
-                power_of_first *= 4
-                weights[:, 4] *= 2
-                p[4] *= 2
-                p[:, 4] *= 2
-                p -= max(0.0, p[4, 4] - narrow) * np.outer(p[4], p[4]) / p[4, 4] ** 2
         for each in (alone, mixed):
             assert each.update(x[t], label if outputs > 1 else label[0]) >= 0
 

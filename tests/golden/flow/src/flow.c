@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x6199AA4Eu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC8E95E98u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1502,12 +1502,6 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
     }
 }
 
-/* D of input j before the first label; no more is forgotten. */
-static inline float flow_first_variance(void)
-{
-    return FLOW_EXPERT_VARIANCE;
-}
-
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void flow_fix_units(flow_t *s)
 {
@@ -1528,7 +1522,7 @@ static void flow_fix_units(flow_t *s)
     FLOW_LOOP(55)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(55)
-        s->pivots[j] = flow_first_variance();
+        s->pivots[j] = FLOW_EXPERT_VARIANCE;
     }
     s->compared = 1;
 }
@@ -1574,7 +1568,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
         const float before = known;
         known = known + (v * f);
         s->pivots[j] = flow_clipped(s->pivots[j] * flow_ratio(before, known) * FLOW_EXPERT_GROWTH,
-                FLOW_PIVOT_LEAST, flow_first_variance());
+                FLOW_PIVOT_LEAST, FLOW_EXPERT_VARIANCE);
         const float part = flow_ratio(f, before);
         s->gained[j] = v;
         FLOW_LOOP(60)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xA6341D07u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xD209C1C1u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -1333,12 +1333,6 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* D of input j before the first label; no more is forgotten. */
-static inline float machine_first_variance(void)
-{
-    return MACHINE_EXPERT_VARIANCE;
-}
-
 /* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
 static void machine_fix_units(machine_t *s)
 {
@@ -1354,7 +1348,7 @@ static void machine_fix_units(machine_t *s)
     MACHINE_LOOP(43)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(43)
-        s->pivots[j] = machine_first_variance();
+        s->pivots[j] = MACHINE_EXPERT_VARIANCE;
     }
     s->compared = 1;
 }
@@ -1415,7 +1409,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
         const float before = known;
         known = known + (v * f);
         s->pivots[j] = machine_clipped(s->pivots[j] * machine_ratio(before, known) * MACHINE_EXPERT_GROWTH,
-                MACHINE_PIVOT_LEAST, machine_first_variance());
+                MACHINE_PIVOT_LEAST, MACHINE_EXPERT_VARIANCE);
         const float part = machine_ratio(f, before);
         s->gained[j] = v;
         MACHINE_LOOP(49)

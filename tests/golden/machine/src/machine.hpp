@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xA6341D07u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xD209C1C1u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
