@@ -135,7 +135,7 @@ class Tree:
 
     def now(self, result: Result, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The digests as they would be recorded now.  old: a record, to compare with; where its C is the same, its bits are,
-        and none are computed where it has no bits, or where anything else that has changed makes it stale."""
+        and none are computed where it has no bits, or where anything else, or a revision, makes it stale."""
         found = {
             "script": self.script(result),
             "code": {name: c_digest(self.models[name]) for name in result.code},
@@ -143,15 +143,17 @@ class Tree:
             "reads": self.contents(result.reads),
             "outputs": self.contents(result.outputs),
         }
+        known = (old or {}).get("bits", {})
         changed = old is not None and any(old.get(kind, {}) != what for kind, what in found.items() if kind != "code")
+        compared = [name for name in result.code if known.get(name)]
+        raised = {name for name in compared if not known[name].startswith(revisions_digest(self.models[name]))}
 
         def bits(name: str) -> str:
-            models, known = self.models[name], (old or {}).get("bits", {}).get(name, "")
-            if old is not None and (not known or changed or old["code"][name] == found["code"][name]):
-                return known
-            revisions = revisions_digest(models)
-            # other revisions say it at once
-            return bits_digest(models) if old is None or known.startswith(revisions) else revisions
+            if old is None or not (
+                changed or raised or old["code"][name] == found["code"][name] or not known.get(name)
+            ):
+                return bits_digest(self.models[name])
+            return revisions_digest(self.models[name]) if name in raised else known.get(name, "")
 
         return found | {"bits": {} if result.cost else {name: bits(name) for name in result.code}}
 
