@@ -13,7 +13,7 @@ from pykernel.spec.model import make_spec
 from tests.gate.models import RECIPES, Covering, declared_models
 from tests.gate.relations import DECLARED, RELATIONS, Case
 
-DAILY, NIGHTLY = 24, 400
+DAILY, IN_TURN, NIGHTLY = 24, 3, 400
 MODELS = declared_models()
 
 
@@ -42,10 +42,10 @@ def test_drawn_models():
 
 
 @pytest.mark.exhaustive
-def test_fresh_draws():
+def test_fresh_draws(exhaustive):
     seed = int.from_bytes(os.urandom(4), "little")
     covering = Covering(seed)
-    for index in range(NIGHTLY):
+    for index in range(NIGHTLY if exhaustive else IN_TURN):
         drawn = covering.draw(index)
         walk(RELATIONS, drawn.content, index)
 
