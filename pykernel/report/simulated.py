@@ -84,7 +84,7 @@ def simulated(
 def _errors(
     report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str, shown: Callable[[float], str]
 ) -> list[Section]:
-    """The errors of the model and of simple predictors, and which class is taken for which."""
+    """The errors of the model and of simple predictors, and which class is taken for which, with each class's recall and F1."""
     classes, several = report.get("classes") or (), report.get("by_label", {})
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
@@ -98,7 +98,11 @@ def _errors(
     linear = any("linear" in name for name in report["simple"])
     told = ["" if linear else "so many inputs: the linear models are left out", rivals_told(report)]
     confusion = report.get("confusion", ())
-    matrix = [[name, *(f"{count:,}" for count in row)] for name, row in zip(classes, confusion, strict=True)]
+    taken = [sum(column) for column in zip(*confusion, strict=True)]
+    matrix = [
+        [name, *(f"{count:,}" for count in row), *(_part(2**k * row[i], sum(row) + k * taken[i]) for k in (0, 1))]
+        for i, (name, row) in enumerate(zip(classes, confusion, strict=True))
+    ]
     wrong = [
         (count, name, classes[j])
         for i, (name, row) in enumerate(zip(classes, confusion, strict=True))
@@ -119,11 +123,15 @@ def _errors(
         Section("Probabilities", [Sentence(_losses(report))], "both"),
         Section(
             "Which class is taken for which",
-            [Table(("label", *classes), matrix)],
+            [Table(("label", *classes, "recall", "F1"), matrix)],
             "page" if many else "both",
         ),
         Section("The most frequent mistakes", [Table(("label", "taken for", f"{unit}s"), mistakes, (0, 1))], "both"),
     ]
+
+
+def _part(count: int, of: int) -> str:
+    return f"{count / of:.3f}" if of else ""
 
 
 def _interval(report: Mapping[str, Any]) -> str:

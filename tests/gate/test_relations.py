@@ -13,7 +13,7 @@ from pykernel.spec.model import make_spec
 from tests.gate.models import RECIPES, Covering, declared_models
 from tests.gate.relations import DECLARED, RELATIONS, Case
 
-DAILY, IN_TURN, NIGHTLY = 24, 3, 400
+DAILY, IN_TURN, NIGHTLY = 16, 3, 400
 MODELS = declared_models()
 
 
@@ -23,7 +23,7 @@ def walk(relations, content, seed):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("rule, precision, stage", [each for each in MODELS if each[0] not in RECIPES])
 def test_declared_models(rule, precision, stage):
     walk(RELATIONS | DECLARED, MODELS[rule, precision, stage], 0)

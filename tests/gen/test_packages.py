@@ -123,7 +123,7 @@ def test_the_numbers_of_a_manifest_are_those_of_the_c(spec, tmp_path):
     text = "".join(path.read_text() for path in sorted((tmp_path / "src").glob("*.[ch]")))
     defined = {name.lower(): int(value, 0) for name, value in re.findall(rf"#define {macro}_(\w+) (\w+?)u? /\*", text)}
     extents = figures["extents"]
-    assert extents == {name.lower(): size for name, size in spec.capacities.items() if value} | (
+    assert extents == {name.lower(): size for name, size in spec.capacities.items() if size} | (
         {"classes": len(spec.label.classes)} if spec.label.classes else {}
     )
     assert {name: defined[name] for name in extents if name in defined} == {

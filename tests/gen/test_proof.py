@@ -129,6 +129,7 @@ def test_a_model_is_proved(tmp_path, capsys):
 
 
 @FRAMA_C
+@pytest.mark.exhaustive
 def test_no_real_of_the_state_becomes_nan_or_infinite(tmp_path):
     """From a state within its limits, with inputs and labels of any bits; a weight beyond its limit is found."""
     found = pykernel.prove(make_spec(NLMS), from_="finite", call=("predict", "update"))
@@ -151,6 +152,7 @@ def test_a_verdict_stands_beside_the_checks(tmp_path):
 
 
 @FRAMA_C
+@pytest.mark.exhaustive
 def test_the_folder_proves_it_again_without_pykernel(tmp_path, monkeypatch, exhaustive):
     monkeypatch.setenv("PWD", str(tmp_path.parent))  # Frama-C tells places from there
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))  # where nobody has told Why3 of provers

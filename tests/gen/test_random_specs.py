@@ -59,7 +59,7 @@ def assert_equal(seed, calls):
         )
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(36)
 @pytest.mark.parametrize("rule, precision, stage", DECLARED)
 def test_host_plain_python_and_c_agree_over_every_rule_precision_and_stage(rule, precision, stage):
     """The same, and the bytes of snapshots; plain Python sees every place in an array; one build."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import f1_score, recall_score
 
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.cli.app import main
@@ -533,8 +534,10 @@ def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsy
     assert (code, err) == (0, "") and "<svg" in (folder / "e.html").read_text()
     rates = dict(re.findall(r"(model|last label|majority class) +(\S+) %", out))
     assert float(rates["model"]) < 0.7 * float(rates["majority class"]) < float(rates["last label"])
-    table = re.findall(r"^ +(low|mid \[x\]|1) +(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
-    assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(int(c) for row in table for c in row[1:]) == 399
+    table = re.findall(r"^ +(low|mid \[x\]|1) +(\d+) +(\d+) +(\d+) +(\S+) +(\S+) *$", out, re.MULTILINE)
+    assert [row[0] for row in table] == ["low", "mid [x]", "1"] and sum(
+        int(c) for row in table for c in row[1:4]
+    ) == 399
     assert {row[1] for row in csv.reader((folder / "p.csv").read_text().splitlines())} == {
         "prediction",
         "low",
@@ -544,7 +547,10 @@ def test_simulate_shows_errors_and_which_class_was_taken_for_which(folder, capsy
     code, out, _ = command(capsys, "class.toml", "data.csv", "--json")
     report = json.loads(out)
     assert report["classes"] == ["low", "mid [x]", "1"]
-    assert [[int(c) for c in row[1:]] for row in table] == report["confusion"]
+    assert [[int(c) for c in row[1:4]] for row in table] == report["confusion"]
+    truth, taken = np.repeat(np.indices((3, 3)).reshape(2, 9), np.ravel(report["confusion"]), axis=1)
+    for score, column in ((recall_score, 4), (f1_score, 5)):
+        assert [float(row[column]) for row in table] == score(truth, taken, average=None).round(3).tolist()
     # many classes: the worst mistakes only
     text = (folder / "class.toml").read_text().replace('"low", ', '"low", "a", "b", "c", "d", "e", "f", ')
     (folder / "many.toml").write_text(text)
