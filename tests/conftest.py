@@ -107,6 +107,8 @@ def in_its_turn(waiting: list[Any], turn: str) -> list[Any]:
 
     functions: dict[str, list[Any]] = {}
     for item in waiting if turn else ():
+        if (mark := item.get_closest_marker("exhaustive")) and mark.args:
+            continue  # takes minutes
         functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
     found = []
     for exhaustive, most in ROTATED.items():

@@ -11,7 +11,8 @@ def waiting():
         for number in range(functions):
             for case in range(1 + number % 4):
                 name = f"tests/test_{mark}.py::test_{number}[{case}]"
-                yield SimpleNamespace(nodeid=name, get_closest_marker=lambda _, mark=mark: mark or None)
+                known = SimpleNamespace(args=()) if mark else None
+                yield SimpleNamespace(nodeid=name, get_closest_marker=lambda _, known=known: known)
 
 
 def test_each_commit_has_its_turn_and_in_some_hundred_every_test_has_one():
@@ -23,3 +24,7 @@ def test_each_commit_has_its_turn_and_in_some_hundred_every_test_has_one():
     assert set.union(*functions[:100]) == {item.nodeid.partition("[")[0] for item in items}
     assert {name for turn in turns for name in turn} == {item.nodeid for item in items}
     assert in_its_turn(items, "") == []
+    long = SimpleNamespace(
+        nodeid="tests/test_long.py::test", get_closest_marker=lambda _: SimpleNamespace(args=("minutes",))
+    )
+    assert in_its_turn([long], "0") == []

@@ -195,7 +195,7 @@ def look_back(m: Advised, asked: Bool) -> None:
 @kernel
 def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
     """Keep a label that was learned; the first ones tell their deviation.  O(LAST)."""
-    rate = real(2) / real(m.compared[0] + 1)
+    rate = real(2) / (real(m.compared[0]) + real(1))
     for o in range(len(y)):
         for i in range(len(m.last_labels) - 1):
             m.last_labels[i, o] = m.last_labels[i + 1, o]

@@ -65,7 +65,7 @@ def wait_on(m: Awaiting) -> None:
         m.waited[0] = 0
         last = m.last_wait[0] - floor_shift(m.last_wait[0], 4)
         m.last_wait[0] = last if last > 0 else 0
-        if m.longest_wait[0] < MOST_WAIT:
+        if m.longest_wait[0] > 0 and m.longest_wait[0] < MOST_WAIT:
             m.longest_wait[0] += floor_shift(m.longest_wait[0], 3 if m.last_wait[0] > 0 else 0)
 
 

@@ -13,7 +13,7 @@ error of g_i is a part of x_i, by which d divides.
 is gathered is read and written half as often.
 """
 
-from pykernel.algorithms.packed import MOST, row_of
+from pykernel.algorithms.packed import MOST, odd, row_of
 from pykernel.dialect import Index, Real, kernel, real, sqrt
 
 
@@ -32,54 +32,21 @@ def release_vector(
 
     keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
     ``weight``, which is lost then.  x is ``least`` or more.
+
+    Two rows in a turn, so that what is gathered is read and written half as often.
     """
     row = row_of(r)
     own = t[row + r]
+    weight[r] = own
     for j in range(r + 1):
         gathered[j] = own * t[row + j]
-    to = row
-    square = rotations(t, keep, drop, weight, r, n, least)
-    gathered[r] = square
-    row = row + r + 1
-    # never: GCC then needs no counters
-    if r < 0 or r > MOST or n > MOST:
-        return
-    for i in range(r + 1, n, 2):
-        if i + 1 < n:
-            turn_rows(t, gathered, keep, drop, weight, r, i, to, row)
-            to = row + i + 1
-            row = to + i + 2
-        else:
-            c = keep[i]
-            d = drop[i]
-            w = weight[i]
-            for j in range(r):
-                t[to + j] = c * t[row + j] - d * gathered[j]
-                gathered[j] = gathered[j] + w * t[row + j]
-            for j in range(r + 1, i):
-                t[to + j - 1] = c * t[row + j] - d * gathered[j]
-                gathered[j] = gathered[j] + w * t[row + j]
-            own = t[row + i]
-            t[to + i - 1] = c * own
-            gathered[i] = w * own
-            to = row
-    for j in range(n):
-        t[to + j] = real(0)
-
-
-@kernel
-def rotations(
-    t: Real[...], keep: Real[...], drop: Real[...], weight: Real[...], r: Index, n: Index, least: Real
-) -> Real:
-    """c, d, w of the rows that are turned when vector r leaves T; returns the squared length of column r.  O(n - r)."""
-    place = row_of(r) + r
-    own = t[place]
-    weight[r] = own
     square = own * own
     if square < least * least:
         square = least * least
     length = sqrt(square)
     inverse = real(1) / length
+    to = row
+    place = row + r
     for i in range(r + 1, n):
         place = place + i
         own = t[place]
@@ -91,55 +58,65 @@ def rotations(
         weight[i] = own
         length = grown
         inverse = shorter
-    return square
-
-
-@kernel
-def turn_rows(
-    t: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    r: Index,
-    i: Index,
-    to: Index,
-    row: Index,
-) -> None:
-    """Rows i and i + 1 of release_vector(), so that what is gathered is read and written half as often.  O(i)."""
-    after = row + i + 1
-    c = keep[i]
-    s = drop[i]
-    w = weight[i]
-    p = keep[i + 1]
-    q = drop[i + 1]
-    v = weight[i + 1]
-    for j in range(r):
-        a = gathered[j]
-        b = t[row + j]
-        d = t[after + j]
-        t[to + j] = c * b - s * a
-        a += w * b
-        t[row + j] = p * d - q * a
-        gathered[j] = a + v * d
-    for k in range(i - r - 1):
-        at = r + 1 + k
-        a = gathered[at]
-        b = t[row + at]
-        d = t[after + at]
-        t[to + at - 1] = c * b - s * a
-        a += w * b
-        t[row + at - 1] = p * d - q * a
-        gathered[at] = a + v * d
-    b = t[row + i]
-    d = t[after + i]
-    t[to + i - 1] = c * b
-    b = w * b
-    t[row + i - 1] = p * d - q * b
-    gathered[i] = b + v * d
-    d = t[after + i + 1]
-    t[row + i] = p * d
-    gathered[i + 1] = v * d
+    gathered[r] = square
+    row = row + r + 1
+    # never: GCC then needs no counters
+    if r < 0 or r > MOST or n > MOST:
+        return
+    first = r + 1
+    if odd(n - first) > 0:
+        c = keep[first]
+        s = drop[first]
+        w = weight[first]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            t[to + j] = c * b - s * a
+            gathered[j] = a + w * b
+        b = t[row + first]
+        t[to + r] = c * b
+        gathered[first] = w * b
+        to = row
+        first = first + 1
+        row = row + first
+    for i in range(first, n, 2):
+        after = row + i + 1
+        c = keep[i]
+        s = drop[i]
+        w = weight[i]
+        p = keep[i + 1]
+        q = drop[i + 1]
+        v = weight[i + 1]
+        for j in range(r):
+            a = gathered[j]
+            b = t[row + j]
+            d = t[after + j]
+            t[to + j] = c * b - s * a
+            a += w * b
+            t[row + j] = p * d - q * a
+            gathered[j] = a + v * d
+        for k in range(i - r - 1):
+            at = r + 1 + k
+            a = gathered[at]
+            b = t[row + at]
+            d = t[after + at]
+            t[to + at - 1] = c * b - s * a
+            a += w * b
+            t[row + at - 1] = p * d - q * a
+            gathered[at] = a + v * d
+        b = t[row + i]
+        d = t[after + i]
+        t[to + i - 1] = c * b
+        b = w * b
+        t[row + i - 1] = p * d - q * b
+        gathered[i] = b + v * d
+        d = t[after + i + 1]
+        t[row + i] = p * d
+        gathered[i + 1] = v * d
+        to = after
+        row = after + i + 2
+    for j in range(n):
+        t[to + j] = real(0)
 
 
 @kernel
@@ -248,109 +225,74 @@ def release_coordinate_of(
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):
-        if i + 1 < n:
-            both = turn_both(s, gathered, keep, drop, weight, both, r, i, to, row)
-            to = row + i + 1
-            row = to + i + 2
-        else:
-            turn_last(s, gathered, keep, drop, weight, both, r, i, to, row)
-            to = row
-    for j in range(n):
-        s[to + j] = real(0)
-
-
-@kernel
-def turn_both(
-    s: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    both: Real,
-    r: Index,
-    i: Index,
-    to: Index,
-    row: Index,
-) -> Real:
-    """Rows i and i + 1 of release_coordinate_of(): what is gathered is read and written half as often; returns the next q.  O(i)."""
-    after = row + i + 1
-    first = weight[r]
-    c = keep[i]
-    d = drop[i]
-    w = weight[i]
-    p = keep[i + 1]
-    q = drop[i + 1]
-    v = weight[i + 1]
-    for j in range(r):
-        e = gathered[j]
-        x = s[row + j]
-        y = s[after + j]
-        s[to + j] = c * x - d * e
-        e += w * x
-        s[row + j] = p * y - q * e
-        gathered[j] = e + v * y
-    a = gathered[r]
-    x = s[row + r]
-    y = s[after + r]
-    g = first * (c * x - d * a)
-    a += w * x
-    h = first * (p * y - q * a)
-    gathered[r] = a + v * y
-    for k in range(i - r - 1):
-        at = r + 1 + k
-        a = gathered[at]
-        x = s[row + at]
-        y = s[after + at]
+        after = row + i + 1
+        c = keep[i]
+        d = drop[i]
+        w = weight[i]
+        a = gathered[r]
+        x = s[row + r]
         b = c * x - d * a
         a += w * x
-        gathered[at] = a + v * y
-        y = p * y - q * a
-        f = keep[at]
-        z = drop[at]
-        a = weight[at]
-        s[to + at - 1] = f * b - z * g
-        s[row + at - 1] = f * y - z * h
-        g += a * b
-        h += a * y
-    x = s[row + i]
-    y = s[after + i]
-    a = (g + d * both) * (real(1) / c)
-    s[to + i - 1] = c * (c * x - d * a) - d * g
-    both += w * (a + a + w * x)
-    a += w * x
-    b = p * y - q * a
-    gathered[i] = a + v * y
-    s[row + i - 1] = c * b - d * h
-    h += w * b
-    y = s[after + i + 1]
-    a = (h + q * both) * (real(1) / p)
-    s[row + i] = p * (p * y - q * a) - q * h
-    gathered[i + 1] = a + v * y
-    return both + v * (a + a + v * y)
-
-
-@kernel
-def turn_last(
-    s: Real[...],
-    gathered: Real[...],
-    keep: Real[...],
-    drop: Real[...],
-    weight: Real[...],
-    both: Real,
-    r: Index,
-    i: Index,
-    to: Index,
-    row: Index,
-) -> None:
-    """Row i, the last, of release_coordinate_of().  O(i)."""
-    c = keep[i]
-    d = drop[i]
-    g = weight[r] * (c * s[row + r] - d * gathered[r])
-    for j in range(r):
-        s[to + j] = c * s[row + j] - d * gathered[j]
-    for j in range(r + 1, i):
-        b = c * s[row + j] - d * gathered[j]
-        s[to + j - 1] = keep[j] * b - drop[j] * g
-        g += weight[j] * b
-    a = (g + d * both) * (real(1) / c)
-    s[to + i - 1] = c * (c * s[row + i] - d * a) - d * g
+        g = first * b
+        if i + 1 < n:
+            # two rows in a turn, so that what is gathered is read and written half as often
+            p = keep[i + 1]
+            q = drop[i + 1]
+            v = weight[i + 1]
+            for j in range(r):
+                e = gathered[j]
+                x = s[row + j]
+                y = s[after + j]
+                s[to + j] = c * x - d * e
+                e += w * x
+                s[row + j] = p * y - q * e
+                gathered[j] = e + v * y
+            y = s[after + r]
+            b = p * y - q * a
+            gathered[r] = a + v * y
+            h = first * b
+            for k in range(i - r - 1):
+                at = r + 1 + k
+                a = gathered[at]
+                x = s[row + at]
+                y = s[after + at]
+                b = c * x - d * a
+                a += w * x
+                gathered[at] = a + v * y
+                y = p * y - q * a
+                f = keep[at]
+                z = drop[at]
+                a = weight[at]
+                s[to + at - 1] = f * b - z * g
+                s[row + at - 1] = f * y - z * h
+                g += a * b
+                h += a * y
+            x = s[row + i]
+            y = s[after + i]
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * x - d * a) - d * g
+            both += w * (a + a + w * x)
+            a += w * x
+            b = p * y - q * a
+            gathered[i] = a + v * y
+            s[row + i - 1] = c * b - d * h
+            h += w * b
+            y = s[after + i + 1]
+            a = (h + q * both) * (real(1) / p)
+            s[row + i] = p * (p * y - q * a) - q * h
+            both += v * (a + a + v * y)
+            gathered[i + 1] = a + v * y
+            to = after
+        else:
+            for j in range(r):
+                s[to + j] = c * s[row + j] - d * gathered[j]
+            for j in range(r + 1, i):
+                b = c * s[row + j] - d * gathered[j]
+                s[to + j - 1] = keep[j] * b - drop[j] * g
+                g += weight[j] * b
+            a = (g + d * both) * (real(1) / c)
+            s[to + i - 1] = c * (c * s[row + i] - d * a) - d * g
+            to = row
+        row = after + i + 2
+    for j in range(n):
+        s[to + j] = real(0)

@@ -183,7 +183,7 @@ def test_ci_pastes_the_readmes_blocks():
     assert unknown.returncode != 0
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_a_newcomer_pastes(tmp_path):
     """Both blocks, one after the other in one shell, beside a fresh clone in an empty home; of the tests one file runs."""
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, tmp_path / "pykernel"], check=True)

@@ -79,7 +79,7 @@ def follow(tmp_path, monkeypatch, capsys):
     return follow
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_ten_minutes_are_enough(follow):
     pytest.importorskip("unicorn")
     assert follow("ten-minutes.md") == ["plan", "plan", "simulate", "check", "generate"]
@@ -87,7 +87,7 @@ def test_ten_minutes_are_enough(follow):
 
 
 @needs_gcc
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_what_a_plan_of_many_trials_says(follow):
     pytest.importorskip("unicorn")
     with_last_label(Path("rentals.csv"))

@@ -74,7 +74,7 @@ def test_instructions_are_those_of_the_device():
     assert np.mean(found[row["stream"]]) == pytest.approx(float(row["instructions"]), rel=1e-3)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_the_command_goes_on_where_it_stopped(tmp_path, capsys):
     pytest.importorskip("ziglang")
     words = ["--quick", "--jobs", "1", "-o", str(tmp_path)]

@@ -39,7 +39,7 @@ def test_the_pc_computes_the_known_answer():
     assert len(page.encode()) < 500_000
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_the_emulated_cpu_computes_the_known_answer():
     pytest.importorskip("unicorn")
     from pykernel.gen.project import build, state_hash
@@ -64,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_the_site_needs_no_network(site):
     for page in site.glob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_the_site_needs_no_network(site):
         assert not re.findall(r"<img(?![^>]*alt=\"[^\"]+\")[^>]*>", text), page.name
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_each_estimator_shows_what_users_call(site):
     """Inherited methods, too."""
     import pykernel
@@ -88,7 +88,7 @@ def test_each_estimator_shows_what_users_call(site):
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium; would show what the first page's reader sees")
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive("minutes")
 def test_the_readers_browser_computes_the_known_answer_or_shows_a_picture(site, tmp_path):
     hashed = hooks.answers()["an emulated Cortex-M4F"]
     learned = in_browser(f"file://{site / 'live.html'}#all", tmp_path)

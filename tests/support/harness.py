@@ -94,7 +94,7 @@ def _calls(spec: Spec) -> list[tuple[str, bool, str]]:
             size = f"M_{program.sample_size}"
             lines += [f"int16_t x[{size}];", f"fill_counts(in, x, {size}, {center}, {most});"]
         elif kinds and kinds[0] == program.sample:
-            limit = spec.input.max_abs if spec.signal is None else spec.signal.most
+            limit = float(np.min(spec.input.max_abs if spec.signal is None else spec.signal.most))
             scale = min(spec.length_scale if spec.signal is None else limit, limit / 3)
             size = f"M_{program.sample_size}"
             lines += [f"REAL x[{size}];", f"fill(in, x, {size}, {_number(scale)}, {_number(limit)});"]

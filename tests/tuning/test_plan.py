@@ -188,7 +188,11 @@ def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
     assert found["low"] > 1 and found["ratio"] == pytest.approx(found["model"] / simple)
     assert found["model"] == pytest.approx(winner, rel=0.2)  # one that was not chosen by the same rows
     code, out, _ = run(*words, "-o", "again")
-    assert code == 0 and "of the error of last label, the best simple predictor: " in out and "; add a column" in out
+    assert (
+        code == 0
+        and "of the error of last label, the best simple predictor: " in out
+        and "; [mixture] last = 1 makes it an input" in out
+    )
 
 
 @pytest.mark.exhaustive

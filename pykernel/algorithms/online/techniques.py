@@ -85,8 +85,12 @@ def no_cost(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
-    """By how many samples candidate i is older than r."""
-    return age_of(m, i) - age_of(m, r)
+    """Above 0 if candidate i is older than r, below 0 if it is younger."""
+    own = age_of(m, i)
+    other = age_of(m, r)
+    if own == other:
+        return 0
+    return 1 if own > other else -1
 
 
 AT = Technique("at", "the oldest", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC8E95E98u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFDC36475u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -846,7 +846,7 @@ static void flow_wait_on(flow_t *s)
         s->waited = 0;
         const int32_t last = s->last_wait - flow_floor_shift(s->last_wait, 4);
         s->last_wait = (last > 0) ? last : 0;
-        if (s->longest_wait < 16777216) {
+        if ((s->longest_wait > 0) && (s->longest_wait < 16777216)) {
             s->longest_wait += flow_floor_shift(s->longest_wait, (s->last_wait > 0) ? 3 : 0);
         }
     }

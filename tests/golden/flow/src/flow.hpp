@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC8E95E98u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFDC36475u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

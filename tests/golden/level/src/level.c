@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x52CCB85Bu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x120656BEu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -427,7 +427,7 @@ static void level_wait_on(level_t *s)
         s->waited = 0;
         const int32_t last = s->last_wait - level_floor_shift(s->last_wait, 4);
         s->last_wait = (last > 0) ? last : 0;
-        if (s->longest_wait < 16777216) {
+        if ((s->longest_wait > 0) && (s->longest_wait < 16777216)) {
             s->longest_wait += level_floor_shift(s->longest_wait, (s->last_wait > 0) ? 3 : 0);
         }
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xD209C1C1u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x62A9C707u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -986,7 +986,7 @@ static void machine_wait_on(machine_t *s)
         s->waited = 0;
         const int32_t last = s->last_wait - machine_floor_shift(s->last_wait, 4);
         s->last_wait = (last > 0) ? last : 0;
-        if (s->longest_wait < 16777216) {
+        if ((s->longest_wait > 0) && (s->longest_wait < 16777216)) {
             s->longest_wait += machine_floor_shift(s->longest_wait, (s->last_wait > 0) ? 3 : 0);
         }
     }

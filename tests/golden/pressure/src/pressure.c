@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x8164EA42u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x46F59ADCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -802,22 +802,35 @@ static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
     return pressure_gaussian(pressure_squared_distance(s->v[i], s->v[j]));
 }
 
-/* c, d, w of the rows that are turned when vector r leaves T; returns the squared length of column r.  O(n - r). */
-static double pressure_rotations(const double *t, double *keep, double *drop, double *weight, int32_t r,
-        int32_t n)
+/* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+ *
+ * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
+ * be
+ * ``weight``, which is lost then.
+ *
+ * Two rows in a turn, so that what is gathered is read and written half as often. */
+static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
+        int32_t r, int32_t n)
 {
-    int32_t place = pressure_row_of(r) + r;
-    double own = t[place];
+    int32_t row = pressure_row_of(r);
+    double own = t[row + r];
     weight[r] = own;
+    PRESSURE_LOOP(24)
+    for (int32_t j = 0; j < (r + 1); j++) {
+        PRESSURE_TURN(24)
+        gathered[j] = own * t[row + j];
+    }
     double square = own * own;
     if (square < (PRESSURE_LEAST_LENGTH * PRESSURE_LEAST_LENGTH)) {
         square = PRESSURE_LEAST_LENGTH * PRESSURE_LEAST_LENGTH;
     }
     double length = pressure_sqrt(square);
     double inverse = pressure_ratio(1.0, length);
-    PRESSURE_LOOP(24)
+    int32_t to = row;
+    int32_t place = row + r;
+    PRESSURE_LOOP(25)
     for (int32_t i = r + 1; i < n; i++) {
-        PRESSURE_TURN(24)
+        PRESSURE_TURN(25)
         place = place + i;
         own = t[place];
         square = square + (own * own);
@@ -829,109 +842,80 @@ static double pressure_rotations(const double *t, double *keep, double *drop, do
         length = grown;
         inverse = shorter;
     }
-    return square;
-}
-
-/* Rows i and i + 1 of release_vector(), so that what is gathered is read and written half as often.  O(i). */
-static void pressure_turn_rows(double *t, double *gathered, const double *keep, const double *drop,
-        const double *weight, int32_t r, int32_t i, int32_t to, int32_t row)
-{
-    const int32_t after = row + i + 1;
-    const double c = keep[i];
-    const double s = drop[i];
-    const double w = weight[i];
-    const double p = keep[i + 1];
-    const double q = drop[i + 1];
-    const double v = weight[i + 1];
-    PRESSURE_LOOP(25)
-    for (int32_t j = 0; j < r; j++) {
-        PRESSURE_TURN(25)
-        double a = gathered[j];
-        double b = t[row + j];
-        double d = t[after + j];
-        t[to + j] = (c * b) - (s * a);
-        a += w * b;
-        t[row + j] = (p * d) - (q * a);
-        gathered[j] = a + (v * d);
-    }
-    PRESSURE_LOOP(26)
-    for (int32_t k = 0; k < (i - r - 1); k++) {
-        PRESSURE_TURN(26)
-        const int32_t at = r + 1 + k;
-        double a = gathered[at];
-        double b = t[row + at];
-        double d = t[after + at];
-        t[to + at - 1] = (c * b) - (s * a);
-        a += w * b;
-        t[row + at - 1] = (p * d) - (q * a);
-        gathered[at] = a + (v * d);
-    }
-    double b = t[row + i];
-    double d = t[after + i];
-    t[to + i - 1] = c * b;
-    b = w * b;
-    t[row + i - 1] = (p * d) - (q * b);
-    gathered[i] = b + (v * d);
-    d = t[after + i + 1];
-    t[row + i] = p * d;
-    gathered[i + 1] = v * d;
-}
-
-/* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
- *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
- * be
- * ``weight``, which is lost then. */
-static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
-        int32_t r, int32_t n)
-{
-    int32_t row = pressure_row_of(r);
-    double own = t[row + r];
-    PRESSURE_LOOP(27)
-    for (int32_t j = 0; j < (r + 1); j++) {
-        PRESSURE_TURN(27)
-        gathered[j] = own * t[row + j];
-    }
-    int32_t to = row;
-    const double square = pressure_rotations(t, keep, drop, weight, r, n);
     gathered[r] = square;
     row = row + r + 1;
     /* never: GCC then needs no counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
-    PRESSURE_LOOP(28)
-    for (int32_t i = r + 1; i < n; i += 2) {
-        PRESSURE_TURN(28)
-        if ((i + 1) < n) {
-            pressure_turn_rows(t, gathered, keep, drop, weight, r, i, to, row);
-            to = row + i + 1;
-            row = to + i + 2;
-        } else {
-            const double c = keep[i];
-            const double d = drop[i];
-            const double w = weight[i];
-            PRESSURE_LOOP(29)
-            for (int32_t j = 0; j < r; j++) {
-                PRESSURE_TURN(29)
-                t[to + j] = (c * t[row + j]) - (d * gathered[j]);
-                gathered[j] = gathered[j] + (w * t[row + j]);
-            }
-            PRESSURE_LOOP(30)
-            for (int32_t j = r + 1; j < i; j++) {
-                PRESSURE_TURN(30)
-                t[to + j - 1] = (c * t[row + j]) - (d * gathered[j]);
-                gathered[j] = gathered[j] + (w * t[row + j]);
-            }
-            own = t[row + i];
-            t[to + i - 1] = c * own;
-            gathered[i] = w * own;
-            to = row;
+    int32_t first = r + 1;
+    if (pressure_odd(n - first) > 0) {
+        double c = keep[first];
+        double s = drop[first];
+        double w = weight[first];
+        PRESSURE_LOOP(26)
+        for (int32_t j = 0; j < r; j++) {
+            PRESSURE_TURN(26)
+            double a = gathered[j];
+            double b = t[row + j];
+            t[to + j] = (c * b) - (s * a);
+            gathered[j] = a + (w * b);
         }
+        double b = t[row + first];
+        t[to + r] = c * b;
+        gathered[first] = w * b;
+        to = row;
+        first = first + 1;
+        row = row + first;
     }
-    PRESSURE_LOOP(31)
+    PRESSURE_LOOP(27)
+    for (int32_t i = first; i < n; i += 2) {
+        PRESSURE_TURN(27)
+        const int32_t after = row + i + 1;
+        double c = keep[i];
+        double s = drop[i];
+        double w = weight[i];
+        const double p = keep[i + 1];
+        const double q = drop[i + 1];
+        const double v = weight[i + 1];
+        PRESSURE_LOOP(28)
+        for (int32_t j = 0; j < r; j++) {
+            PRESSURE_TURN(28)
+            double a = gathered[j];
+            double b = t[row + j];
+            double d = t[after + j];
+            t[to + j] = (c * b) - (s * a);
+            a += w * b;
+            t[row + j] = (p * d) - (q * a);
+            gathered[j] = a + (v * d);
+        }
+        PRESSURE_LOOP(29)
+        for (int32_t k = 0; k < (i - r - 1); k++) {
+            PRESSURE_TURN(29)
+            const int32_t at = r + 1 + k;
+            double a = gathered[at];
+            double b = t[row + at];
+            double d = t[after + at];
+            t[to + at - 1] = (c * b) - (s * a);
+            a += w * b;
+            t[row + at - 1] = (p * d) - (q * a);
+            gathered[at] = a + (v * d);
+        }
+        double b = t[row + i];
+        double d = t[after + i];
+        t[to + i - 1] = c * b;
+        b = w * b;
+        t[row + i - 1] = (p * d) - (q * b);
+        gathered[i] = b + (v * d);
+        d = t[after + i + 1];
+        t[row + i] = p * d;
+        gathered[i + 1] = v * d;
+        to = after;
+        row = after + i + 2;
+    }
+    PRESSURE_LOOP(30)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(31)
+        PRESSURE_TURN(30)
         t[to + j] = 0.0;
     }
 }
@@ -942,13 +926,13 @@ static void pressure_project_late(pressure_t *s, int32_t r)
 {
     const double scale = pressure_ratio(1.0,
             (s->p[r] > PRESSURE_SMALLEST_DIAGONAL) ? s->p[r] : PRESSURE_SMALLEST_DIAGONAL);
-    PRESSURE_LOOP(32)
+    PRESSURE_LOOP(31)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(32)
+        PRESSURE_TURN(31)
         const double g = s->beta[r][o] * scale;
-        PRESSURE_LOOP(33)
+        PRESSURE_LOOP(32)
         for (int32_t i = 0; i < s->n; i++) {
-            PRESSURE_TURN(33)
+            PRESSURE_TURN(32)
             s->alpha[i][o] = pressure_settle(pressure_bounded(s->beta[i][o] - (s->p[i] * g),
                     PRESSURE_ALPHA_LIMIT));
         }
@@ -973,29 +957,29 @@ static void pressure_close_gap(pressure_t *s, int32_t r)
     if (last >= PRESSURE_N_MAX) {
         return;
     }
-    PRESSURE_LOOP(34)
+    PRESSURE_LOOP(33)
     for (int32_t i = r; i < last; i++) {
-        PRESSURE_TURN(34)
-        PRESSURE_LOOP(35)
+        PRESSURE_TURN(33)
+        PRESSURE_LOOP(34)
         PRESSURE_UNROLL
         for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-            PRESSURE_TURN(35)
+            PRESSURE_TURN(34)
             s->v[i][j] = s->v[i + 1][j];
         }
-        PRESSURE_LOOP(36)
+        PRESSURE_LOOP(35)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(36)
+            PRESSURE_TURN(35)
             s->alpha[i][o] = s->alpha[i + 1][o];
         }
     }
-    PRESSURE_LOOP(37)
+    PRESSURE_LOOP(36)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(37)
+        PRESSURE_TURN(36)
         s->v[last][j] = 0.0;
     }
-    PRESSURE_LOOP(38)
+    PRESSURE_LOOP(37)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(38)
+        PRESSURE_TURN(37)
         s->alpha[last][o] = 0.0;
     }
     s->n = last;
@@ -1015,9 +999,9 @@ static void pressure_border(pressure_t *s, int32_t n)
 {
     const double scale = pressure_newest_element(s);
     const int32_t row = pressure_row_of(n);
-    PRESSURE_LOOP(39)
+    PRESSURE_LOOP(38)
     for (int32_t j = 0; j < n; j++) {
-        PRESSURE_TURN(39)
+        PRESSURE_TURN(38)
         s->t[row + j] = pressure_bounded(-(scale * s->u[j]), PRESSURE_LARGEST_FACTOR);
     }
     s->t[row + n] = scale;
@@ -1033,9 +1017,9 @@ static void pressure_append(pressure_t *s)
 /* Store the sample as expansion vector i.  Mitchinson et al. 2003, eq. 3. */
 static void pressure_place(pressure_t *s, const double x[PRESSURE_DIM], int32_t i)
 {
-    PRESSURE_LOOP(40)
+    PRESSURE_LOOP(39)
     for (int32_t j = 0; j < PRESSURE_DIM; j++) {
-        PRESSURE_TURN(40)
+        PRESSURE_TURN(39)
         s->v[i][j] = x[j];
     }
 }
@@ -1050,9 +1034,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
         return;
     }
     pressure_place(s, x, r);
-    PRESSURE_LOOP(41)
+    PRESSURE_LOOP(40)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(41)
+        PRESSURE_TURN(40)
         s->alpha[r][o] = pressure_settle(pressure_multiplier(s, newest, o));
     }
     if (r == s->n) {
@@ -1068,9 +1052,9 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
-    PRESSURE_LOOP(42)
+    PRESSURE_LOOP(41)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(42)
+        PRESSURE_TURN(41)
         if (!(pressure_absolute(s->error[o]) <= most)) {
             return true;
         }
@@ -1081,18 +1065,18 @@ static bool pressure_strays(const pressure_t *s)
 /* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
-    PRESSURE_LOOP(43)
+    PRESSURE_LOOP(42)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(43)
+        PRESSURE_TURN(42)
         const double step = pressure_settle(PRESSURE_ETA * s->error[o]);
         s->beta[s->n][o] = step;
     }
-    PRESSURE_LOOP(44)
+    PRESSURE_LOOP(43)
     for (int32_t i = 0; i < s->n; i++) {
-        PRESSURE_TURN(44)
-        PRESSURE_LOOP(45)
+        PRESSURE_TURN(43)
+        PRESSURE_LOOP(44)
         for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-            PRESSURE_TURN(45)
+            PRESSURE_TURN(44)
             s->beta[i][o] = s->alpha[i][o];
         }
     }
@@ -1101,9 +1085,9 @@ static void pressure_propose_gradient(pressure_t *s)
 /* Whether each of the sample's multipliers is within its range. */
 static bool pressure_step_bearable(const pressure_t *s)
 {
-    PRESSURE_LOOP(46)
+    PRESSURE_LOOP(45)
     for (int32_t o = 0; o < PRESSURE_OUTPUTS; o++) {
-        PRESSURE_TURN(46)
+        PRESSURE_TURN(45)
         if (!(pressure_absolute(s->beta[s->n][o]) <= PRESSURE_ALPHA_LIMIT)) {
             return false;
         }
@@ -1205,9 +1189,9 @@ static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
 /* Zeros.  O(n). */
 static void pressure_zero(double *a, int32_t n)
 {
-    PRESSURE_LOOP(47)
+    PRESSURE_LOOP(46)
     for (int32_t i = 0; i < n; i++) {
-        PRESSURE_TURN(47)
+        PRESSURE_TURN(46)
         a[i] = 0.0;
     }
 }
@@ -1216,15 +1200,15 @@ static void pressure_zero(double *a, int32_t n)
 static void pressure_begin_anew(pressure_t *s)
 {
     s->n = 0;
-    PRESSURE_LOOP(48)
+    PRESSURE_LOOP(47)
     for (int32_t i = 0; i < PRESSURE_N_MAX; i++) {
-        PRESSURE_TURN(48)
+        PRESSURE_TURN(47)
         pressure_zero(s->v[i], PRESSURE_DIM);
         pressure_zero(s->alpha[i], PRESSURE_OUTPUTS);
     }
-    PRESSURE_LOOP(49)
+    PRESSURE_LOOP(48)
     for (int32_t i = 0; i < (((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2); i++) {
-        PRESSURE_TURN(49)
+        PRESSURE_TURN(48)
         s->t[i] = 0.0;
     }
 }
@@ -1295,15 +1279,15 @@ int32_t pressure_refresh(pressure_t *s)
     if (!pressure_intact(s)) {
         return PRESSURE_REFUSED_STATE;
     }
-    PRESSURE_LOOP(50)
+    PRESSURE_LOOP(49)
     for (int32_t t = 0; t < PRESSURE_N_MAX; t++) {
-        PRESSURE_TURN(50)
+        PRESSURE_TURN(49)
         if (t == s->n) {
             break;
         }
-        PRESSURE_LOOP(51)
+        PRESSURE_LOOP(50)
         for (int32_t i = 0; i < t; i++) {
-            PRESSURE_TURN(51)
+            PRESSURE_TURN(50)
             s->k[i] = pressure_alike_stored(s, i, t);
         }
         pressure_express(s, t);
@@ -1333,9 +1317,9 @@ static inline double pressure_strained(double part)
 static inline double pressure_made_up(double center, double size, int32_t halvings, int32_t seed)
 {
     double shrunk = size;
-    PRESSURE_LOOP(52)
+    PRESSURE_LOOP(51)
     for (int32_t i = 0; i < 16; i++) {
-        PRESSURE_TURN(52)
+        PRESSURE_TURN(51)
         if (i < halvings) {
             shrunk = shrunk * 0.5;
         }

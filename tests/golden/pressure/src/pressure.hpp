@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x8164EA42u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x46F59ADCu)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
