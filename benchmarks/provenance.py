@@ -273,7 +273,7 @@ def bits_digest(models: Any) -> str:
 
 def c_of(spec: Spec) -> str:
     code = model_code(spec)
-    lines = [f"{name} {value}" for name, value in spec.capacities.items()]
+    lines = [f"{name} {value}" for name, value in spec.capacities.items() if value]
     lines += [f"{p['name']} {p['value']}" for p in (*code.parameters, *code.constants)]
     lines += [f"{t['declaration']} {t['text']}" for t in code.tables] + [slot["declaration"] for slot in code.slots]
     return " ".join(tokens("\n".join([*lines, *("\n".join(part) for part in code.printed.values())])))
