@@ -54,7 +54,7 @@ misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 	$(BIN)/python -m benchmarks.device.misra
 
 sizes: setup ## bytes of the golden models, and how they changed
-	$(BIN)/python -m benchmarks.device.size_report || echo 'no size report'
+	$(BIN)/python -m benchmarks.device.size_report
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo

@@ -569,7 +569,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] is None:
         told += "; a paired test does not tell the two apart"
     if found["simple"] == "last label":
-        return f"{told}; [mixture] last = 1 makes it an input of a model that learns"
+        return f"{told}; add a column with the latest known label to the table, or let a model that learns have it: [mixture] last"
     if found.get("linear"):
         return f"{told}; the planned model is linear, too: more than that needs other inputs"
     return f"{told}; take the simple one, or record other inputs"

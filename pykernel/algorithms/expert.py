@@ -188,8 +188,9 @@ def look_back(m: Advised, asked: Bool) -> None:
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
         if m.compared[0] > FIXED_AT and m.first_power[o] > real(0):
-            unit = LAST_PART * (m.label_unit / sqrt(m.first_power[o]))
-            m.recalled[o] = bounded((m.last_labels[place, o] - m.expert_center[o]) * unit, EXPERT_FAR)
+            # a unit of its own would be infinite where the first labels hardly moved
+            away = (m.last_labels[place, o] - m.expert_center[o]) * m.label_unit
+            m.recalled[o] = bounded(LAST_PART * (away / sqrt(m.first_power[o])), EXPERT_FAR)
 
 
 @kernel

@@ -5,6 +5,7 @@ Tests look for signs of known problems in a simulation.  Proposed changes are tr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -302,7 +303,7 @@ class _Adviser:
         last = {"last": self.simulation.delay + 1}
         words = f"[mixture] last = {last['last']}: the label that was known last is an input"
         defaults = [(f"{words}, and {told}", content | {"mixture": last}) for told, content in self._recipes()]
-        return [self._with(words, mixture=last), *defaults]
+        return self._possible([self._with(words, mixture=last), *defaults])
 
     def _smaller_steps(self) -> list[Change]:
         learning = self.spec.learning
@@ -327,11 +328,16 @@ class _Adviser:
     def _expert(self) -> list[Change]:
         """The change to a linear expert beside the model, if it can have one."""
         change = self._with("[mixture]: a linear expert beside the model", mixture={})
-        try:
-            make_spec(change[1], custom=self.spec.custom)
-        except UserError:
-            return []
-        return [] if "mixture" in self.content else [change]
+        return [] if "mixture" in self.content else self._possible([change])
+
+    def _possible(self, changes: list[Change]) -> list[Change]:
+        """The changes that a spec takes."""
+        found = []
+        for change in changes:
+            with contextlib.suppress(UserError):
+                make_spec(change[1], custom=self.spec.custom)
+                found.append(change)
+        return found
 
     def _linear(self, name: str) -> list[Change]:
         """The change to the linear model that is better, if one of these is."""

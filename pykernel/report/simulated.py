@@ -100,7 +100,7 @@ def _errors(
     confusion = report.get("confusion", ())
     taken = [sum(column) for column in zip(*confusion, strict=True)]
     matrix = [
-        [name, *(f"{count:,}" for count in row), *(_part(2**k * row[i], sum(row) + k * taken[i]) for k in (0, 1))]
+        [name, *(f"{n:,}" for n in row), _part(row[i], sum(row)), _part(2 * row[i], sum(row) + taken[i])]
         for i, (name, row) in enumerate(zip(classes, confusion, strict=True))
     ]
     wrong = [

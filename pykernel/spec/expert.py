@@ -23,7 +23,7 @@ class Mixture(Section):
             0,
             ge=0,
             le=1024,
-            description="the label that was known last is an input of the linear expert, too: 1 where labels come at once, d + 1 where they come d rows late, for which so many labels are kept; 0: it is none",
+            description="how many of the latest labels are kept, so that the one that was known last is an input of the linear expert: 1 where labels come at once, d + 1 where they come d rows late; 0: there is no such input",
         )
     )
     forgetting: float = Field(

@@ -168,6 +168,21 @@ def test_a_label_that_hangs_on_the_last_one_is_told_by_it(delay, unit):
     assert errors[1] <= 1.1 * best and errors[0] >= 1.3 * errors[1], (errors, best)
 
 
+def test_a_last_label_at_its_center_says_nothing_however_little_the_first_ones_moved():
+    """The unit of labels that hardly moved is infinite, and infinity times nothing is no number."""
+    rng = np.random.default_rng(0)
+    content = {"name": "m", "input": {"dim": 3}, "label": {"column": "y", "max_abs": 1e-9}, "mixture": {"last": 1}}
+    model = HostModel(make_spec(content))
+    x = rng.normal(size=(100, 3))
+    model.update(x, 1e-10 * rng.normal(size=100))
+    model.memory.field("last_labels")[...] = model.memory.field("expert_center")
+    answers = []
+    for power in (1.0, 1e-45):
+        model.memory.field("first_power")[...] = power
+        answers.append(model.predict(x[:10]).tolist())
+    assert answers[0] == answers[1]
+
+
 def test_the_last_label_takes_the_bytes_that_the_page_says():
     page = (DOCS / "online.md").read_text(encoding="utf-8")
     default, last = (

@@ -191,7 +191,8 @@ def test_a_simple_predictor_that_wins_is_told_with_the_ratio(folder, run):
     assert (
         code == 0
         and "of the error of last label, the best simple predictor: " in out
-        and "; [mixture] last = 1 makes it an input" in out
+        and "; add a column" in out
+        and "[mixture] last" in out
     )
 
 
