@@ -102,7 +102,7 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
 def test_what_chose_a_recipe_is_told() -> None:
     """Without the keys that are told, a spec gets what is told; without anything told, it gets the first or the second recipe."""
     seen = set[str | None]()
-    for content in drawn(60, 7):
+    for content in drawn(90, 7):
         spec = make_spec(content)
         found = spec.default
         assert (
