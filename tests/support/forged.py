@@ -6,6 +6,7 @@ are linear in multipliers.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,12 +19,12 @@ LEAST = -0.6
 """Powers of ten from here on.  A covariance that is much smaller is that of a model that has learned for long."""
 
 
-def fields(model: HostModel) -> tuple[list[str], list[str]]:
-    """Real arrays of the rule's own: those that no answer depends on, and those in which answers are linear."""
+def fields(model: HostModel) -> tuple[list[str], list[str], list[str]]:
+    """Real arrays of the rule's own: those that no answer depends on, those in which answers are linear, and others."""
     rng, memory = np.random.default_rng(0), model.memory
     x = rng.uniform(-2, 2, (8, model.spec.width)).astype(model.spec.real.dtype)
     kept = {slot.name for slot in memory.layout.slots}
-    found: tuple[list[str], list[str]] = ([], [])
+    found: tuple[list[str], list[str], list[str]] = ([], [], [])
     for struct in model.spec.program.persistent:
         for name in (name for name in struct.fields if name in kept):
             field = memory.field(name)
@@ -34,14 +35,13 @@ def fields(model: HostModel) -> tuple[list[str], list[str]]:
                     answers.append(model.predict(x))
                 field[...] = value
                 first, second = np.diff(answers, axis=0)
-                if np.allclose(first, second, rtol=1e-3):
-                    found[int(first.any())].append(name)
+                found[int(first.any()) if np.allclose(first, second, rtol=1e-3) else 2].append(name)
     return found
 
 
 def forged(model: HostModel, rng: np.random.Generator) -> Iterator[str]:
     """Forge the model's memory again and again; what was done, each time that it is valid.  Ends at once where nothing can be forged."""
-    hidden, linear = fields(model)
+    hidden, linear, _ = fields(model)
     # where a sample can be refused for its numbers
     linear = linear if "RESTARTED" in model.spec.program.status.__members__ else []
     good = model.memory.buffer.copy()
@@ -52,6 +52,17 @@ def forged(model: HostModel, rng: np.random.Generator) -> Iterator[str]:
             done += [_at_limit(model.memory, rng, model, name) for name in _some(rng, linear) if rng.random() < 0.3]
         if done and is_valid(model):
             yield ", ".join(done)
+
+
+def others_forged(model: HostModel, rng: np.random.Generator, count: int) -> Iterator[str]:
+    """The same of vectors and what else answers depend on: ``count`` forgeries, those of them that are valid."""
+    *_, others = fields(model)
+    good = model.memory.buffer.copy()
+    for name in itertools.islice(itertools.cycle(others), count):
+        model.memory.buffer[...] = good
+        done = _forge(model.memory, rng, model, name)
+        if is_valid(model):
+            yield done
 
 
 def _some(rng: np.random.Generator, names: list[str]) -> list[str]:

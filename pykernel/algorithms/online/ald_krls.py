@@ -25,6 +25,7 @@ from pykernel.algorithms.online.posterior import (
     keeps_mean,
     learn_factor,
     learn_mean,
+    renew_multipliers,
 )
 from pykernel.algorithms.online.state import LARGEST_FACTOR, OnlineStatus
 from pykernel.algorithms.packed import lower_transposed_times, row_of
@@ -126,6 +127,7 @@ ALD_KRLS = budgeted(
         hooks.fills: hooks.always,
         hooks.solves: hooks.always,
         hooks.spreads: hooks.always,
+        hooks.renewed: renew_multipliers,
         hooks.forget_own: forget_mean,
         frame.keeps: keeps_mean,
     },

@@ -18,6 +18,7 @@ from pykernel.algorithms.online.hooks import (
     forget_own,
     outcome,
     propose,
+    renewed,
     solves,
     sound,
     spreads,
@@ -379,7 +380,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 def refresh(m: OnlineModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  The predictions do not change.
+    O(N^3 + N^2 D).  Predictions change by such errors only; a model that cannot have learned what it holds begins anew.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -401,6 +402,10 @@ def refresh(m: OnlineModel) -> Index:
             border_complex(m, t)
         if m.keeps_overlap:
             renew_overlap(m, t)
+    fits = renewed(m)
+    if not fits:
+        begin_anew(m)
+        return OnlineStatus.RESTARTED
     return Status.DONE
 
 

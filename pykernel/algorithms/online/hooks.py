@@ -80,6 +80,12 @@ def sound(m: OnlineModel) -> Bool:
 
 
 @placeholder
+def renewed(m: OnlineModel) -> Bool:
+    """Compute what follows from matrices that were computed again.  False: it is out of range."""
+    return True
+
+
+@placeholder
 def forget_own(m: OnlineModel) -> None:
     """Forget what the rule keeps of its own."""
 

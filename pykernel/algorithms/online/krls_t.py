@@ -32,6 +32,7 @@ from pykernel.algorithms.online.posterior import (
     learn_factor,
     learn_mean,
     leave_mean,
+    renew_multipliers,
 )
 from pykernel.algorithms.online.projections import project_klms
 from pykernel.algorithms.online.state import LOOSE
@@ -310,6 +311,7 @@ KRLS_T = budgeted(
         hooks.spreads: hooks.always,
         hooks.sound: sound,
         posterior.largest_variance: largest_variance,
+        hooks.renewed: renew_multipliers,
         hooks.forget_own: forget_own,
         frame.remembered: remembered,
         frame.keeps: keeps_posterior,

@@ -13,7 +13,7 @@ computed from it: their roundings do not add up.
 
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.extents import N_MAX
-from pykernel.algorithms.online.state import ALPHA_FLOOR, LARGEST_FACTOR, LOOSE, OnlineModel
+from pykernel.algorithms.online.state import ALPHA_FLOOR, LARGEST_FACTOR, LOOSE, OnlineModel, settle
 from pykernel.algorithms.online.validity import keeps
 from pykernel.algorithms.packed import lower_times, lower_transposed_times, narrow_factor, row_of, rows_within
 from pykernel.algorithms.vectors import zero
@@ -115,6 +115,21 @@ def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
             gathered += m.u[i] * own
             m.expected[i - 1, o] = bounded(turned, m.alpha_limit)
         m.expected[count - 1, o] = real(0)
+
+
+@kernel
+def renew_multipliers(m: FactorModel) -> Bool:
+    """Compute alpha = T' expected again, for another T.  False: one is out of range.  O(N^2)."""
+    n = m.n[0]
+    for o in range(len(m.expected[0])):
+        for j in range(n):
+            m.ph[j] = m.expected[j, o]
+        lower_transposed_times(m.t, m.ph, m.ph, 0, n)
+        for i in range(n):
+            if not (absolute(m.ph[i]) <= m.alpha_limit):
+                return False
+            m.alpha[i, o] = settle(m.ph[i])
+    return True
 
 
 @kernel

@@ -117,7 +117,8 @@ int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  The predictions do not change. */
+ * O(N^3 + N^2 D).  Predictions change by such errors only; a model that cannot have learned what it holds begins anew.
+ * */
 int32_t pressure_refresh(pressure_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */
