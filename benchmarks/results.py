@@ -372,6 +372,12 @@ RESULTS: dict[str, Result] = {
         "seconds",
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
+    "rare-classes": Result(
+        "-m benchmarks.host.rare_classes",
+        ("rare-classes.csv",),
+        "seconds",
+        ("default", "class_waves"),
+    ),
     "import-errors": Result(
         "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
     ),

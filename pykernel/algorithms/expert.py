@@ -119,6 +119,8 @@ class Expert(Struct):
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's errors about classes
     expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # the same of the expert
+    # how much of the labels each class is, of two classes the second; 0: unknown
+    class_share: between(Real[OUTPUTS], 0, 1, after="compared")
     # of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's guess; 0: first guesses
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
@@ -140,6 +142,9 @@ class ExpertConfig(Config):
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the label that was known last is an input
+    weights_classes: bool  # whether the class that is named is that of the largest probability times weight
+    balances: bool  # whether these weights are those of the classes' shares
+    class_weights: Real[OUTPUTS]  # else these; of two classes the second's, in parts of the first's
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors

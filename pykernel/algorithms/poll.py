@@ -13,7 +13,8 @@ e follows r, and s the gradient of -log p_y with the weight 1 - r (expectation-m
 N. M. Laird, D. B. Rubin 1977).  Neither changes which class is the most likely one.
 
 The answers of the whole are 2 q - 1, so that the largest belongs to the most likely class, and of two classes it is positive for
-the second.
+the second.  With weights w of the classes they are 2 w q / sum w q - 1: what is named then is the class of the largest w q, and
+probabilities stay what they are.  Balanced weights are 1 / sqrt(s) of a class that is the part s of the labels.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus, softmax, winner
@@ -30,7 +31,7 @@ from pykernel.algorithms.expert import (
 )
 from pykernel.algorithms.stages import LOUD
 from pykernel.algorithms.vectors import copy
-from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real
+from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real, sqrt
 
 SHARP_FIRST = Constant(3.0)
 """Functions learn to be 1 or -1: with this factor that is a chance of 1 in 400 to be wrong."""
@@ -43,6 +44,9 @@ RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
 """Probabilities below are taken for this: their logarithms stay small, and far less is ever told."""
+SHARE_RATE = Constant(2.0**-11)
+"""Rate of the classes' shares once so many labels as for the errors are known."""
+SHARE_LEAST = Constant(2.0**-12)
 LN_2 = Constant(0.69314718055994530942)
 
 
@@ -119,6 +123,48 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 
 
 @kernel
+def share_of(m: Advised, o: Index) -> Real:
+    """A class's part of the labels; at first all have the same."""
+    return m.class_share[o] if m.class_share[o] > real(0) else by_chance(len(m.class_share))
+
+
+@kernel
+def count_class(m: Advised, y: Real[OUTPUTS]) -> None:
+    """Learn the classes' parts of the labels.  O(classes)."""
+    rate = SHARE_RATE
+    if m.compared[0] < m.compared_most:
+        rate = real(1) / (real(m.compared[0]) + real(1) / by_chance(len(y)))
+    for o in range(len(y)):
+        share = share_of(m, o)
+        came = real(1) if y[o] > real(0) else real(0)
+        m.class_share[o] = clipped(share + rate * (came - share), SHARE_LEAST, real(1) - SHARE_LEAST)
+
+
+@kernel
+def weight_of(m: Advised, o: Index) -> Real:
+    """A class's weight; of two classes the second's, in parts of the first's."""
+    if m.balances:
+        share = share_of(m, o)
+        if len(m.class_share) == 1:
+            return sqrt((real(1) - share) / share)
+        return real(1) / sqrt(share)
+    return m.class_weights[o]
+
+
+@kernel
+def favour(m: Advised, y: Real[OUTPUTS]) -> None:
+    """y: of m.polled = q, 2 w q / sum w q - 1.  O(classes)."""
+    total = real(0)
+    if len(y) == 1:
+        total = real(1) - m.polled[0]
+    for o in range(len(y)):
+        y[o] = weight_of(m, o) * m.polled[o]
+        total += y[o]
+    for o in range(len(y)):
+        y[o] = real(2) * (y[o] / total) - real(1)
+
+
+@kernel
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y: the model's functions become 2 q - 1, for m.polled = q of both.  O(D) for each class."""
     soften(y, sharpness_of_model(m))
@@ -134,6 +180,8 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
         y[o] = real(2) * y[o] - real(1)
         # also where 2 q - 1 rounds two probabilities to one number, the class of the first such answer has the largest of them
         m.polled[o] = real(0.5) * (y[o] + real(1))
+    if m.weights_classes:
+        favour(m, y)
 
 
 @kernel
@@ -190,6 +238,8 @@ def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[O
         both = heard(m)
         if m.compared[0] < m.compared_most:
             m.compared[0] += 1
+        if m.balances:
+            count_class(m, y)
         rate = real(2) / real(m.compared[0])
         other = sharpness(m.expert_sharpness[0])
         copy(expert, m.polled, len(y))

@@ -47,6 +47,8 @@ WORTH = 0.95
 """A change is reported if it reduces the error to this fraction or less."""
 FEW = 200
 """With fewer scored rows, nothing is reported."""
+FEW_LABELS, HALF = 20, 0.5
+"""A class is missed if it has FEW_LABELS or more, but fewer than HALF of an equal part, and the model names fewer than HALF of them."""
 
 
 class Signs:
@@ -147,7 +149,10 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
+        if getattr(self.spec.config, "weights_classes", False):
+            return self.told  # it is not errors that shall be few
         self._simple()
+        self._rare()
         return self.told
 
     # ------------------------------------------------------------------------------------------------ the tests
@@ -286,6 +291,19 @@ class _Adviser:
         last = self._last_label() if name == "last label" else []
         remedies = [*last, *self._recipes(), *self._expert(), *self._linear(name)]
         self._propose("a simple predictor is better", apart[name], why, remedies, always=True)
+
+    def _rare(self) -> None:
+        if not getattr(self.spec.config, "votes", False):
+            return
+        confusion = self.simulation.confusion
+        labels, right = confusion.sum(axis=1), confusion.diagonal()
+        missed = (labels >= FEW_LABELS) & (labels < HALF * labels.mean()) & (right < HALF * labels)
+        if missed.any():
+            worst = int(np.where(missed, right / np.maximum(labels, 1), 1).argmin())
+            name, recall = self.simulation.classes[worst], right[worst] / labels[worst]
+            why = f"of {labels[worst]:,} rows of class {name!r} the model names {100 * recall:.3g} %: the class is rare"
+            change = '[label] weights = "balanced": rare classes count more; probabilities stay, and errors may rise'
+            self._tell("a class is missed", recall, why, change)
 
     # ------------------------------------------------------------------------------------------------ what to change
 

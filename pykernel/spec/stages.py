@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from pykernel.spec import interval, kernel_settings
 from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
 from pykernel.spec.interval import IntervalSection as IntervalSection
-from pykernel.spec.sections import Counts, Label, Section, StandardisedInput
+from pykernel.spec.sections import Counts, Label, Numbers, Section, StandardisedInput
 
 
 class StagedLabel(Label):
@@ -29,6 +29,12 @@ class StagedLabel(Label):
         ge=2,
         le=1000,
         description="a label counts at most this many usual errors (root mean squares) away from the answer, so that an outlying label moves the model little",
+    )
+    weights: Annotated[
+        Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
+    ] = Field(
+        None,
+        description='with `[mixture]`: what is named is the class of the largest probability times weight, a number for each class, such as what it costs to miss one; `"balanced"`: 1 / √ of a class\'s part of the labels. `NAME_probability` stays as it is',
     )
     horizon: int = Field(
         2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
@@ -96,6 +102,14 @@ def validate(spec: Any, refuse: Refuse) -> None:
             refuse("[mixture]", "is learned from labels; leave it out")
     elif mixture is not None and not sized(spec):
         refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
+    if spec.label.weights is not None and spec.label_kind == "class":
+        if not votes(spec):
+            refuse("[label] weights", "needs probabilities of classes, which the linear expert tells; add [mixture]")
+        if spec.label.weights != "balanced":
+            if len(spec.label.weights) != len(spec.label.classes):
+                refuse("[label] weights", f"must be a number for each of the {len(spec.label.classes)} classes")
+            if not all(1e-3 <= each <= 1e3 for each in spec.label.weights):
+                refuse("[label] weights", "holds a number that is not from 0.001 to 1000")
     if spec.label_kind in ("real", "reals"):
         if linear is not None and not sized(spec):
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
@@ -139,6 +153,14 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 def votes(spec: Any) -> bool:
     """Whether a linear expert is for classes: then there are probabilities."""
     return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
+
+
+def class_weights(spec: Any) -> list[float]:
+    """Given weights of classes; of two classes the second's, in parts of the first's."""
+    given = spec.label.weights
+    if given is None or given == "balanced":
+        return [1.0] * int(spec.outputs)
+    return list(given) if spec.outputs > 1 else [given[1] / given[0]]
 
 
 def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
@@ -186,6 +208,9 @@ def parameters(spec: Any, most: float) -> dict[str, Any]:
             "sharpens": votes(spec),
             "expert_forgetting": forgetting,
             "recalls": mixture is not None and mixture.last > 0,
+            "weights_classes": label.weights is not None,
+            "balances": label.weights == "balanced",
+            "class_weights": class_weights(spec),
             "in_blocks": mixture is not None and mixture.blocks,
             "expert_growth": 1 / forgetting,
             "expert_limit": float(EXPERT_LIMIT.value(spec.real)) * limit,

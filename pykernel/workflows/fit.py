@@ -25,7 +25,7 @@ from pykernel.telling import rate, refuse
 from pykernel.tuning.notes import noted
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import called, need_known, need_report, opened, trained_by, write_file
+from pykernel.workflows.given import called, need_known, need_report, need_unweighted, opened, trained_by, write_file
 from pykernel.workflows.models import spec_and_memory
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _filled(given: Fit) -> Fit:
     if given.spec is None:
         return given
     spec = load_spec(given.spec) if isinstance(given.spec, str | Path) else spec_and_memory(given.spec)[0]
+    need_unweighted(spec)
     content, said = spec.model_dump(mode="json", exclude_unset=True), dict[str, Any]()
     for each in declared(Fit):
         section, _, key = (each.opt.key or "").rpartition(".")

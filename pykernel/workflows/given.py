@@ -38,6 +38,14 @@ def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> N
         raise UserError(f"{option(name, word)} is not known{where}; {remedy}")
 
 
+def need_unweighted(spec: Spec) -> None:
+    """Raises UserError for a spec whose classes have weights."""
+    if getattr(spec.label, "weights", None) is not None:
+        raise UserError(
+            "[label] weights changes which class is named, and here models are judged by errors: put it into the new spec, if that learns"
+        )
+
+
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
     """Options of a method of pykernel.bases ("auto": options of any method), and epsilon and swaps.
 

@@ -30,7 +30,7 @@ from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.tables import infer, sentinels
 from pykernel.tuning.tasks import context, work
-from pykernel.workflows.given import need_known, need_report, opened
+from pykernel.workflows.given import need_known, need_report, need_unweighted, opened
 from pykernel.workflows.requests import Plan
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def planned_data(
             raise UserError(
                 f"{option('inputs')} and {option('label')} are for data without a spec; with {option('spec')}, the spec names the columns"
             )
+        need_unweighted(spec)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         if options.many is None:
             x, y, delay, stage = recorded(spec, options)

@@ -211,6 +211,67 @@ def test_the_probability_is_the_mean_of_the_models_and_of_least_squares(rule, cl
             assert each.update(x[t], int(y[t])) >= 0
 
 
+def weighted(spec, weights):
+    content = spec.model_dump(exclude_unset=True)
+    return make_spec(content | {"label": {**content["label"], "weights": weights}})
+
+
+@pytest.mark.parametrize(
+    ("rule", "classes"), [("spectrum-softmax", 3), ("spectrum-softmax", 2), ("klms", 3), ("krls-t", 2)]
+)
+def test_the_class_that_is_named_has_the_largest_weight_times_probability(rule, classes):
+    """And nothing else changes: not what is learned, nor the probabilities; balanced weights are 1 / sqrt of shares."""
+    plain, weights = spec_of(rule, classes), np.array([1.0, 7.0, 0.2])[:classes]
+    x, y = stream(np.random.default_rng(4), 1500, classes, wrong=0.2)
+    y = np.where(np.random.default_rng(5).random(1500) < 0.7, 0, y)
+    asked = x[:400]
+    model, given, balanced = (
+        HostModel(each) for each in (plain, weighted(plain, weights.tolist()), weighted(plain, "balanced"))
+    )
+    for each in (model, given, balanced):
+        each.prequential(x, y)
+        assert each.probability(asked).tobytes() == model.probability(asked).tobytes()
+    end = plain.program.state_bytes(model.memory.layout)
+    assert bytes(given.memory.bytes)[:end] == bytes(model.memory.bytes)[:end]
+    shares = np.bincount(y[-1200:], minlength=classes) / 1200
+    told = np.ravel(balanced.memory.field("class_share"))
+    np.testing.assert_allclose(told, shares[-len(told) :], atol=0.03)
+    own = np.append(1 - told, told) if classes == 2 else told
+    for each, w in ((given, weights), (balanced, own**-0.5)):
+        expected = w * each.probability(asked)
+        expected = 2 * expected / expected.sum(axis=1, keepdims=True) - 1
+        found = each.predict(asked).reshape(400, -1)
+        np.testing.assert_allclose(found, expected[:, -found.shape[1] :], atol=1e-8)
+        assert (np.ravel(each.classify(asked)) == expected.argmax(axis=1)).all()
+        assert (np.ravel(each.classify(asked)) != np.ravel(model.classify(asked))).any()
+
+
+def test_balanced_weights_name_a_rare_class():
+    """Machines of which few fail, and no function of the inputs says surely which: half of what F1 lacks comes back."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(12_000, 3))
+    chance = 1 / (1 + np.exp(5.5 - 2 * x[:, 0] - x[:, 1] ** 2))
+    y = (rng.random(len(x)) < chance).astype(int)
+    plain = make_spec({"name": "m", "input": {"dim": 3}, "label": {"classes": ["runs", "fails"]}})
+
+    def f1(named):
+        named, truth = np.ravel(named)[4000:], y[4000:]
+        return 2 * (named & truth).sum() / max(1, named.sum() + truth.sum())
+
+    found = [
+        f1(HostModel(spec).prequential(x, y, question="classify")[0]) for spec in (plain, weighted(plain, "balanced"))
+    ]
+    best = max(f1((chance > threshold).astype(int)) for threshold in np.linspace(0.02, 0.98, 49))
+    assert 0.02 < y.mean() < 0.1 and found[0] < 0.7 * best, (y.mean(), found, best)
+    assert found[1] - found[0] > 0.5 * (best - found[0]), (found, best)
+    told = []
+    for spec, labels in ((plain, y), (weighted(plain, "balanced"), y), (plain, (x[:, 0] > 0).astype(int))):
+        simulation = Simulation(spec)
+        assert [*simulation.run(x, labels)]
+        told.append({each["test"] for each in simulation.report()["advice"]})
+    assert told == [{"a class is missed"}, set(), set()]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_takes_the_expert_and_is_hardly_worse_than_it_on_a_plane(rule):
     """Three classes by planes, which no model of six vectors can follow, and labels of which some are wrong."""
@@ -275,6 +336,19 @@ REFUSED = [
     ),
     ({"learning": {"rule": "spectrum-nlms", "frequency_eta": 0.1}}, "frequency_eta is of spectrum-softmax"),
     ({"linear": {}}, r"\[linear\] is for labels that are numbers; \[mixture\] is the linear part for classes"),
+    (
+        {"label": {"classes": ["a", "b"], "weights": "balanced"}},
+        r"\[label\] weights needs probabilities of classes, which the linear expert tells; add \[mixture\]",
+    ),
+    (
+        {"label": {"classes": ["a", "b"], "weights": [1.0, 2, 3]}, "mixture": {}},
+        "must be a number for each of the 2 classes",
+    ),
+    ({"label": {"classes": ["a", "b"], "weights": [1.0, 0.0]}, "mixture": {}}, "that is not from 0.001 to 1000"),
+    (
+        {"label": {"weights": "balanced"}, "learning": {"rule": "klms"}},
+        r"\[label\] weights is for classes; leave it out",
+    ),
     ({"mixture": {}, "input": {"dim": 2}}, r"\[mixture\] needs inputs of a known size; add standardise"),
 ]
 

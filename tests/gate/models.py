@@ -26,6 +26,7 @@ RECIPES: dict[str, Content] = {
     "several numbers": {"label": {"columns": ["y", "z"]}},
     "two classes": {"label": {"column": "y", "classes": ["a", "b"]}},
     "classes": {"label": {"column": "y", "classes": ["a", "b", "c"]}},
+    "rare classes": {"label": {"column": "y", "classes": ["a", "b", "c"], "weights": "balanced"}},
     "a monitor": {"novelty": {}},
 }
 """What a spec without a rule is told of its task."""
@@ -67,7 +68,7 @@ def declared_models() -> dict[tuple[str, str, str], Content]:
         if accepted(covered := content | {"interval": {}}) is not None:
             found[rule, precision, "interval"] = covered
     for (task, sections), precision in itertools.product(RECIPES.items(), ("float32", "float64", "int16")):
-        if precision == "int16" and sections.keys() != {"label"}:
+        if precision == "int16" and (sections.keys() != {"label"} or "weights" in sections["label"]):
             continue
         limits: Content = {"max_abs": [10.0, 10.0, 10.0]} if precision == "int16" else {}
         content = {"name": "m", "precision": precision, **sections}

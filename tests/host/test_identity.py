@@ -154,7 +154,9 @@ def contents():
         for word in ("mean", "hold"):
             add(f"{rule} {precision} missing, {word}", merged(base, "input", "missing", word))
     for rule in ("klms", "spectrum-softmax"):
-        add(f"{rule} float32 mixture of classes", content_of(rule, "float32", "staged", "classes") | {"mixture": {}})
+        classes = content_of(rule, "float32", "staged", "classes") | {"mixture": {}}
+        add(f"{rule} float32 mixture of classes", classes)
+        add(f"{rule} float32 balanced classes", merged(classes, "label", "weights", "balanced"))
     # a sensor that never moves
     found[f"gmm float32 plain{DEAD}"] = content_of("gmm", "float32", "plain")
     for rule in declared("reduction", "technique"):
@@ -454,7 +456,7 @@ def test_every_tunable_parameter_is_one():
 
 ABSENT = {
     "input": "columns dim formulas center scale resolution sensors",
-    "label": "column columns outputs classes low high clip",
+    "label": "column columns outputs classes low high clip weights",
     "kernel": "sigma gamma source kernel max_value",
     "learning": "step_limit",
     "reduction": "lambda_max truncate_below truncate_age",

@@ -479,6 +479,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         ({**full, "mixture": {}}, "mixture", "forgetting", 0.99),
         ({**full, "mixture": {}}, "mixture", "blocks", True),
         ({**full, "mixture": {}}, "mixture", "last", 3),
+        ({**full, "label": {"classes": ["no", "yes"]}, "mixture": {}}, "label", "weights", [1.0, 2.0]),
         ({**full, "interval": {}}, "interval", "level", 0.8),
         (full, "input", "outliers", "hold"),
         (full, "input", "missing", "mean"),

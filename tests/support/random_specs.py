@@ -234,7 +234,7 @@ def keys(rule: str | None, whole: bool) -> list[tuple[str, str, Any]]:
         (section, name): field
         for each in named
         for section, name, field in fields_of(families[each].spec, each)
-        if name is not None and name not in SHAPES | ELSEWHERE
+        if name is not None and (name not in SHAPES | ELSEWHERE or (section == "label" and name == "weights"))
     }
     return [(section, name, field) for (section, name), field in found.items()]
 
@@ -282,6 +282,9 @@ def _values(rng: np.random.Generator, name: str, field: Any, dim: int) -> Iterat
     if name in ("center", "scale"):
         scale = 10.0 ** rng.uniform(-3, 3)
         yield (rng.normal(size=dim) * scale).tolist()
+    elif name == "weights":
+        yield from ["balanced"] * int(rng.integers(2))
+        yield from (rng.uniform(0.001, 1000, classes).tolist() for classes in (2, 3, 4))
     elif bool in kinds:
         yield bool(rng.random() < 0.5)
     elif any(get_origin(kind) is Literal for kind in kinds):
