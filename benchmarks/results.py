@@ -372,6 +372,12 @@ RESULTS: dict[str, Result] = {
         "seconds",
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
+    "column-order": Result(
+        "-m benchmarks.host.column_order",
+        ("column-order.csv",),
+        "seconds",
+        ("default", "linear", "waves", "recursive"),
+    ),
     "rare-classes": Result(
         "-m benchmarks.host.rare_classes",
         ("rare-classes.csv",),

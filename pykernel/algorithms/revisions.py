@@ -36,8 +36,9 @@ RAISED: dict[str, Revision] = {
     "stages": Revision(bits=5, meaning=4),
     "stages int16": Revision(bits=2, meaning=2),  # labels that come late
     "nystrom-rls": Revision(bits=2),  # freeze
-    # two rows of a matrix in a turn; of an odd number the first one alone; then the unit and the mean square in smaller units
-    "spectrum-ekf": Revision(bits=4, meaning=2),
+    # two rows of a matrix in a turn; of an odd number the first one alone; then the unit and the mean square in smaller units;
+    # then first frequencies that are not drawn
+    "spectrum-ekf": Revision(bits=5, meaning=2),
     "spectrum-nlms": Revision(bits=2, meaning=2),  # the same units
 }
 """Algorithm -> its revision, of those that are not in their first one.  Names are those of ``Spec.algorithms``: a rule such as

@@ -3,21 +3,10 @@
 import numpy as np
 import pytest
 
-from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
-from tests.algorithms.test_late import default, errors
 
-LATE = "mended by 'Answers as they were given: late labels, forecasts, intervals, and the last label'"
 MONITOR = "mended by 'A monitor that one can leave alone'"
-
-
-@pytest.mark.xfail(strict=True, reason=LATE)
-def test_the_order_of_columns_is_no_seed():
-    x, y, _ = bikeshare()
-    rng, dim = np.random.default_rng(1), x.shape[1]
-    means = [errors(default(dim), x[:, rng.permutation(dim)], y, len(y) // 2).mean() for _ in range(16)]
-    assert max(means) <= 1.15 * min(means)
 
 
 def monitored(x):

@@ -27,6 +27,8 @@ FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
 rest, by benchmarks/host/spectrum_front.py."""
+EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
+"""Magnitude of the elements of a frequency that is not drawn: of those with a turned sign, and from the shortest to the longest of others."""
 SLOWER = 30.0
 """Weights go back to zero so much more slowly than their variances to the prior.  If they did not, rare samples would let those
 that no sample holds wander further and further."""
@@ -48,7 +50,10 @@ class WavesLearning(Learning):
         description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
     )
     seed: int = Field(
-        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other frequencies at the start"
+        0,
+        ge=0,
+        le=2**31 - 1,
+        description="the random numbers' seed: another seed gives other frequencies at the start. With `spectrum-ekf`, 0 draws none: no input has a place of its own, so the order of the columns does not count",
     )
 
 
@@ -150,6 +155,27 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     return made
 
 
+def even_features(count: int, dim: int) -> np.ndarray:
+    """Angular frequencies of a kernel of width 1 in which no input has a place of its own, (count, dim).
+
+    A drawn start decides by the order of the columns which of them are learned together.  Here the order changes roundings only:
+    frequencies point along (1, ..., 1), and differ in length; of three to ``count`` inputs there is also one with the sign of each
+    input turned, all of one length.  A Kalman filter turns them apart; steps along the gradient take too long.
+    """
+    turned = dim if 3 <= dim <= count else 0
+    lengths = np.linspace(*EVEN_LENGTHS, count - turned) if count - turned > 1 else np.full(count - turned, EVEN_LENGTH)
+    made = np.concatenate([np.full(turned, EVEN_LENGTH), lengths])[:, None] * np.ones(dim)
+    made[range(turned), range(turned)] *= -1
+    return np.round(made / GRAIN) * GRAIN
+
+
+def first_features(rule: str, seed: int, count: int, dim: int) -> np.ndarray:
+    """Angular frequencies before the first sample, of a kernel of width 1, (count, dim)."""
+    if RULES[rule] is Update.EKF and seed == 0:
+        return even_features(count, dim)
+    return orthogonal_features(seed, count, dim)
+
+
 class SpectrumModels:
     """Sums of few sinusoids whose frequencies learn."""
 
@@ -217,7 +243,7 @@ class SpectrumModels:
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {
             "update": RULES[learning.rule],
-            "start": orthogonal_features(learning.seed, count, spec.dim),
+            "start": first_features(learning.rule, learning.seed, count, spec.dim),
             "group": block_of(spec),
             "prior": prior,
             "forgetting": forgetting,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xFDC36475u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0x35A51777u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -193,10 +193,10 @@ const float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
 
 /* frequencies before the first sample */
 static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
-    {0.6671753f, 0.46095276f, -0.1320343f},
-    {0.04084778f, 0.20648193f, 0.92729187f},
-    {-0.8722229f, 1.197113f, -0.22814941f},
-    {-0.12365723f, -2.2606506f, -0.29330444f}
+    {-0.69999695f, 0.69999695f, 0.69999695f},
+    {0.69999695f, -0.69999695f, 0.69999695f},
+    {0.69999695f, 0.69999695f, -0.69999695f},
+    {0.69999695f, 0.69999695f, 0.69999695f}
 };
 
 /* Asks the compiler to unroll a short loop.  GCC at -O2 and clang at -Os do not unroll such loops by themselves. */
@@ -1934,5 +1934,5 @@ int32_t flow_selftest(flow_t *s)
         t.found = found;
     }
     flow_reset(s);
-    return (t.found == 0xA2895E60u) ? FLOW_DONE : FLOW_BROKEN_BUILD;
+    return (t.found == 0x57B95AEFu) ? FLOW_DONE : FLOW_BROKEN_BUILD;
 }
