@@ -113,7 +113,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
         if places:
             at, splice = places[-1], " \\" if directive else ""
-            deeper = indent if continued else f"{indent}        "
+            deeper = indent if continued or len(indent) >= LONGEST // 2 else f"{indent}        "
             return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
     return [line]
 

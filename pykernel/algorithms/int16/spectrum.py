@@ -29,6 +29,7 @@ from pykernel.dialect import (
     Struct,
     Uint16,
     Word,
+    as_signed,
     between,
     exact_square,
     floor_shift,
@@ -135,10 +136,11 @@ def turn(m: Int16WavesModel, x: Int16[DIM]) -> None:
 @kernel
 def sum_of(m: Int16WavesModel, o: Index) -> Int:
     """The sum of the waves, after turn().  O(N)."""
-    total = 0
+    # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
+    total = word(0)
     for i in range(len(m.frequencies)):
-        total += times(m.a[o, i], 2 * m.c[i]) + times(m.b[o, i], 2 * m.s[i])
-    return clip(total, -VALUE_MOST, VALUE_MOST)
+        total += word(times(m.a[o, i], 2 * m.c[i])) + word(times(m.b[o, i], 2 * m.s[i]))
+    return clip(as_signed(total), -VALUE_MOST, VALUE_MOST)
 
 
 @kernel

@@ -366,6 +366,9 @@ int32_t {{ name }}_store(const {{ name }}_t *s, {{ name }}_write_fn write, {{ na
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
+    stored.read = read; /* of nothing yet, but an analyser does not see it */
+    stored.context = context;
+    stored.slot = 0;
     if (!{{ name }}_stored_sound(&stored, s)) {
         return {{ macro }}_SNAPSHOT_INVALID;
     }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x120656BEu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x9D99FD1Fu)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -301,14 +301,15 @@ static int32_t level_times(int32_t a, int32_t x)
 /* The sum of the waves, after turn().  O(N). */
 static int32_t level_sum_of(const level_t *s, int32_t o)
 {
-    int32_t total = 0;
+    /* modulo 2^32: whatever lies in memory that is no model, adding it up is defined */
+    uint32_t total = level_word(0);
     LEVEL_LOOP(4)
     for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
         LEVEL_TURN(4)
-        total += level_times(s->a[o][i], 2 * (int32_t)s->c[i])
-                + level_times(s->b[o][i], 2 * (int32_t)s->s[i]);
+        total += level_word(level_times(s->a[o][i], 2 * (int32_t)s->c[i]))
+                + level_word(level_times(s->b[o][i], 2 * (int32_t)s->s[i]));
     }
-    return level_clip(total, -1073741824, 1073741824);
+    return level_clip(level_as_signed(total), -1073741824, 1073741824);
 }
 
 /* y = f(x).  O(N D), and O(N) for each output. */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x62A9C707u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x38122825u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -592,6 +592,9 @@ int32_t machine_store(const machine_t *s, machine_write_fn write, machine_read_f
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
+    stored.read = read; /* of nothing yet, but an analyser does not see it */
+    stored.context = context;
+    stored.slot = 0;
     if (!machine_stored_sound(&stored, s)) {
         return MACHINE_SNAPSHOT_INVALID;
     }

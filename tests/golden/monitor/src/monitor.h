@@ -27,7 +27,7 @@ extern "C" {
 #define MONITOR_SNAPSHOT_BYTES 484u /* size of a snapshot, which is a saved model */
 #define MONITOR_CONFIG_HASH 0xF67BD15Bu /* models with the same number compute the same bits */
 #define MONITOR_STATE_KIND 0xC5079B93u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xA12E9CACu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_STAMP 0xBB768E1Fu /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xA12E9CACu)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xBB768E1Fu)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x46F59ADCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

@@ -27,7 +27,7 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x46F59ADCu /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x6A6B9847u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

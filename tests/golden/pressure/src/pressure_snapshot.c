@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x46F59ADCu)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -479,6 +479,9 @@ int32_t pressure_store(const pressure_t *s, pressure_write_fn write, pressure_re
     uint32_t sequence = 0u;
     uint32_t crc;
     bool hidden = false; /* whether the other slot may hold a snapshot that could not be read */
+    stored.read = read; /* of nothing yet, but an analyser does not see it */
+    stored.context = context;
+    stored.slot = 0;
     if (!pressure_stored_sound(&stored, s)) {
         return PRESSURE_SNAPSHOT_INVALID;
     }
