@@ -218,11 +218,17 @@ def assert_promises_hold(spec, folder, exhaustive):
     other memory or do what C leaves undefined.
     """
     folder.mkdir(exist_ok=True)
-    program, made = build_fuzzer(build(spec), folder, "gcc", (*SANITIZERS, "-DALONE"))
+    project = build(spec)
+    program, made = build_fuzzer(project, folder, "gcc", (*SANITIZERS, "-DALONE"))
     assert made.returncode == 0, made.stderr
     said = ""
-    for how, few, many in (("calls", "150", "500"), ("forged", "1000", "6000"), ("garbage", "600", "1500")):
-        words = [program, how, many if exhaustive else few]  # of large models, several lie on the stack
+    large = 1 + spec.program.state_bytes(spec.memory(project.drop).layout) // 20_000
+    for how, few, many in (("calls", 150, 500), ("forged", 1000, 6000), ("garbage", 600, 1500)):
+        words = [
+            program,
+            how,
+            str(-(-(many if exhaustive else few) // large)),
+        ]  # of large models, several lie on the stack
         run = subprocess.run(
             ["sh", "-c", 'ulimit -s unlimited; exec "$0" "$@"', *words], capture_output=True, text=True
         )
