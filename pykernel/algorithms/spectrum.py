@@ -2,8 +2,8 @@
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of frequencies,
 for they are drawn and stay.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse Spectrum Gaussian Process
-Regression, JMLR 11, 2010) can be few: 4 to 16.  They begin as a random spectrum of a Gaussian kernel and learn, with the
-weights a and b, by one of two updates.
+Regression, JMLR 11, 2010) can be few: 4 to 16.  They begin as numbers of the spec, drawn from
+the spectrum of a Gaussian kernel or not, and learn, with the weights a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
@@ -197,14 +197,14 @@ def renew(m: SpectrumModel, block: Index) -> None:
 
 @kernel
 def tune(m: WavesModel) -> None:
-    """The frequencies are the random ones.  O(N D)."""
+    """The frequencies are those of the start.  O(N D)."""
     for i in range(len(m.frequencies)):
         copy(m.start[i], m.frequencies[i], len(m.start[0]))
 
 
 @kernel
 def begin(m: SpectrumModel) -> None:
-    """The first sample: the frequencies are the random ones, and nothing is known of them.  O(N D)."""
+    """The first sample: the frequencies are those of the start, and nothing is known of them.  O(N D)."""
     tune(m)
     if m.update == Update.EKF:
         for block in range(len(m.covariance)):

@@ -977,7 +977,7 @@ static void flow_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* The frequencies are the random ones.  O(N D). */
+/* The frequencies are those of the start.  O(N D). */
 static void flow_tune(flow_t *s)
 {
     FLOW_LOOP(21)
@@ -1000,7 +1000,7 @@ static void flow_renew(flow_t *s, int32_t block)
     }
 }
 
-/* The first sample: the frequencies are the random ones, and nothing is known of them.  O(N D). */
+/* The first sample: the frequencies are those of the start, and nothing is known of them.  O(N D). */
 static void flow_begin(flow_t *s)
 {
     flow_tune(s);

@@ -1028,7 +1028,7 @@ static void machine_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* The frequencies are the random ones.  O(N D). */
+/* The frequencies are those of the start.  O(N D). */
 static void machine_tune(machine_t *s)
 {
     MACHINE_LOOP(21)
