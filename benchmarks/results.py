@@ -374,7 +374,7 @@ RESULTS: dict[str, Result] = {
     ),
     "column-order": Result(
         "-m benchmarks.host.column_order",
-        ("column-order.csv",),
+        ("column-order.csv", "chosen-seed.csv"),
         "seconds",
         ("default", "linear", "waves", "recursive"),
     ),
@@ -383,6 +383,12 @@ RESULTS: dict[str, Result] = {
         ("rare-classes.csv",),
         "seconds",
         ("default", "class_waves"),
+    ),
+    "rare-classes-trained": Result(
+        "-m benchmarks.host.rare_classes --trained",
+        ("rare-classes-trained.csv",),
+        "minutes",
+        ("training",),
     ),
     "import-errors": Result(
         "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)

@@ -71,7 +71,7 @@ COMMON = {
     "missing": Parameter("input", kind=str | None),
 }
 """Parameters of all models that learn sample by sample."""
-INTERVALS = {
+ANSWERS = {
     "interval_level": Parameter(
         "interval",
         "level",
@@ -79,8 +79,16 @@ INTERVALS = {
         text="""float
         Part of the labels that lies in the intervals of ``predict``, from 0.5 to 0.99. None: there are no intervals.""",
     ),
+    "class_weight": Parameter(
+        "label",
+        "weights",
+        kind=str | Sequence[float] | None,
+        text="""{"balanced"} or sequence of float
+        ``predict`` names the class of the largest probability times weight: a number for each of ``classes_``, or 1 / sqrt of its part
+        of the labels. Probabilities stay what they are. For models that know them: without a rule. None: all alike.""",
+    ),
 }
-"""Parameters of models that learn numbers."""
+"""Parameters of what is answered: of numbers intervals, of classes weights."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -104,7 +112,7 @@ class _BudgetedKernelModel(Streaming):
         *others, last = [f'"{rule}"' for family in families for rule in family.rules if rate_of(rule) is not None]
         epochs = common["n_epochs"]
         common["n_epochs"] = replace(epochs, text=epochs.text.format(rules=f"{', '.join(others)} and {last}"))
-        return moved(first | KERNEL | keys | common | INTERVALS, BEHIND)
+        return moved(first | KERNEL | keys | common | ANSWERS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
         """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
@@ -263,6 +271,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     >>> deviations[:, 0].round(1)
     array([0.1, 0.9])
     """
+
+    _without: ClassVar[Sequence[str]] = ("class_weight",)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the samples in order, ``n_epochs`` times.

@@ -51,6 +51,15 @@ class Training:
         str | dict[str, Any] | None,
         Opt("Options of the method, epsilon, swaps.", "KEY=V,KEY=V", key="training.with", without="none"),
     ] = None
+    weights: Annotated[
+        Numbers,
+        Opt(
+            "How much a row of each class counts: balanced, or numbers; not of kfd.",
+            "W,W",
+            key="training.weights",
+            without="all rows alike",
+        ),
+    ] = None
     cv: Annotated[
         str | int,
         Opt("Leave-one-out by retraining, by paper 004, or S folds.", "deleted|kept|S", key="training.cv"),

@@ -229,6 +229,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     ('gallup', 'ipsos', 'morning_consult', 'ordinal_date', 'rasmussen', 'you_gov')
     """
 
+    _without = (*BudgetedKernelRegressor._without, *Supervised._without)
+
     def predict_one(self, x: Sample, with_interval: bool = False) -> Any:
         """The value of the learned function.  O(n_max inputs).
 

@@ -23,7 +23,7 @@ from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report,
 
 USUAL = 100
 """Vectors, if nobody says how many."""
-OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "spec", "jobs")
+OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "weights", "spec", "jobs")
 """Arguments of machines that are trained on a table in memory."""
 
 

@@ -149,7 +149,7 @@ class ChosenJob(Job):
         if method not in METHODS:
             number = f"; for {method} vectors give {option('n_max', method)}" if method.isdigit() else ""
             raise UserError(f"{option('method', method)} is not known; there are: {', '.join(METHODS)}{number}")
-        self.need_vectors()
+        self.need_possible()
         wanted = options.n_max or self.in_a_minute
         if wanted == len(self.train) and options.method is None:
             wanted = None
@@ -188,7 +188,7 @@ class ChosenJob(Job):
         machine = self.machine(vectors)
         trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
         with plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
-            trained.fit(*self.rows)
+            self.fitted(trained)
         return trained
 
     def grid(self, machine: Any) -> tuple[Sequence[float], Sequence[float]]:

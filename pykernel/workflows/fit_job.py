@@ -5,9 +5,10 @@ a spec, and measure it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
-from pykernel.request.kinds import parse_amount
+from pykernel.request.kinds import parse_amount, positive_numbers
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import refuse, root, without_model
 from pykernel.training.machine import Machine
@@ -116,9 +117,9 @@ class Job:
 
     # ---- how many vectors
 
-    def need_vectors(self) -> None:
-        """Raises UserError for a number of vectors that is not possible."""
-        n, rows = self.options.n_max, len(self.train)
+    def need_possible(self) -> None:
+        """Raises UserError for weights or a number of vectors that are not possible.  Before the work starts."""
+        n, rows, _ = self.options.n_max, len(self.train), self.weights
         if n is not None and not 1 <= n <= rows:
             raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
 
@@ -164,6 +165,35 @@ class Job:
     def trained(self, vectors: int | None) -> Any:
         """The estimator, fitted; vectors: how many, None for all rows."""
         raise NotImplementedError
+
+    def fitted(self, trained: Any) -> Any:
+        """The estimator or its pipeline, trained with the rows, of which each counts by its class."""
+        if self.options.weights is None:
+            return trained.fit(*self.rows)
+        name = "__".join([*([trained.steps[-1][0]] if hasattr(trained, "steps") else []), "sample_weight"])
+        return trained.fit(*self.rows, **{name: self.weights[self.rows[1]]})
+
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """How much a row of each class counts, (classes,); in the mean over the rows to train on 1."""
+        given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
+        if given is None:
+            return np.ones(len(classes))
+        told = option("weights", given)
+        refuse(
+            (not classes, f"{told} is for classes, and {self.table.column} is a number; leave it out"),
+            (self.table.model == "kfd", f"{told} is not of kfd; leave it out, or give {option('model', 'ls-svm')}"),
+        )
+        if given == "balanced":
+            each = 1 / np.sqrt(np.maximum(np.bincount(y, minlength=len(classes)), 1))
+        else:
+            parts = given.split(",") if isinstance(given, str) else given if isinstance(given, Sequence) else [given]
+            each = np.array([positive_numbers(part, "weights")[0] for part in parts])
+        refuse((len(each) != len(classes), f"{told} must be balanced, or {len(classes)} numbers: one for each class"))
+        each = each / each[y].mean()
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
+        self.table.assumed.append(f"in errors, too, a row counts by its class: {shown}")
+        return each
 
     def run(self, vectors: int | None) -> Frozen:
         """Train and freeze, with fewer vectors if the limit of flash wants it."""
@@ -244,7 +274,7 @@ class Job:
         """The error of always predicting the most frequent class, or the mean of the other rows."""
         y = self.rows[1]
         if self.table.classes:
-            return float(1 - np.bincount(y).max() / len(y))
+            return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, float | None]:
@@ -254,7 +284,7 @@ class Job:
             return {}
         model, deviation = HostModel(spec.inner), None
         if self.table.classes:
-            error = float((model.classify(x) != y).mean())
+            error = float(np.average(model.classify(x) != y, weights=self.weights[y]))
             deviation = math.sqrt(error * (1 - error) / len(x))
         else:
             squares = np.square(np.asarray(model.predict(x), np.float64).ravel() - y)

@@ -65,7 +65,7 @@ class SvmJob(Job):
     """As ``Job``, with the estimators for both machines."""
 
     def vectors(self) -> int:
-        self.need_vectors()
+        self.need_possible()
         given, limit = self.options.n_max or self.in_a_minute, self.limit
         if limit is not None and self.options.kernel != "linear" and (fits := self.fitting(limit)) < given:
             return self.fewer(fits, limit)
@@ -129,7 +129,7 @@ class SvmJob(Job):
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
             warnings.simplefilter("ignore")  # what they say, the report says
             machine.progress = show
-            trained.fit(*self.rows)
+            self.fitted(trained)
         machine.set_params(progress=False)
         return trained
 

@@ -61,7 +61,7 @@ class TrainedJob(Job):
 
     def vectors(self) -> int:
         rows, given, limit = len(self.train), self.options.n_max, self.limit
-        self.need_vectors()
+        self.need_possible()
         if limit is None:
             return given or min(USUAL, rows)
         fits, wanted = self.fitting(limit), given or min(MOST, rows)
@@ -85,7 +85,7 @@ class TrainedJob(Job):
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
             warnings.simplefilter("ignore")  # the warning that a linear model is as good: the report says so
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
-            machine.fit(*self.rows)
+            self.fitted(machine)
         return machine.set_params(progress=False)
 
     def report(self, made: Frozen) -> dict[str, Any]:

@@ -168,6 +168,32 @@ def test_numbers(folder, fit, model):
     assert report["errors"]["held_out"] < 0.5 * without(report)
 
 
+@pytest.mark.parametrize("model", ["ls-svm", "krr", "svm"])
+def test_a_class_of_weight_three_is_one_of_which_each_row_is_there_three_times(folder, fit, model):
+    """Weights have the mean 1 over the rows, so as many times more rows take so much more ridge."""
+    x, _, kinds = samples(60)
+    x, kinds = scaled(x), np.minimum(kinds, 1)
+    times = np.where(kinds == 0, 3, 1)
+    write(folder / "once.csv", x, [NAMES[k] for k in kinds])
+    write(folder / "often.csv", np.repeat(x, times, axis=0), [NAMES[k] for k in np.repeat(kinds, times)])
+
+    def trained(name, ridge, *more):
+        sets = {"training.model": model, "kernel.sigma": 1, "training.ridge": ridge, "precision": "float64"}
+        sets["training.standardise"] = "false"
+        given = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
+        report, _ = fit(f"{name}.csv", "--label", "y", "-o", f"{name}.toml", "--force", *given, *more)
+        return report, np.ravel(HostModel(load_spec(f"{name}.toml")).predict(x))
+
+    report, found = trained("once", 0.1, "--set", "training.weights=3,1")
+    assert 'weights = "3,1"' in Path("once.toml").read_text()
+    told = f"in errors, too, a row counts by its class: low {3 / times.mean():.3g}, middle {1 / times.mean():.3g}"
+    assert told in report["assumed"]
+    repeated, expected = trained("often", 0.1 * times.mean())
+    np.testing.assert_allclose(found, expected, atol=2e-3 if model == "svm" else 1e-6)
+    assert without(report) == pytest.approx(without(repeated))
+    assert abs(found - trained("once", 0.1)[1]).max() > 0.05
+
+
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "kernel, more",
@@ -516,6 +542,10 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y is a number"),
         (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
         (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),
+        (["flow.csv", "--set", "training.weights=balanced"], "--set training.weights=balanced is for classes, and y is a number"),
+        (["kinds.csv", "--set", "training.model=kfd", "--set", "training.weights=1,2,3"], "is not of kfd; leave it out, or give --set training.model=ls-svm"),
+        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,2"], "must be balanced, or 3 numbers: one for each class"),
+        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,0,2"], "--set training.weights holds 0; each must be above zero"),
         (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
         (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
         (["kinds.csv", "--set", "training.method=efvs"], "but every row is a vector; give --n-max or --flash, too"),

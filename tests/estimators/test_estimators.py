@@ -74,6 +74,25 @@ def test_intervals_come_with_predictions():
         BudgetedKernelRegressor(rule="rls").fit(x, y).predict(x, return_interval=True)
 
 
+def test_weights_of_classes_are_those_of_a_spec():
+    """And River has them, too, beside the same probabilities; a regressor has none."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 2))
+    y = np.where(x[:, 0] + 0.6 * rng.normal(size=900) > 1.5, "fault", "ok")
+    plain, model = BudgetedKernelClassifier().fit(x, y), BudgetedKernelClassifier(class_weight=[5.0, 1.0]).fit(x, y)
+    assert model.spec_.label.weights == (5.0, 1.0)
+    assert np.array_equal(model.predict_proba(x), plain.predict_proba(x))
+    wanted = model.classes_[(plain.predict_proba(x) * [5.0, 1.0]).argmax(axis=1)]
+    assert (model.predict(x) == wanted).all() and (plain.predict(x) != wanted).any()
+    for bad in ("often", [1.0], [1.0, 0.0]):
+        with pytest.raises(UserError, match=r"\[label\] weights"):
+            BudgetedKernelClassifier(class_weight=bad).fit(x, y)
+    with pytest.raises(UserError, match="add \\[mixture\\]"):
+        BudgetedKernelClassifier(rule="klms", class_weight="balanced").fit(x, y)
+    with pytest.raises(UserError, match="class_weight"):
+        BudgetedKernelRegressor(class_weight="balanced")
+
+
 def test_every_key_of_learning_and_reduction_is_a_parameter_that_defaults_to_the_specs_default():
     keys = LinearLearning.model_fields | KernelLearning.model_fields | Reduction.model_fields
     for kind in BOTH:

@@ -67,6 +67,11 @@ def test_the_self_tests_of_all_models_run_nearly_every_line():
     for model in MODELS:
         for kind in LABELS:
             content = content_of(*model, kind) if model[2] != "forecast" or kind == "one" else None
+            if content and model[0] == "okfeb" and "signal" in content:
+                content["kernel"] = {
+                    **content["kernel"],
+                    "sigma": 4.0,
+                }  # of 1, all of its many inputs are far from one another
             spec = accepted(content) if content else None
             if spec is None or (model[1] == "int16" and kind == "several"):
                 continue
