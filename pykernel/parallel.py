@@ -1,9 +1,9 @@
-"""Independent tasks on this machine's cores.  Results of finished tasks are kept and reused.
+"""Independent tasks on this machine's cores.  The results of finished tasks are kept in memory and reused.
 
     def task(content, shared):        # a function of a module: workers import it
         return {"error": ...}
 
-    with Workers(task, shared=(x, y), jobs=2, results="trials.jsonl", title="trials") as workers:
+    with Workers(task, shared=(x, y), jobs=2, title="trials") as workers:
         coarse = workers.run([{"sigma": sigma} for sigma in (0.5, 1.0, 2.0)])
         fine = workers.run([{"sigma": sigma} for sigma in near(best(coarse))])
 
@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import hashlib
-import importlib.metadata
 import json
 import math
 import multiprocessing
@@ -29,12 +27,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, overload
 
 from pykernel.errors import UserError, option
-from pykernel.files import kind, lock
 from pykernel.progress import TaskBar
 
 Task = Mapping[str, Any]
@@ -55,95 +51,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def version() -> str:
-    return importlib.metadata.version("pykernel-mcu")
-
-
-def task_key(function: Function, content: Task, context: Any = None) -> str:
-    """The key of a task's result: a digest of the function's name, the task's content, the context and our version."""
-    meaning = [f"{function.__module__}.{function.__qualname__}", version(), context, content]
-    return hashlib.sha256(json.dumps(meaning, sort_keys=True, default=_plain).encode()).hexdigest()[:32]
-
-
-# --------------------------------------------------------------------------------------------------------- results
-
-
-class Results:
-    """Results of finished tasks, in memory and (given a path) in a file of JSON lines.
-
-    Each task's line is written when the task finishes; it holds key, task, seconds and result.  An incomplete line is
-    dropped when the file is opened again.  Raises UserError if the file is not of this kind, cannot be written, or is
-    being written by another run.
-    """
-
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.found: dict[str, Any] = {}
-        self.path = Path(path) if path is not None else None
-        self._file: Any = None
-        self._whole = 0  # bytes of the file's complete lines
-        self._new = False
-        if self.path is None:
-            return
-        if self.path.exists() and not self.path.is_file():
-            what = kind(self.path.stat().st_mode)
-            raise UserError(f"{path}: cannot be written: is {what}, not a file; give another file for the results")
-        new = not self.path.exists()
-        try:
-            self._file = self.path.open("a+b", buffering=0)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written: {error.strerror}; give another file for the results") from None
-        try:
-            # without a name it was removed by a run that made it for nothing
-            if lock(self._file.fileno()) is False or not os.fstat(self._file.fileno()).st_nlink:
-                raise UserError(
-                    f"{self.path}: is being written by another run; wait for that one, or give another file"
-                )
-            self._new = new
-            self._read()
-        except BaseException:
-            self.close()
-            raise
-
-    def _read(self) -> None:
-        self._file.seek(0)
-        with open(self._file.fileno(), "rb", closefd=False) as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    entry = json.loads(line)
-                    key, result = entry["key"], entry["result"]
-                except (ValueError, KeyError, TypeError, RecursionError):
-                    if line.endswith(b"\n") or not line.startswith(b'{"key": "'[: len(line)]):
-                        raise UserError(
-                            f"{self.path}, line {number}: is not a task's result; give the results of an earlier run, or a new file"
-                        ) from None
-                    break
-                if not line.endswith(b"\n"):
-                    break
-                self.found[key] = result
-                self._whole += len(line)
-        self._file.truncate(self._whole)
-
-    def add(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        """Keep a result after a round trip through JSON.  So a new result equals the one that is read from the file."""
-        entry = {"key": key, "task": task, "seconds": round(seconds, 4), "result": result}
-        line = json.dumps(entry, default=_plain).encode() + b"\n"
-        if self._file is not None:
-            try:
-                done = 0
-                while done < len(line):  # a disk that is almost full may take only a part of the line
-                    done += self._file.write(line[done:])
-            except OSError as error:
-                self._file.truncate(self._whole)
-                raise UserError(f"{self.path}: cannot be written: {error.strerror}") from None
-            self._whole += len(line)
-        self.found[key] = json.loads(line)["result"]
-
-    def close(self) -> None:
-        if self._file is not None:
-            file, self._file = self._file, None
-            with file, contextlib.suppress(OSError):
-                if self.path is not None and self._new and not self.found:  # it was made for nothing
-                    self.path.unlink()
+def task_key(content: Task) -> str:
+    """The key of a task's result: its content as text."""
+    return json.dumps(content, sort_keys=True, default=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -174,12 +84,10 @@ class Workers:
 
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
     jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.
-    results: a file of finished tasks, see ``Results``; tasks that are found there are not run again.
-    context: what results depend on besides a task's content, such as a digest of the data; part of a task's key.
     title: the title of the bar, as ``progress.bar`` shows it; without a title there is no bar.
     expect: the total number of tasks, if it is known in advance and more than are run at once.
 
-    An interrupt (or any exception) ends the workers at once.  Finished results are kept.  Processes are spawned: a
+    An interrupt (or any exception) ends the workers at once.  Processes are spawned: a
     script whose own functions are the tasks needs ``if __name__ == "__main__":``.
 
     What a worker was doing that dies is done again, up to ``REPEATS`` times.
@@ -193,16 +101,15 @@ class Workers:
         shared: Any = None,
         *,
         jobs: int | str | None = None,
-        results: str | Path | None = None,
-        context: Any = None,
         title: str | None = None,
         expect: int = 0,
     ) -> None:
-        self.function, self.shared, self.context = function, shared, context
+        self.function, self.shared = function, shared
         self.jobs = checked_jobs(jobs) or cores()
-        self.results = Results(results)
-        self.computed = self.reused = 0
-        """computed: the number of tasks that were run; reused: the number of tasks whose results were found."""
+        self.found: dict[str, Any] = {}
+        """The key of each task that is finished -> its result."""
+        self.computed = 0
+        """The number of tasks that were run."""
         self.seconds: dict[str, float] = {}
         """The key of each task that was run -> how long that took."""
         self._submit: Callable[[Task], Any] | None = None
@@ -220,7 +127,6 @@ class Workers:
         """End the workers; after an exception, without waiting for running tasks."""
         self._bar.stop()
         self._end.__exit__(kind, error, trace)
-        self.results.close()
 
     def run(self, tasks: Sequence[Task], until: float = math.inf, least: int = 0) -> list[Any]:
         """The tasks' results, in the order of the tasks.
@@ -229,10 +135,9 @@ class Workers:
         until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up, and their results are None.
         least: so many are waited for, nevertheless.
         """
-        keys = [task_key(self.function, task, self.context) for task in tasks]
+        keys = [task_key(task) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
-        missing = {key: task for key, task in wanted.items() if key not in self.results.found}
-        self.reused += len(wanted) - len(missing)
+        missing = {key: task for key, task in wanted.items() if key not in self.found}
         before = self.computed
         self._bar.begin(len(wanted), len(wanted) - len(missing))
         if self.jobs == 1:
@@ -243,18 +148,19 @@ class Workers:
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
-        return [self.results.found.get(key) for key in keys]
+        return [self.found.get(key) for key in keys]
 
     def finished(self, task: Task) -> Any:
         """The task's result; None if it has none yet."""
-        return self.results.found.get(task_key(self.function, task, self.context))
+        return self.found.get(task_key(task))
 
     def took(self, task: Task) -> float:
         """How many seconds the task took; 0 if its result was found."""
-        return self.seconds.get(task_key(self.function, task, self.context), 0.0)
+        return self.seconds.get(task_key(task), 0.0)
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        self.results.add(key, task, result, seconds)
+        # as if it came from another process, wherever it was computed
+        self.found[key] = json.loads(json.dumps(result, default=_plain))
         self.seconds[key] = seconds
         self.computed += 1
         self.after()
@@ -273,11 +179,11 @@ class Workers:
                     raise UserError(
                         "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
                     ) from None
-                left = {key: task for key, task in missing.items() if key not in self.results.found}
+                left = {key: task for key, task in missing.items() if key not in self.found}
                 wanted = least - len(missing) + len(left)
             else:
                 break
-        if not all(key in self.results.found for key in missing):
+        if not all(key in self.found for key in missing):
             self._end_processes()  # the next tasks get new ones
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:

@@ -20,12 +20,11 @@ import pytest
 from pykernel import files
 from pykernel.bases.basis import read_npz, write_npz
 from pykernel.errors import UserError
-from pykernel.files import all_or_none, new_folder, open_plain, private_folder, read_plain, whole_file
+from pykernel.files import all_or_none, open_plain, private_folder, read_plain, whole_file
 from pykernel.gen import compilers
 from pykernel.gen.project import generate
 from pykernel.gen.record import record
 from pykernel.gen.write import write_files
-from pykernel.parallel import Results
 from pykernel.rows import as_rows, save_rows
 from pykernel.spec.model import make_spec
 from pykernel.workflows.simulate import simulate
@@ -123,16 +122,6 @@ def rows(folder):
     save_rows(as_rows(np.arange(40_000.0).reshape(-1, 4)), folder / "rows.npy", block=1000)
 
 
-def results(folder):
-    with contextlib.closing(Results(folder / "r.jsonl")) as kept:
-        kept.add("0" * 32, {"n": 1}, {"error": 0.5}, 1.0)
-
-
-def results_in_a_new_folder(folder):
-    with new_folder(folder / "sweep" / "one"):
-        results(folder / "sweep" / "one")
-
-
 def a_simulation(folder):
     x = np.random.default_rng(0).normal(size=(60, 2))
     spec = make_spec({"name": "m", "input": {"dim": 2}, "label": {"column": "y"}, "learning": {"rule": "nlms"}})
@@ -141,8 +130,7 @@ def a_simulation(folder):
 
 
 WRITES = (
-    one_file, one_file_in_new_folders, several_files, a_project, a_project_again, arrays, rows, results,
-    results_in_a_new_folder, a_simulation,
+    one_file, one_file_in_new_folders, several_files, a_project, a_project_again, arrays, rows, a_simulation,
 )  # fmt: skip
 
 
@@ -181,8 +169,7 @@ def test_whichever_call_fails_the_folder_is_as_before(write, lasting, tmp_path, 
         if failed and failing.calls[at - 1] != "link":
             assert tree(folder) == tree(begin), (at, failing.calls)
         shutil.rmtree(folder)
-    kinds, lines = set(failed), (results, results_in_a_new_folder)
-    assert {"write"} <= kinds and (write in lines or {"open", "fsync", "replace"} <= kinds)
+    assert {"write", "open", "fsync", "replace"} <= set(failed)
 
 
 def as_written(folder):
@@ -334,31 +321,6 @@ def test_only_what_was_left_of_this_file_is_removed(tmp_path):
     assert sorted(tree(tmp_path)) == sorted([*others, "out.csv"])
 
 
-@ON_POSIX
-def test_results_that_nobody_holds_any_more_can_be_written(tmp_path):
-    script = "import sys; from pykernel.parallel import Results; from tests.support.interrupts import pause\n"
-    script += "kept = Results(sys.argv[1] + '/r.jsonl'); kept.add('0' * 32, {}, 1, 0.0); pause(sys.argv[1])"
-    run = interrupts.start("-c", script, tmp_path)
-    interrupts.wait_until((tmp_path / "there").exists, run)
-    with pytest.raises(UserError, match="is being written by another run"):
-        Results(tmp_path / "r.jsonl")
-    run.kill()
-    run.wait()
-    with contextlib.closing(Results(tmp_path / "r.jsonl")) as kept:
-        assert list(kept.found) == ["0" * 32]
-
-
-def test_results_that_hold_nothing_are_not_left(tmp_path):
-    Results(tmp_path / "r.jsonl").close()
-    assert tree(tmp_path) == {}
-    (tmp_path / "r.jsonl").write_text("a,b\n")
-    with pytest.raises(UserError):
-        Results(tmp_path / "r.jsonl")
-    (tmp_path / "empty.jsonl").touch()
-    Results(tmp_path / "empty.jsonl").close()
-    assert sorted(tree(tmp_path)) == ["empty.jsonl", "r.jsonl"]
-
-
 # ------------------------------------------------------------------------------------------------------------ no files
 
 
@@ -418,7 +380,7 @@ n_max = 4
 COMMANDS = (
     "simulate {} data.csv", "generate {} -o out", "check {}", "simulate spec.toml {}", "state replay spec.toml {}",
     "state replay spec.toml log.csv --end {}", "state replay spec.toml log.csv --start {}", "state show spec.toml {}",
-    "state show spec.toml {} {}", "plan {}", "plan data.csv --spec spec.toml --results {}",
+    "state show spec.toml {} {}", "plan {}",
     "fit {} -o x.toml", "import {} -o x.toml", "import model.onnx -o x.toml --inputs a,b --data {}", "table {} -o x.npy",
     "fit {} -n 2 -o x.npz",
 )  # fmt: skip
@@ -692,14 +654,13 @@ def test_arrays_that_were_cut_or_changed_are_refused_in_a_sentence(tmp_path):
 
 
 def test_results_are_written_in_one_place():
-    """Elsewhere there are folders of this process's own, and the results of tasks, line by line."""
+    """Elsewhere there are folders of this process's own."""
     writes = re.compile(
         r"os\.(replace|rename|link)\b|mkstemp|NamedTemporaryFile|write_(text|bytes)|open\([^)]*\"[wax]b?\+?b?\""
     )
     own = r"(folder / .*|script)\.write_"
     allowed = {
         "pykernel/files.py": None,
-        "pykernel/parallel.py": r"a\+b",
         "pykernel/gen/compilers.py": r"\(folder / name\)\.write_",
         "pykernel/targets/build.py": own,
     }

@@ -1,4 +1,4 @@
-"""Tasks on processes: the same results everywhere, each kept as it finishes, nothing done twice."""
+"""Tasks on processes: the same results everywhere, nothing done twice."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ import pytest
 
 from pykernel import parallel
 from pykernel.errors import UserError
-from pykernel.parallel import Results, Workers, task_key
+from pykernel.parallel import Workers
 from tests.support import ROOT, interrupts
 
 TASKS = [{"n": n, "scale": scale} for n in range(7) for scale in (0.1, 1 / 3)]
@@ -68,46 +68,13 @@ def reference():
         return bits(workers.run(TASKS))
 
 
-def test_processes_give_what_this_process_gives_in_the_tasks_order(reference, tmp_path):
-    with Workers(work, SHARED, jobs=2, results=tmp_path / "r.jsonl") as workers:
+def test_processes_give_what_this_process_gives_in_the_tasks_order(reference):
+    with Workers(work, SHARED, jobs=2) as workers:
         # slowest first: order of finishing is not order of tasks
         slow = [{**TASKS[0], "seconds": 0.3}]
         assert bits(workers.run(slow + TASKS)[1:]) == reference
         assert bits(workers.run(TASKS[::-1])[::-1]) == reference
-        assert (workers.computed, workers.reused) == (len(TASKS) + 1, len(TASKS))
-    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(TASKS) + 1
-
-
-def test_a_file_cut_at_any_byte_gives_the_same_results_and_only_what_is_missing_is_done_again(reference, tmp_path):
-    path = tmp_path / "r.jsonl"
-    with Workers(work, SHARED, jobs=1, results=path) as workers:
-        workers.run(TASKS[:4])
-    whole = path.read_bytes()
-    for size in range(len(whole) + 1):
-        path.write_bytes(whole[:size])
-        with Workers(work, SHARED, jobs=1, results=path) as workers:
-            assert bits(workers.run(TASKS[:4])) == bits(json.loads(reference)[:4])
-        assert workers.reused == whole[:size].count(b"\n") and workers.computed == 4 - workers.reused
-        assert lines(path.read_bytes()) == lines(whole)
-
-
-def lines(content):
-    """Of a file of results, but for the times."""
-    return bits([{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in content.splitlines()])
-
-
-def test_a_key_is_the_content_the_context_the_function_and_the_version(monkeypatch):
-    key = task_key(work, {"a": 1, "b": [1.5, None]}, "data 1")
-    assert key == task_key(work, {"b": (1.5, None), "a": 1}, "data 1")
-    others = [
-        task_key(work, {"a": 1, "b": [np.nextafter(1.5, 2), None]}, "data 1"),
-        task_key(work, {"a": 1.0, "b": [1.5, None]}, "data 1"),
-        task_key(work, {"a": 1, "b": [1.5, None]}, "data 2"),
-        task_key(fail, {"a": 1, "b": [1.5, None]}, "data 1"),
-    ]
-    monkeypatch.setattr(parallel, "version", lambda: "another")
-    others.append(task_key(work, {"a": 1, "b": [1.5, None]}, "data 1"))
-    assert len({key, *others}) == 6
+        assert workers.computed == len(TASKS) + 1
 
 
 # ------------------------------------------------------------------------------------------------- interrupted
@@ -171,20 +138,19 @@ from pykernel.parallel import Workers
 from tests.test_parallel import SHARED, work
 
 if __name__ == "__main__":
-    with Workers(work, SHARED, jobs=2, results=sys.argv[1]) as workers:
-        workers.run([{"n": n, "mark": sys.argv[1] + ".marks", "endless": n >= 10} for n in range(300)])
+    with Workers(work, SHARED, jobs=2) as workers:
+        workers.run([{"n": n, "mark": sys.argv[1], "endless": n >= 10} for n in range(300)])
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_a_run_ends_its_workers_end_and_what_is_finished_stays(tmp_path, how):
-    script, path, marks = tmp_path / "run.py", tmp_path / "r.jsonl", tmp_path / "r.jsonl.marks"
+def test_however_a_run_ends_its_workers_end(tmp_path, how):
+    script, marks = tmp_path / "run.py", tmp_path / "marks"
     script.write_text(SCRIPT)
-    run = interrupts.start(script, path, stderr=subprocess.DEVNULL, start_new_session=True)
+    run = interrupts.start(script, marks, stderr=subprocess.DEVNULL, start_new_session=True)
     # ten are finished, and each worker is at work on one that has no end
-    interrupts.wait_until(lambda: path.exists() and path.read_bytes().count(b"\n") == 10, run)
-    interrupts.wait_until(lambda: marks.read_text().count("\n") == 12, run)
+    interrupts.wait_until(lambda: marks.exists() and marks.read_text().count("\n") == 12, run)
     if how is signal.SIGINT:  # as a terminal does: to all of them
         os.killpg(run.pid, how)
     else:
@@ -194,11 +160,7 @@ def test_however_a_run_ends_its_workers_end_and_what_is_finished_stays(tmp_path,
     deadline = time.monotonic() + interrupts.PATIENCE
     while _alive(run.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not _alive(run.pid)
-    assert marks.read_text().count("\n") == 12 and path.read_bytes().count(b"\n") == 10
-    with Workers(work, SHARED, jobs=1, results=path) as workers:
-        workers.run([{"n": n, "mark": str(marks), "endless": False} for n in range(10)])
-    assert workers.reused == 10 and workers.computed == 0
+    assert not _alive(run.pid) and marks.read_text().count("\n") == 12
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
@@ -239,13 +201,12 @@ def _alive(session):
     return found
 
 
-def test_a_task_that_fails_ends_the_run_and_keeps_the_others(tmp_path):
-    for jobs in (1, 2):
-        path = tmp_path / f"{jobs}.jsonl"
-        with pytest.raises(ZeroDivisionError, match="task 3"), Workers(mixed, jobs=jobs, results=path) as workers:
-            workers.run([{"n": n} for n in range(3)])
-            workers.run([{"n": n} for n in range(3, 40)])
-        assert path.read_bytes().count(b"\n") >= 3
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_task_that_fails_ends_the_run_and_keeps_the_others(jobs):
+    with pytest.raises(ZeroDivisionError, match="task 3"), Workers(mixed, jobs=jobs) as workers:
+        workers.run([{"n": n} for n in range(3)])
+        workers.run([{"n": n} for n in range(3, 40)])
+    assert [workers.finished({"n": n}) for n in range(4)] == [0, 1, 2, None]
 
 
 def mixed(task, shared):
@@ -253,28 +214,6 @@ def mixed(task, shared):
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
-
-
-def test_other_files_are_refused_and_left_alone(tmp_path):
-    data = tmp_path / "data.csv"
-    for content in ("a,b\n1,2\n", "a,b", '{"key": 5}\n', "[]\n", '{"key": "0", "result": 1}\nhello\n'):
-        data.write_text(content)
-        with pytest.raises(UserError, match=r"data.csv, line \d: is not a task's result; give"):
-            Results(data)
-        assert data.read_text() == content
-    with pytest.raises(UserError, match="cannot be written"):
-        Results(tmp_path)
-    with pytest.raises(UserError, match="cannot be written"):
-        Results(tmp_path / "no" / "where")
-
-
-def test_two_runs_do_not_write_to_one_file(tmp_path):
-    pytest.importorskip("fcntl")
-    first = Results(tmp_path / "r.jsonl")
-    with pytest.raises(UserError, match="is being written by another run"):
-        Results(tmp_path / "r.jsonl")
-    first.close()
-    Results(tmp_path / "r.jsonl").close()
 
 
 class Beginning:
@@ -333,9 +272,8 @@ def test_an_interrupt_does_not_reach_workers_that_are_still_starting():
 
 def test_what_a_worker_did_that_dies_is_done_again(tmp_path):
     tasks = [{"n": n, "folder": str(tmp_path)} for n in range(6)]
-    with Workers(die_once, jobs=2, results=tmp_path / "r.jsonl") as workers:
+    with Workers(die_once, jobs=2) as workers:
         assert workers.run(tasks) == list(range(6)) and workers.computed == 6
-    assert (tmp_path / "r.jsonl").read_bytes().count(b"\n") == 6
 
 
 def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):

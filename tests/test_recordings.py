@@ -21,7 +21,6 @@ from pykernel.spec.model import make_spec
 from pykernel.training.selection import GroupFolds, stratified_folds
 from pykernel.training.targets import Targets
 from pykernel.tuning.data import Devices, Table, parts_of
-from pykernel.workflows import devices as workflow
 
 CONTENT = {
     "name": "flow",
@@ -214,32 +213,6 @@ def test_a_broken_file_among_good_ones_is_named_and_the_others_are_told(logs, ru
         (logs / f"{name}.csv").write_text("a,b,y\n")
     code, out, err = run("simulate", "spec.toml", "logs")
     assert (code, out) == (2, "") and "logs/n0.csv: holds a header but no rows" in err
-
-
-def test_finished_devices_are_kept_and_changed_ones_done_anew(logs, monkeypatch):
-    done = []
-    one = workflow._one
-    counted = lambda task, work: (done.append(task["name"]), one(task, work))[1]  # noqa: E731
-    counted.__module__, counted.__qualname__ = one.__module__, one.__qualname__
-    monkeypatch.setattr(workflow, "_one", counted)
-    first = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).report
-    assert len(done) == 6
-    kept = Path("done.jsonl").read_bytes().splitlines(keepends=True)
-    Path("done.jsonl").write_bytes(b"".join(kept[:4]) + kept[4][:20])
-    write(logs / "n0.csv", table(0))  # the same bytes
-    assert pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).report == first
-    assert done[6:] == ["logs/n4.csv", "logs/n5.csv"]
-    write(logs / "n1.csv", table(7))
-    again = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1).errors
-    assert done[8:] == ["logs/n1.csv"]
-    assert again == pykernel.simulate(SPEC, "logs").errors
-    pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1, delay=1)  # another question
-    assert len(done) == 6 + 2 + 1 + 6 + 6
-    (logs / "n3.csv").write_text("a,b,y\n1,2\n")
-    for _ in range(2):  # what cannot be read is no result
-        found = pykernel.simulate(SPEC, "logs", results="done.jsonl", jobs=1)
-        assert [each["device"] for each in found.report["unread"]] == ["n3"] and done[-1] == "logs/n3.csv"
-    assert len(done) == 21 + 2
 
 
 def test_each_device_begins_from_the_start_and_its_state_is_saved(logs, run):

@@ -19,17 +19,16 @@ from benchmarks.compare.contenders import Contender, Outcome, Setting
 from benchmarks.compare.curves import learning_curves
 from benchmarks.compare.options import Compare
 from benchmarks.compare.tasks import TASKS
+from benchmarks.kept import Kept
 from pykernel.cli import output
 from pykernel.cli.face import read_spec
-from pykernel.errors import UserError
+from pykernel.errors import UNWRITTEN, UserError
 from pykernel.files import whole_file
 from pykernel.host.samples import read_rows
-from pykernel.parallel import Workers
 from pykernel.request.kinds import Words, words
 from pykernel.spec.renamed import word_meant
 from pykernel.tuning.combinations import techniques as all_techniques
 from pykernel.tuning.stage import dump
-from pykernel.workflows.search import kept
 
 MOST_SEEDS, MOST_ROWS = 10_000, 1_000_000
 COLUMNS = ("task", "rule", "technique", "n", "mse_db", "se_db", "nmse_db", "vectors", "ram_bytes", "refused", "seeds",
@@ -134,9 +133,9 @@ def setting_of(text: str) -> Setting:
 
 
 @contextlib.contextmanager
-def workers(arena: Arena, options: Compare, as_json: bool) -> Iterator[Workers]:
+def workers(arena: Arena, options: Compare, as_json: bool) -> Iterator[Kept]:
     """Processes at work on the runs; an interrupt tells where the finished ones are kept."""
-    at_work = Workers(
+    at_work = Kept(
         contenders.work,
         arena.data,
         jobs=options.jobs,
@@ -149,7 +148,8 @@ def workers(arena: Arena, options: Compare, as_json: bool) -> Iterator[Workers]:
         with at_work:
             yield at_work
     except KeyboardInterrupt:
-        raise output.interrupted(kept(at_work)) from None
+        done = f"; {len(at_work.found):,} finished runs are kept in {at_work.path}; run the same command to continue"
+        raise output.interrupted(done if at_work.found else UNWRITTEN) from None
 
 
 # -------------------------------------------------------------------------------------------------------------- results

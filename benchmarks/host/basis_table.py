@@ -32,11 +32,11 @@ from threadpoolctl import threadpool_limits
 import benchmarks.papers.basis_pages as pages
 import benchmarks.papers.basis_reference as reference
 from benchmarks import basis_data
+from benchmarks.kept import Kept
 from benchmarks.papers import basis_tasks, compared
 from benchmarks.tables import Rows, load, markdown, publish, save
 from pykernel.bases import basis, candidates, gram, greedy, pivoted, select, sgma
 from pykernel.errors import UserError
-from pykernel.parallel import Workers
 
 WIDTH = 0.5
 SIZES = (25, 50, 100, 200)
@@ -157,7 +157,7 @@ def measure(quick: bool, sets: Sequence[str], seeds: int, jobs: int | None, path
         some = [task for task in tasks if (task["kind"] in timed) == alone]
         context = [pages.digest([*sources, *(product if alone else ())]), picked]
         options: dict[str, Any] = {"results": path, "context": context, "title": "times" if alone else "residuals"}
-        with Workers(run_task, jobs=1 if alone else jobs, **options) as workers:
+        with Kept(run_task, jobs=1 if alone else jobs, **options) as workers:
             found.update(zip(map(id, some), workers.run(some), strict=True))
     cells: dict[tuple[str, str, int], dict[str, list[float]]] = {}
     for task in tasks:

@@ -1,6 +1,6 @@
 """What ``paper_000.py``, ``paper_002.py`` and ``basis_table.py`` have in common: running experiments, filling pages.
 
-An experiment is a list of tasks and what makes a CSV file of their results.  Finished tasks are kept (``Workers``), so
+An experiment is a list of tasks and what makes a CSV file of their results.  Finished tasks are kept (``Kept``), so
 an interrupted command goes on.  What is timed runs last, in one process and one thread.
 """
 
@@ -22,11 +22,11 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from benchmarks import basis_data
+from benchmarks.kept import Kept
 from benchmarks.papers import basis_tasks
 from benchmarks.tables import DATA, fill, load, page_of, read, save, write
 from pykernel.errors import UserError
 from pykernel.files import whole_file
-from pykernel.parallel import Workers
 
 Task = Mapping[str, Any]
 Rows = Sequence[Mapping[str, str]]
@@ -107,7 +107,7 @@ def compute(
     for experiment in sorted(experiments, key=lambda e: e.timed):
         options: dict[str, Any] = {"results": path, "context": [digest([*common, *experiment.uses]), picked]}
         jobs = 1 if experiment.timed else given.jobs
-        with Workers(page.run_task, jobs=jobs, title=f"{page.name}: {experiment.name}", **options) as workers:
+        with Kept(page.run_task, jobs=jobs, title=f"{page.name}: {experiment.name}", **options) as workers:
             found = workers.run(experiment.tasks)
             computed += workers.computed
         rows[experiment.name] = list(experiment.lines(list(zip(experiment.tasks, found, strict=True))))

@@ -27,6 +27,7 @@ import numpy as np
 import benchmarks.compare.tasks as streams
 import benchmarks.papers.paper_003_tasks as tasks
 from benchmarks import tables
+from benchmarks.kept import Kept
 from benchmarks.papers.paper_003_figures import FIGURES
 from benchmarks.papers.paper_003_page import TABLES
 from benchmarks.tables import DATA, page_of
@@ -35,7 +36,6 @@ from pykernel.errors import UserError
 from pykernel.files import whole_file
 from pykernel.gen.compilers import find_compilers
 from pykernel.host.model import require_ieee
-from pykernel.parallel import Workers
 from pykernel.spec.model import make_spec
 
 BUDGETS = tuple(range(4, 25))
@@ -366,11 +366,11 @@ def compute(given: argparse.Namespace) -> tuple[list[dict[str, str]], list[dict[
     function = ByValue(tasks.run_task) if "://" in str(given.jobs) else tasks.run_task
     start = time.perf_counter()
     options: dict[str, Any] = {"results": given.results or given.output / "tasks.jsonl", "context": context()}
-    with Workers(function, jobs=given.jobs, title="paper 003", **options) as workers:
+    with Kept(function, jobs=given.jobs, title="paper 003", **options) as workers:
         found = workers.run(flat)
         computed = workers.computed
     # timings: on this machine, in one process, after the others have gone
-    with Workers(tasks.run_task, jobs=1, title="costs", **options) as workers:
+    with Kept(tasks.run_task, jobs=1, title="costs", **options) as workers:
         times = workers.run(costs)
     for (experiment, method), reason in plan.refused.items():
         print(f"not run: {experiment}, {method}: {reason}")

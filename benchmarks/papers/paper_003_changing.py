@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kept import Kept
 from benchmarks.papers.paper_003_changing_page import KINDS, LEVELS, best_error, cheapest, show
 from benchmarks.tables import DATA, load, save
 from pykernel.algorithms.online.klms import KLMS
@@ -431,7 +432,7 @@ def main(words: Sequence[str] | None = None) -> None:
             results = {name: load(given.output / f"{name}.csv") for name in ("errors", "effort", "chosen")}
         else:
             path = given.results or given.output / "tasks.jsonl"
-            with Workers(run_task, jobs=given.jobs, results=path, title="paper 003", context=context()) as workers:
+            with Kept(run_task, jobs=given.jobs, results=path, title="paper 003", context=context()) as workers:
                 measured = Measured(workers, given.quick)
                 results = {"errors": save(given.output / "errors.csv", error_rows(measured))}
                 results["effort"] = save(given.output / "effort.csv", effort_rows(measured))

@@ -29,10 +29,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import benchmarks.papers.paper_004_tasks as tasks
+from benchmarks.kept import Kept
 from benchmarks.papers.paper_004_page import FIGURES, TABLES
 from benchmarks.tables import DATA, fill, page_of, progress_bar, read, save, write
 from pykernel.errors import UserError
-from pykernel.parallel import Workers
 from pykernel.training import closed_form
 
 TRIALS = 20
@@ -244,7 +244,7 @@ def compute(given: argparse.Namespace) -> dict[str, list[dict[str, str]]]:
     def run(title: str, todo: Sequence[Mapping[str, Any]], jobs: int | None, *modules: Any) -> list[Any]:
         nonlocal computed
         options: dict[str, Any] = {"results": path, "context": context(*modules), "title": title}
-        with Workers(tasks.run_task, jobs=jobs, **options) as workers:
+        with Kept(tasks.run_task, jobs=jobs, **options) as workers:
             found = workers.run(todo)
             computed += workers.computed
         results.update(zip(map(id, todo), found, strict=True))

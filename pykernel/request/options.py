@@ -53,16 +53,6 @@ Only = Annotated[
         was=("--rule", "--technique"),
     ),
 ]
-Results = Annotated[
-    File | None,
-    Opt(
-        "Where finished parts are kept; the same call goes on.",
-        "FILE",
-        without="of plan in FOLDER, else nowhere",
-        rare=True,
-        was=("--checkpoint",),
-    ),
-]
 Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
 Classes = Annotated[
     Words, Opt("Classes; of two, the second is positive.", "A,B", key="label.classes", without="sorted")
@@ -74,6 +64,9 @@ Watched = Annotated[Any, Py("Who is told how far the work is.")]
 
 # ------------------------------------------------------------------------------------------------- how the same is said
 
+ANEW = dict.fromkeys(
+    ("--results", "--checkpoint"), "what is interrupted begins anew; of a plan, Ctrl-C keeps the best so far"
+)
 THE_TABLE = {"--data": "the table is given without an option's name"}
 OF_SPEC = {
     "--classes": "the spec has them, in [label] classes",

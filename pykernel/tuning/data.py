@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -128,18 +127,6 @@ class Table:
     def compared(self, rows: slice | np.ndarray) -> np.ndarray:
         """Where models are compared."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
-
-    @property
-    def digest(self) -> str:
-        """Of all that results depend on."""
-        parts = [np.ascontiguousarray(self.x)] + ([] if self.y is None else [np.ascontiguousarray(self.y)])
-        content = hashlib.sha256(repr((self.delay, *((part.shape, str(part.dtype)) for part in parts))).encode())
-        for part in parts:
-            content.update(part.tobytes())
-        content.update(b"" if self.stage is None else self.stage.digest)
-        content.update(b"completes" if self.completes else b"")
-        content.update(b"" if self.devices is None else repr((*self.devices, self.device_folds)).encode())
-        return content.hexdigest()
 
     def whole(self, content: Content) -> Spec:
         """The spec that is written, and measured on a device; with the signal stage, if there is one.

@@ -6,7 +6,6 @@ model.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -98,11 +97,6 @@ class Stage:
     def plain(self) -> Spec:
         """Any model with this stage.  Raises UserError if the signal is not valid."""
         return make_spec(self.base)
-
-    @property
-    def digest(self) -> bytes:
-        parts = [repr(self.base).encode(), *(np.ascontiguousarray(part).tobytes() for part in (self.x, self.y))]
-        return hashlib.sha256(b"\0".join(parts)).digest()
 
     def overlaps(self) -> list[str]:
         """A sentence if steps share raw samples."""

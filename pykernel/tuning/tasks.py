@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import UserError
-from pykernel.spec.model import FAMILIES, make_spec
-from pykernel.tuning import faults
+from pykernel.spec.model import make_spec
 from pykernel.tuning.combinations import reason_of
 from pykernel.tuning.costs import target_costs
 from pykernel.tuning.data import Table
@@ -26,12 +22,3 @@ def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
             return {"reason": reason_of(error)}
     spec = make_spec(task["spec"])
     return target_costs(spec, *table.device_rows(spec), task["target"], tries=task["tries"])
-
-
-def context(table: Table) -> dict[str, str]:
-    """Everything on which results depend in addition to the task: the data, the algorithms' sources; of monitors, the faults."""
-    kernels = [entry.kernel for each in FAMILIES for program in each.programs.values() for entry in program.entries]
-    found = {"data": table.digest, "sources": sources_digest(kernels), "judged": "by blocks with signs"}
-    if table.y is None:
-        found["faults"] = hashlib.sha256(inspect.getsource(faults).encode()).hexdigest()
-    return found

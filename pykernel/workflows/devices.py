@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
-from pykernel.dialect import sources_digest
 from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
 from pykernel.parallel import Workers
 from pykernel.report.document import Document, Result
@@ -39,38 +35,21 @@ def each_device(
     work: OnDevice,
     many: Recordings,
     jobs: int | str | None,
-    results: str | Path | None,
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
     """What was found of each device; and those whose recording cannot be read, with the reason.
 
-    The result does not depend on jobs, see ``pykernel.parallel``.  results: a file of finished devices, with which the same call goes on
-    where it was interrupted; changed recordings are done anew.  Raises UserError if no recording can be read.
+    The result does not depend on jobs, see ``pykernel.parallel``.  Raises UserError if no recording can be read.
     """
     tasks = [{"path": os.path.abspath(device.path), "name": device.path} for device in many.devices]
-    context = None
-    if results is not None:
-        with watch.progress() as show:
-            for number, task in enumerate(tasks):
-                show(number / len(tasks), f"looking for changes in {task['name']}")
-                task["digest"] = _digest(task["path"])
-        kernels = [entry.kernel for entry in work.spec.program.entries]
-        context = [type(work).__module__, repr(work), work.spec.to_toml(), sources_digest(kernels)]
     if jobs is None and many.size <= LITTLE:
         jobs = 1
-    bar = title if watch.bars else None
-    workers = Workers(_one, work, jobs=jobs, results=results, context=context, title=bar)
     try:
-        with workers:
-            for key in [key for key, kept in workers.results.found.items() if "reason" in kept]:
-                del workers.results.found[key]  # what could not be read is tried again
+        with Workers(_one, work, jobs=jobs, title=title if watch.bars else None) as workers:
             found = workers.run(tasks)
     except KeyboardInterrupt:
-        done = (
-            f"; {len(workers.results.found):,} finished devices are kept in {results}; run the same command to continue"
-        )
-        raise Interrupted(done if results is not None and workers.results.found else UNWRITTEN) from None
+        raise Interrupted(UNWRITTEN) from None
     both = list(zip(many.devices, found, strict=True))
     unread = [
         {"device": device.name, "path": device.path, "reason": told["reason"]}
@@ -98,12 +77,6 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
     if len(unread) == 1:
         return UserError(f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)")
     return UserError(f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON names all)")
-
-
-def _digest(path: str) -> str:
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-    return ""
 
 
 def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.origin import with_origin
 from pykernel.host.start import taught
+from pykernel.parallel import Workers
 from pykernel.progress import Show
 from pykernel.report import plans
 from pykernel.report.document import Document, Result
@@ -42,6 +43,7 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, model_name, planned, seconds_to_verify, verified
 from pykernel.tuning.stage import dump
+from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import simple, watched_rows, watched_simply
 from pykernel.workflows import search
 from pykernel.workflows.given import write_file
@@ -135,7 +137,7 @@ def run(given: Plan) -> Planned:
         "limits": vars(limits),
         "limits_assumed": is_assumed,
     }
-    with new_folder(asked.output), search.workers(table, asked) as workers:
+    with new_folder(asked.output), Workers(work, table, jobs=asked.jobs) as workers:
         course = Search(tried, table, workers, limits, given.seed, every, labels)
         tried_from = clock.monotonic()
         report |= {"interrupted": _run(course, _Watch(began, given.time, given.trials, watch))}

@@ -66,16 +66,14 @@ def run(given: Replay) -> Found:
     spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:
-        need_one(jobs=given.jobs, results=given.results)
+        need_one(jobs=given.jobs)
         path = str(given.data)
         ends = (bytes_of(Path(state), MOST), str(state)) if state else None
         return _one(_OnDevice(spec, begins, ends).of(path, "standard input" if path == "-" else path, watch))
     need_none(end=state)
     if begins:
         Repeated(spec, *begins)  # raises UserError before the work
-    found, unread = each_device(
-        _OnDevice(spec, begins), many, given.jobs, given.results, watch, f"replaying {spec.name}"
-    )
+    found, unread = each_device(_OnDevice(spec, begins), many, given.jobs, watch, f"replaying {spec.name}")
     devices: list[Mapping[str, Any]] = [{"device": device.name, "path": device.path} | told for device, told in found]
     differ = [each for each in devices if not each["ok"]]
     report = {

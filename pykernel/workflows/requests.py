@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
+    ANEW,
     OF_SPEC,
     OUT,
     THE_TABLE,
@@ -29,7 +30,6 @@ from pykernel.request.options import (
     Precision,
     Record,
     Report,
-    Results,
     Seed,
     Table,
     Targets,
@@ -109,11 +109,10 @@ class Simulate:
     ] = None
     start: Start = None
     jobs: AllJobs = None
-    results: Results = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC | THE_TABLE
+    gone: ClassVar = OF_SPEC | THE_TABLE | ANEW
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -348,12 +347,12 @@ class Plan:
     delay: Delay = 0
     only: Only = None
     jobs: AllJobs = None
-    results: Results = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
     gone: ClassVar = {
         **THE_TABLE,
+        **ANEW,
         **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
         **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, of classes by their error rate"),
         "--classes": OF_SPEC["--classes"],

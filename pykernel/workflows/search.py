@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pykernel.errors import UNWRITTEN, Interrupted, UserError, option
+from pykernel.errors import UserError, option
 from pykernel.files import need_not_data
 from pykernel.host.run import DELAY_LIMIT
 from pykernel.host.samples import missing_rows, read_each, samples_of
 from pykernel.host.scores import Ranges
 from pykernel.host.signal import RawRows, delay_of
-from pykernel.parallel import Workers
 from pykernel.request.kinds import Words, words
 from pykernel.request.option import stated
 from pykernel.rows.columns import Columns
@@ -29,7 +27,6 @@ from pykernel.tuning.notes import noted
 from pykernel.tuning.plan import FEW_ROWS
 from pykernel.tuning.stage import HELD, Stage, dump
 from pykernel.tuning.tables import infer, sentinels
-from pykernel.tuning.tasks import context, work
 from pykernel.workflows.given import need_known, need_report, need_unweighted, opened
 from pykernel.workflows.requests import Plan
 
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 class Asked:
     """Where the rows of a plan are, and where its results go.
 
-    results: the file of finished runs.  report: the page.  stated: all arguments that were given.
+    report: the page.  stated: all arguments that were given.
     """
 
     def __init__(self, given: Plan) -> None:
@@ -48,7 +45,6 @@ class Asked:
         self.files = [str(given.data)] if isinstance(given.data, str | Path) else [*map(str, given.data)]
         self.data = str(given.data) if self.many is None else self.many.source
         self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
-        self.results = self.output / "results.jsonl" if given.results is None else Path(given.results)
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
@@ -303,24 +299,3 @@ def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) ->
     for values, names in ((x, spec.sample_columns or ()), (y.reshape(len(y), -1), spec.label_columns)):
         for j, name in enumerate(names if values.dtype.kind == "f" else ()):
             values[:, j] = seen.columns[name].emptied(values[:, j])
-
-
-@contextlib.contextmanager
-def workers(table: Table, options: Asked) -> Iterator[Workers]:
-    """The worker processes.  After an interrupt, a message says where finished runs are kept."""
-    at_work = Workers(work, table, jobs=options.jobs, results=options.results, context=context(table))
-    try:
-        with at_work:
-            yield at_work
-    except KeyboardInterrupt:
-        raise Interrupted(kept(at_work)) from None
-
-
-def kept(workers: Workers) -> str:
-    """A sentence about the results that an interrupt leaves, and how to continue."""
-    done, path = len(workers.results.found), workers.results.path
-    if not done:
-        return UNWRITTEN
-    return (
-        f"; {done:,} finished {'run is' if done == 1 else 'runs are'} kept in {path}; run the same command to continue"
-    )

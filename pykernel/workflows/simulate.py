@@ -51,7 +51,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
         snapshot.snapshot_bytes(spec)  # raises UserError for a model that learns nothing
     if (many := recordings_of(data)) is not None:
         return _each(spec, often, many, files, given)
-    need_one(jobs=given.jobs, results=given.results)
+    need_one(jobs=given.jobs)
     recording = Recorded(spec, data)  # type: ignore[arg-type]
     need_different(list(files.values()))
     return _one(spec, often, recording, files, given)
@@ -181,7 +181,7 @@ def _each(
     Pipeline(spec, *often)  # raises UserError before the work
     begins = None if given.start is None else snapshot.saved(spec, started(spec, given.start, watch))
     work = _OnDevice(spec, often, begins, save is not None)
-    found, unread = each_device(work, many, given.jobs, given.results, watch, f"running {spec.name}")
+    found, unread = each_device(work, many, given.jobs, watch, f"running {spec.name}")
     states = {device.name: bytes.fromhex(told.pop("state")) for device, told in found if "state" in told}
     report = devices.simulated(found, unread, many, spec) | {"delay": given.delay}
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}

@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar
 from pykernel.request.kinds import File, Files
 from pykernel.request.option import Arg, Opt
 from pykernel.request.options import (
+    ANEW,
     OF_SPEC,
     THE_TABLE,
     AllJobs,
     Force,
-    Results,
     StateOut,
 )
 from pykernel.telling import QUIET
@@ -140,9 +140,8 @@ class Replay:
     end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None
     jobs: AllJobs = None
-    results: Results = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
-    gone: ClassVar = OF_SPEC | {"--log": THE_TABLE["--data"]}
+    gone: ClassVar = OF_SPEC | ANEW | {"--log": THE_TABLE["--data"]}
     was: ClassVar = ("replay",)
