@@ -35,6 +35,7 @@ from pykernel.algorithms.hooks import (
     keeps,
     learn,
     remembered,
+    stand_by,
     took,
 )
 from pykernel.algorithms.inputs import acceptable
@@ -313,7 +314,7 @@ def answer_before(m: Framed, x: Real[DIM]) -> None:
 def take(m: Framed, x: Real[DIM]) -> Index:
     """Learn the sample x with label y; both were checked."""
     if m.frozen[0] != 0:
-        return TakenStatus.FROZEN
+        return stand_by(m, x)
     if m.expects:
         mark = marked(m, x)
         m.verdict[0] = judged_by(m, mark)
@@ -535,7 +536,7 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def freeze(m: Framed, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample."""
+    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it."""
     m.frozen[0] = 0
     if frozen != 0:
         m.frozen[0] = 1

@@ -49,6 +49,12 @@ def learn(m: Framed, x: Real[DIM]) -> Index:
 
 
 @placeholder
+def stand_by(m: Framed, x: Real[DIM]) -> Index:
+    """Learning is switched off: what is done with a sample nevertheless."""
+    return TakenStatus.FROZEN
+
+
+@placeholder
 def keeps(m: Framed) -> Bool:
     """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
     return True

@@ -17,7 +17,7 @@ the second.  With weights w of the classes they are 2 w q / sum w q - 1: what is
 probabilities stay what they are.  Balanced weights are 1 / sqrt(s) of a class that is the part s of the labels.
 """
 
-from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus, softmax, winner
+from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
 from pykernel.algorithms.expert import (
     RANDOM_LEAST,
     RANDOM_MOST,
@@ -47,7 +47,6 @@ PROBABILITY_LEAST = Constant(2.0**-24)
 SHARE_RATE = Constant(2.0**-11)
 """Rate of the classes' shares once so many labels as for the errors are known."""
 SHARE_LEAST = Constant(2.0**-12)
-LN_2 = Constant(0.69314718055994530942)
 
 
 @kernel

@@ -12,11 +12,16 @@ from pykernel.spec.sections import Counts, Section, Within
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
 """The threshold's quantile is exceeded by this part of the rows, or by twice the wanted rate where that is more."""
-SHAPE = 0.2
-"""Of the generalised Pareto distribution beyond the quantile: its tail is heavier than an exponential one (0)."""
+SHAPE, SHAPE_ARMED = 0.2, 0.05
+"""Of the generalised Pareto distribution beyond the quantile: its tail is heavier than an exponential one (0).  A threshold that is armed
+can hardly sink: it has to begin where small rates need it."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """A row in alarm raises the threshold by the first, in mean excesses, and by more for small rates: a quiet row lowers it by the second,
 or by more for large ones.  All were chosen on the public plants (benchmarks/host/alarms)."""
+EXCESS_MOST = 3.0
+"""Largest mean excess, in sizes of a level: nine in ten streams without faults need no more."""
+HELD, HELD_RATE, REFILL = 20, 1000, 1.5
+"""Once armed, so many rows in alarm teach the threshold one after the other, and 1.5 times as many as promised of those that follow."""
 
 
 class NoveltySection(Section):
@@ -50,21 +55,30 @@ class NoveltySection(Section):
 
 
 def threshold_parameters(
-    novelty: NoveltySection, size: float, level_end: float = 64.0, undone: float = UNDONE
+    novelty: NoveltySection, size: float, level_end: float = 64.0, undone: float = UNDONE, life: str = "changing"
 ) -> dict[str, Any]:
-    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one.  undone: see UNDONE."""
-    rate = novelty.false_alarm_rate
+    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one.  undone: see UNDONE.  life: the key."""
+    rate, arms = novelty.false_alarm_rate, life != "changing"
     upper = max(UPPER, 2 * rate)
-    ratio = float(Decimal(upper / rate) ** Decimal(str(SHAPE)))  # the same on every machine
+    shape = SHAPE_ARMED if arms else SHAPE
+    ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))  # the same on every machine
+    tail = (1 - shape) * (ratio - 1) / shape
     return {
         "alarm_rate": rate,
         "upper": upper,
-        "tail": (1 - SHAPE) * (ratio - 1) / SHAPE,
+        "tail": tail,
         "level_end": level_end,
         "inside": 1 - rate / upper,
         "correction": min(max(CORRECTION, undone / rate), 100 * CORRECTION),
         "smoothing": novelty.smoothing,
         "excess_first": size,
         "excess_least": size / 20,
+        "excess_limit": EXCESS_MOST * size,
+        "shift_limit": max(1.0, tail / 2),
         "threshold_horizon": THRESHOLD_HORIZON,
+        "arms": arms,
+        "fixed": life == "fixed",
+        "commissioning": getattr(novelty, "commissioning", 0),
+        "tokens_most": HELD + HELD_RATE * rate,
+        "token_rate": REFILL * rate,
     }

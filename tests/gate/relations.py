@@ -229,8 +229,13 @@ def refused_rows_leave_no_trace(case: Case) -> Iterator[str]:
 
 @relation(RELATIONS)
 def a_frozen_model_does_not_learn(case: Case) -> Iterator[str]:
-    """While learning is off, rows are checked and change nothing; then the model goes on as one that was never frozen."""
-    if not case.program.learns or not case.model().exists("freeze") or case.spec.signal is not None:
+    """While learning is off, rows are checked and change nothing; then the model goes on as one that was never frozen.  Monitors judge."""
+    if (
+        case.program.alarms
+        or not case.program.learns
+        or not case.model().exists("freeze")
+        or case.spec.signal is not None
+    ):
         return
     (x, y), half = case.hostile, case.rows // 2
     model, other = case.model(), case.model()

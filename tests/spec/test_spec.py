@@ -554,6 +554,8 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (watching, "novelty", "threshold", 0.5),
         (watching, "novelty", "smoothing", 0.5),
         (watching, "novelty", "warmup", 100),
+        (monitoring, "novelty", "life", "changing"),
+        (monitoring, "novelty", "commissioning", 700),
         (watching, "novelty", "relearn_after", 3),
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),

@@ -93,8 +93,12 @@ class Twin:
         self.relearn_after = novelty.relearn_after
         self.soon, self.patience = max(2, self.relearn_after // 6), min(20, self.relearn_after)
         self.upper = max(0.1, 2 * self.rate)
-        # beyond the quantile, levels have a generalised Pareto distribution of shape 0.2
-        self.tail = (1 - 0.2) * ((self.upper / self.rate) ** 0.2 - 1) / 0.2
+        self.arms, self.fixed = novelty.life != "changing", novelty.life == "fixed"
+        # beyond the quantile, levels have a generalised Pareto distribution
+        shape = 0.05 if self.arms else 0.2
+        self.tail = (1 - shape) * ((self.upper / self.rate) ** shape - 1) / shape
+        self.commissioning, self.most_tokens = novelty.commissioning, 20 + 1000 * self.rate
+        self.most_excess, self.most_shift = 3.0, max(1.0, self.tail / 2)
         self.correction = min(max(0.02, 2e-4 / self.rate), 2.0)
         self.outlying = self.dim * (1 - 2 / (9 * self.dim) + 4 * math.sqrt(2 / (9 * self.dim))) ** 3
         self.pairs_a_row = int(spec.config.pairs_a_row)
@@ -103,9 +107,9 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
-        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = self.episode = (
-            self.quiet
-        ) = 0
+        self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = 0
+        self.episode = self.quiet = self.age = 0
+        self.tokens = 0.0
         self.merges = 0
         self.usual, self.spread = np.zeros(2), np.ones(2)
         self.level = self.quantile = self.excess = self.shift = 0.0
@@ -118,6 +122,10 @@ class Twin:
     @property
     def threshold(self) -> float:
         return self.quantile + self.excess * (self.tail + self.shift)
+
+    @property
+    def armed(self) -> bool:
+        return self.arms and self.age >= self.commissioning
 
     def alarm(self) -> tuple[float, float, int]:
         return self.level, self.threshold, self.episode
@@ -143,12 +151,16 @@ class Twin:
         young = self.nearest.count <= 2 * self.dim + 2
         alarmed = self.forbidden or (not warm and self.level > self.threshold and not young)
         self._follow_episode(alarmed)
+        if alarmed:
+            self._accuse(x)
+        armed = self.armed
+        if armed and alarmed and self.episode == 1:
+            self.candidate, self.unmet = None, 0
+            self._begin_search()
         strange = self.distance > self.outlying and not young
         if judged and 4 * self.watched >= self.warmup and not (warm and strange):
             self._teach(alarmed, not warm)
-        if alarmed:
-            self._accuse(x)
-        held = alarmed and (self.settling == 0 or self.forbidden)
+        held = (alarmed or (armed and self.episode > 0)) and (self.settling == 0 or self.forbidden)
         self.settling = max(self.settling - 1, 0)
         lasting = held and self.episode > self.relearn_after and not self.forbidden
         status = DONE
@@ -161,7 +173,7 @@ class Twin:
             for g in self.bank:
                 if not g.rejected and g.weight > 2.0**-10:
                     g.weight *= 1 - 1 / 5000
-            enough = self.patience if warm else self.soon if self._shared() else self.relearn_after
+            enough = self.patience if warm else self.soon if self._shared() and not armed else self.relearn_after
             begun = 0 < self.episode < self.soon
             if status == STRANGE and not begun and self.candidate.count >= enough and self._has_room():
                 self._admit(False)
@@ -259,9 +271,23 @@ class Twin:
         else:
             self.episode = self.quiet = 0
 
+    def _correct(self, alarmed: bool) -> None:
+        change = self.correction * (alarmed - self.rate)
+        self.shift = min(max(self.shift + change, -0.7 * self.tail), self.most_shift if self.armed else 64.0)
+
     def _teach(self, alarmed: bool, corrects: bool) -> None:
-        if self.episode > 10:
+        if corrects:
+            self.age = min(self.age + 1, self.commissioning)
+        self.tokens = min(self.tokens + 1.5 * self.rate, self.most_tokens) if self.armed else self.most_tokens
+        if self.episode > (20 if self.armed else 10) or (self.armed and self.fixed):
             return
+        if self.armed and self.episode > 0:
+            if not alarmed:
+                self._correct(False)
+                return
+            if self.tokens < 1:
+                return
+            self.tokens -= 1
         if self.taught == 0 or (self.below == 60 and not corrects):
             self.quantile, self.excess = self.level, 1.0
             self.taught = self.below = 0
@@ -271,12 +297,15 @@ class Twin:
         self.quantile = within(self.quantile + step * ((self.level > self.quantile) - self.upper), LEVEL_MOST)
         over = self.level - self.quantile
         if over > 0:
-            if corrects:
+            if self.armed:  # the mean follows the median
+                over = 2 * self.excess if over > math.log(2) * self.excess else 0.0
+            elif corrects:
                 over = min(over, self.excess * (self.tail + 1))
             rows = 1000 if self.episode > 1 and not self.settling else self.taught
-            self.excess = max(self.excess + (over - self.excess) / (self.upper * rows + 1), 1 / 20)
+            learned = self.excess + (over - self.excess) / (self.upper * rows + 1)
+            self.excess = min(max(learned, 1 / 20), self.most_excess if self.armed else 128.0)
         if corrects:
-            self.shift = min(max(self.shift + self.correction * (alarmed - self.rate), -0.7 * self.tail), 64.0)
+            self._correct(alarmed)
 
     # ------------------------------------------------------------------------------------------------ the bank
 

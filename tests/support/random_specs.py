@@ -146,6 +146,8 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
     if rule == "gmm":
         content["learning"]["components"] = int(rng.integers(2, 6))
         content["novelty"] = {"warmup": int(rng.integers(2, 40)), "relearn_after": int(rng.integers(2, 30))}
+        life = str(rng.choice(["known", "fixed", "changing"]))
+        content["novelty"] |= {"life": life} | ({} if life == "changing" else {"commissioning": int(rng.integers(30))})
     if rule in ("krr", "ls-svm"):
         content["learning"]["samples"] = int(rng.integers(2, 2 * LARGEST))
     method = str(rng.choice(list(nystrom.METHODS))) if rule == "nystrom-rls" else None

@@ -9,11 +9,12 @@ a new regime; a change that lasts becomes normal.
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import absolute, bounded
 from pykernel.algorithms.extents import COMPONENTS
-from pykernel.algorithms.frame import Status, refusal
+from pykernel.algorithms.frame import Status, TakenStatus, refusal
 from pykernel.algorithms.novelty.bank import (
     admit,
     begin_search,
     compare_all,
+    drop_candidate,
     fade,
     gather,
     has_room,
@@ -51,6 +52,7 @@ from pykernel.algorithms.novelty.threshold import (
     ThresholdConfig,
     follow_episode,
     forget_threshold,
+    is_armed,
     raise_level,
     settles,
     teach,
@@ -233,28 +235,56 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 
 @kernel
+def warming(m: GmmModel) -> Bool:
+    """Whether there are no alarms yet.  Before it is known what surprises are usual, levels say nothing."""
+    return m.watched[0] < m.warmup or m.surprised[0] < JUDGED
+
+
+@kernel
+def notice(m: GmmModel, x: Real[DIM]) -> Bool:
+    """Judge a row; returns whether it is in alarm.  O(K D^2), in an alarm O(D^3)."""
+    judge_row(m, x)
+    raise_level(m, score_of(m), m.surprised[0] < JUDGED)
+    alarmed = m.forbidden[0] != 0
+    is_warm = warming(m)
+    # a regime of few rows cannot tell yet
+    if not is_warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
+        alarmed = True
+    follow_episode(m, alarmed)
+    if alarmed:
+        accuse(m, x)
+    return alarmed
+
+
+@kernel
+def stay_awake(m: GmmModel, x: Real[DIM]) -> Index:
+    """Learning is off: judge a row.  O(K D^2), in an alarm O(D^3)."""
+    if m.watched[0] == 0:
+        return TakenStatus.FROZEN
+    alarmed = notice(m, x)
+    count_repeats(m, x)
+    copy(x, m.before, len(x))
+    return GmmStatus.NOVEL if alarmed else TakenStatus.FROZEN
+
+
+@kernel
 def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     """Judge a row, then learn it.  O(K D^2), in an alarm O(D^3)."""
     if m.watched[0] == 0:
         start(m, x)
         return Status.DONE
-    judge_row(m, x)
-    # before it is known what surprises are usual, levels say nothing
     judged = m.surprised[0] >= JUDGED
-    warm = m.watched[0] < m.warmup or not judged
-    raise_level(m, score_of(m), not judged)
-    alarmed = m.forbidden[0] != 0
-    # a regime of few rows cannot tell yet
-    if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
-        alarmed = True
-    follow_episode(m, alarmed)
+    warm = warming(m)
+    alarmed = notice(m, x)
+    armed = is_armed(m)
+    # the candidate of the alarm before is kept until here, for ``acknowledge``
+    if armed and alarmed and m.episode[0] == 1:
+        drop_candidate(m)
     strange = is_strange(m)
     # in the warm-up there are no alarms: strange rows are of regimes that are not known yet
     if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
         teach(m, alarmed, not warm, m.settling[0] > 0)
-    if alarmed:
-        accuse(m, x)
-    held = alarmed and (m.settling[0] == 0 or m.forbidden[0] != 0)
+    held = (alarmed or (armed and m.episode[0] > 0)) and (m.settling[0] == 0 or m.forbidden[0] != 0)
     if m.settling[0] > 0:
         m.settling[0] = m.settling[0] - 1
     lasting = held and m.episode[0] > m.relearn_after and m.forbidden[0] == 0
@@ -268,7 +298,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         fade(m)
         enough = m.patience
         if not warm:
-            enough = m.relearn_soon if shared(m) else m.relearn_after
+            enough = m.relearn_soon if shared(m) and not armed else m.relearn_after
         # of an alarm that just began, most of the candidate's rows are older: false alarms
         begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
         if status == GmmStatus.STRANGE and not begun and m.counts[len(m.weights)] >= enough and has_room(m):
@@ -424,6 +454,7 @@ GMM = programs(
         statuses=GmmStatus,
         hooks={
             frame.learn: watch_row,
+            frame.stand_by: stay_awake,
             frame.intact: intact,
             frame.blank: blank,
             frame.keeps: keeps,

@@ -15,7 +15,7 @@ A surprise in the first rows would put q far too high, and q sinks slowly.  So i
 begins anew when no level was above q for long (``UNEXCEEDED``).
 """
 
-from pykernel.algorithms.elementary import bounded, clipped
+from pykernel.algorithms.elementary import LN_2, bounded, clipped
 from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, Uint8, Uint16, between, kernel, real
 
 LEVEL_MOST = Constant(64.0)
@@ -25,11 +25,15 @@ WHITE_MOST = Constant(2.0**20)
 SCORE_MOST = Constant(2.0**24)
 """Largest surprise."""
 SHIFT_MOST = Constant(64.0)
+EXCESS_MOST = Constant(128.0)
+"""Bounds of s and e, before the monitor is armed."""
 UNEXCEEDED = 60
 """In the warm-up: if so many rows in turn were not above q, q is too high, and the threshold begins anew.  By chance that is
 0.9^60, two in a thousand."""
 TAUGHT = 10
 """Rows of an episode that teach the threshold."""
+TAUGHT_ARMED = 20
+"""The same once the monitor is armed."""
 GAP = 5
 """Longest gap of an episode, in rows."""
 LONG = 4_194_304
@@ -44,12 +48,16 @@ class Threshold(Struct):
 
     level: between(Real, -LEVEL_MOST, LEVEL_MOST)  # the smoothed novelty
     quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
-    excess: between(Real, 0, 128)  # e: by how much, in the mean
+    excess: between(Real, 0, EXCESS_MOST)  # e: by how much, in the mean
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
     below: between(Uint8, 0, UNEXCEEDED)  # number of latest rows that taught and were not above q
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
+    age: between(
+        Index, 0, "commissioning"
+    )  # rows that could have been in alarm, at most those until the monitor is armed
+    tokens: between(Real, 0, "tokens_most")  # rows in alarm that may still teach
 
 
 class ThresholdConfig(Config):
@@ -64,6 +72,13 @@ class ThresholdConfig(Config):
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
     excess_least: Real  # e is at least this: what is less is rounding, or nothing
+    excess_limit: Real  # once armed, e is at most this
+    shift_limit: Real  # and s
+    arms: bool  # whether the monitor is armed after its commissioning
+    fixed: bool  # whether the threshold learns nothing then
+    commissioning: Index  # rows after the warm-up until then
+    tokens_most: Real  # most rows in alarm that teach one after the other, once it is armed
+    token_rate: Real  # how many more may teach with each row
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 
@@ -115,13 +130,43 @@ def settles(rows: Index, warmup: Index) -> Bool:
 
 
 @kernel
+def is_armed(m: ThresholdModel) -> Bool:
+    """Whether the monitor is armed: alarms beyond the promised rate are of faults, and not of a threshold that is too low."""
+    return m.arms and m.age[0] >= m.commissioning
+
+
+@kernel
+def correct(m: ThresholdModel, alarm: Bool) -> None:
+    """Raise s for a row in alarm, lower it for any other."""
+    change = m.correction * ((real(1) if alarm else real(0)) - m.alarm_rate)
+    m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), m.shift_limit if is_armed(m) else SHIFT_MOST)
+
+
+@kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
     """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
 
     fast: the first row is not the only one that teaches e as fast as any row.
     """
-    if m.episode[0] <= TAUGHT:
-        learn_level(m, alarm, corrects, fast or m.episode[0] <= 1)
+    taught = TAUGHT
+    if m.arms:
+        if corrects and m.age[0] < m.commissioning:
+            m.age[0] += 1
+        m.tokens[0] = clipped(m.tokens[0] + m.token_rate, real(0), m.tokens_most)
+        if is_armed(m):
+            taught = TAUGHT_ARMED
+        else:
+            m.tokens[0] = m.tokens_most
+    if m.episode[0] > taught or (m.fixed and is_armed(m)):
+        return
+    if is_armed(m) and m.episode[0] > 0:
+        if not alarm:
+            correct(m, alarm)
+            return
+        if m.tokens[0] < real(1):
+            return
+        m.tokens[0] = m.tokens[0] - real(1)
+    learn_level(m, alarm, corrects, fast or m.episode[0] <= 1)
 
 
 @kernel
@@ -149,17 +194,22 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> N
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
-        # a row counts at most as far as the threshold was meant to lie, and once more
-        most = m.excess[0] * (m.tail + real(1))
-        if corrects and more > most:
-            more = most
+        if is_armed(m):
+            # e follows the median, so that a fault moves it as far as any row: half of an exponential excess is above e ln 2
+            more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
+        elif corrects:
+            # a row counts at most as far as the threshold was meant to lie, and once more
+            most = m.excess[0] * (m.tail + real(1))
+            if more > most:
+                more = most
         if not fast:
             count = real(m.threshold_horizon)
         rate = real(1) / (m.upper * count + real(1))
-        m.excess[0] = clipped(m.excess[0] + rate * (more - m.excess[0]), m.excess_least, real(2) * LEVEL_MOST)
+        m.excess[0] = clipped(
+            m.excess[0] + rate * (more - m.excess[0]), m.excess_least, m.excess_limit if is_armed(m) else EXCESS_MOST
+        )
     if corrects:
-        change = m.correction * ((real(1) if alarm else real(0)) - m.alarm_rate)
-        m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), SHIFT_MOST)
+        correct(m, alarm)
 
 
 @kernel
@@ -173,6 +223,8 @@ def forget_threshold(m: ThresholdModel) -> None:
     m.below[0] = 0
     m.episode[0] = 0
     m.quiet[0] = 0
+    m.age[0] = 0
+    m.tokens[0] = real(0)
 
 
 @kernel

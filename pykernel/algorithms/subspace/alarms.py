@@ -57,7 +57,7 @@ def watch(m: MonitorModel, score: Real, seen: Index) -> Index:
         m.began[0] = bounded(limit, LIMIT_MOST)
     follow_episode(m, alarm)
     lasting = m.episode[0] > m.relearn_after
-    if m.adapts and settles(seen, m.warmup):
+    if m.adapts and m.frozen[0] == 0 and settles(seen, m.warmup):
         if lasting:
             learn_level(m, alarm, not warm, True)
         else:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pykernel.algorithms import frame
 from pykernel.algorithms.basis.least_squares import RegressionModel
 from pykernel.algorithms.elementary import clipped, each_class, softmax
-from pykernel.algorithms.frame import Status, hear, refusal, respond, see
+from pykernel.algorithms.frame import Status, TakenStatus, hear, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
 from pykernel.algorithms.rule import Rule, programs
@@ -402,6 +402,18 @@ def track(m: OkfebModel, x: Real[DIM]) -> Index:
 
 
 @kernel
+def stay_awake(m: OkfebModel, x: Real[DIM]) -> Index:
+    """Learning is off: a monitor judges the row.  O(N (D + r))."""
+    alarmed = 0
+    if m.watches and m.seen[0] > 0:
+        if m.scales:
+            see(m, x)
+        code(m)
+        alarmed = watch(m, m.score[0], m.seen[0])
+    return SubspaceStatus.NOVEL if alarmed > 0 else TakenStatus.FROZEN
+
+
+@kernel
 def indefinite(m: OkfebModel) -> Bool:
     """Whether roundings have made G = A'KA something that no subspace has: a diagonal element clearly below zero.  O(r).
 
@@ -530,6 +542,7 @@ _ALONE = Rule(
     statuses=SubspaceStatus,
     hooks={
         frame.learn: track,
+        frame.stand_by: stay_awake,
         frame.took: took,
         frame.intact: countable,
         frame.keeps: keeps,

@@ -15,7 +15,7 @@ from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.novelty import NoveltySection, threshold_parameters
-from pykernel.spec.sections import Input, Learning, Numbers, Within
+from pykernel.spec.sections import Counts, Input, Learning, Numbers, Within
 from pykernel.spec.signal import sensors_of
 
 COMPONENTS_LIMIT = 32
@@ -63,6 +63,18 @@ class GmmLearning(Learning):
 class GmmNovelty(NoveltySection):
     """When a row is an alarm."""
 
+    life: Literal["known", "fixed", "changing"] = Field(
+        "known",
+        description='how the machine lives. `"known"`: after commissioning its normal states are known, and what is new is a fault until it lasted `relearn_after` rows in one alarm; `"changing"`: it gets new states all the time, which become normal soon',
+    )
+    commissioning: Annotated[
+        int, Counts('is not of life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
+    ] = Field(
+        1500,
+        ge=0,
+        le=1_000_000,
+        description="rows after the warm-up in which the monitor learns as if new states were normal; then it is armed",
+    )
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     relearn_after: int = Field(
         80,
@@ -114,7 +126,7 @@ class GmmModels(Models):
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
-            | threshold_parameters(novelty, 1.0)
+            | threshold_parameters(novelty, 1.0, life=novelty.life)
             | {
                 "grouped": sensors is not None and len(set(sensors)) < dim,
                 "sensors": np.arange(dim) if sensors is None else np.array(sensors),
