@@ -536,7 +536,7 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def freeze(m: Framed, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it."""
+    """Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing."""
     m.frozen[0] = 0
     if frozen != 0:
         m.frozen[0] = 1

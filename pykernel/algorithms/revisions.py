@@ -23,8 +23,8 @@ RAISED: dict[str, Revision] = {
     # then rotations of three products
     "okfeb": Revision(bits=6, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do; kinds that
-    # thin evidence does not name; then deviations below 2^-40; then it is armed after its commissioning
-    "gmm": Revision(bits=4, meaning=3),
+    # thin evidence does not name; then deviations below 2^-40
+    "gmm": Revision(bits=3, meaning=2),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
     # quadratic-rls from the first sample on; then rotations of three products, and of an odd number of rows the first one alone
     **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),

@@ -62,7 +62,8 @@ class Monitoring(Run):
         question: the question that each row was asked.  all, second_half: see ``Course.summary``.
         statuses: the results of updates or, for a model that does not learn, of answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
-        the part of these in alarm.  ``regimes``: the part of time of each known regime, for a model that has them.
+        the part of these in alarm.  ``regimes``: the part of time of each known regime, for a model that has them; and of one that is armed the rows until then, and those
+        in alarm after which another state is normal.
         ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
         rows in alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
         """
@@ -85,6 +86,10 @@ class Monitoring(Run):
         if self.model.exists("regimes"):
             shares = self.model.read("regimes")[0]
             told["regimes"] = sorted(shares[shares > 0].tolist(), reverse=True)
+            novelty = self.spec.novelty
+            if novelty.life != "changing":
+                told["until_armed"] = novelty.commissioning - int(self.model.memory.field("age")[0])
+                told["relearn_after"] = novelty.relearn_after
         return {
             "name": self.spec.name,
             "rows": self.rows,

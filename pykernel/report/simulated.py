@@ -207,6 +207,11 @@ def _alarms(
     if regimes := report.get("regimes"):
         known = f"{len(regimes)} regimes are known" if len(regimes) > 1 else "one regime is known"
         told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
+    if (left := report.get("until_armed")) is not None:
+        another = (
+            f"a state that is new is in alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
+        )
+        told.append(f"not armed yet: it learns {left:,} {unit}s more; then {another}" if left else f"armed: {another}")
     table = table_of([every[i] for i in sorted(surest)], words, title=title, spare=("time", "share"))
     return [
         Section("Alarms", [table, *map(Sentence, told)], "both"),

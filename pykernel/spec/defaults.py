@@ -83,7 +83,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
         ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 3),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
         (2 * d + 3, 6),
-        (4, 7) if sections.get("novelty", {}).get("life") == "changing" else (5, 11),
+        (4, 7) if sections.get("novelty", {}).get("life", "changing") == "changing" else (5, 11),
         (0, 4),
         (triangle + 11 * d + 7, 12),
     )

@@ -332,16 +332,15 @@ def test_a_fault_that_repeats_stays_an_alarm_of_an_armed_monitor(life: str, leas
     assert min(seen[0], seen[-100:].mean()) >= least if least else seen[-100:].mean() < 0.1
 
 
-@pytest.mark.parametrize("novelty", [{}, {"life": "fixed"}, {"life": "changing"}])
-def test_what_comes_first_after_commissioning(novelty: dict[str, Any]) -> None:
+@pytest.mark.parametrize("life", ["known", "fixed", "changing"])
+def test_what_comes_first_after_commissioning(life: str) -> None:
     """A state that lasts is normal after ``relearn_after`` rows of one alarm; of a machine that changes after a sixth."""
     rng = np.random.default_rng(5)
     x = np.concatenate([regime(rng, 2500), regime(rng, 400, place=9)])
-    statuses = HostModel(spec_of(**novelty)).update(x)[2500:]
+    statuses = HostModel(spec_of(life=life)).update(x)[2500:]
     alarms = np.flatnonzero(np.isin(statuses, (Status.NOVEL, Status.HELD)))
-    assert alarms[0] == 0 and (10 if novelty.get("life") == "changing" else 75) <= alarms[-1] < (
-        30 if novelty.get("life") == "changing" else 100
-    )
+    least, most = (10, 30) if life == "changing" else (75, 100)
+    assert alarms[0] == 0 and least <= alarms[-1] < most
 
 
 @pytest.mark.parametrize("more", [{}, {"subspace": {}}], ids=["gmm", "okfeb"])

@@ -46,7 +46,7 @@ STAGES: dict[str, dict[str, Content]] = {
         "label": {"center": True, "gain": True, "clip": 5.0, "low": -4.0, "high": 4.0},
         "linear": {"eta": 0.05},
         "learning": {"rho": 0.01, "step_limit": 0.5, "forgetting": 0.99},
-        "novelty": {"false_alarm_rate": 0.05, "warmup": 20, "commissioning": 15},
+        "novelty": {"false_alarm_rate": 0.05, "warmup": 20, "life": "known", "commissioning": 15},
     },
     "windows": {"signal": WINDOWS},
     "spectra": {"signal": WINDOWS | {"features": list(get_args(FeatureName)), "log": True}},

@@ -273,7 +273,7 @@ MONITORS: dict[str, dict[str, Any]] = {
     "monitor": {
         "learning": {"rule": "gmm", "components": 3},
         "input": {"max_abs": 30.0, "missing": "hold"},
-        "novelty": {"false_alarm_rate": 0.02, "warmup": 60, "relearn_after": 8, "commissioning": 60},
+        "novelty": {"false_alarm_rate": 0.02, "warmup": 60, "relearn_after": 8, "life": "known", "commissioning": 60},
     },
 }
 """A bank of Gaussians that is soon full."""

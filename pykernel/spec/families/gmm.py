@@ -63,9 +63,9 @@ class GmmLearning(Learning):
 class GmmNovelty(NoveltySection):
     """When a row is an alarm."""
 
-    life: Literal["known", "fixed", "changing"] = Field(
-        "known",
-        description='how the machine lives. `"known"`: after commissioning its normal states are known, and what is new is a fault until it lasted `relearn_after` rows in one alarm; `"changing"`: it gets new states all the time, which become normal soon',
+    life: Literal["changing", "known", "fixed"] = Field(
+        "changing",
+        description='how the machine lives. `"changing"`: it gets new states, which soon become normal, and so does a fault that repeats. `"known"`: after commissioning its normal states are known, and the monitor is armed: what is new is normal after `relearn_after` rows of one alarm. `"fixed"`: armed, with a threshold that no longer learns',
     )
     commissioning: Annotated[
         int, Counts('is not of life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
@@ -73,7 +73,7 @@ class GmmNovelty(NoveltySection):
         1500,
         ge=0,
         le=1_000_000,
-        description="rows after the warm-up in which the monitor learns as if new states were normal; then it is armed",
+        description="number of rows after the warm-up until the monitor is armed; let the machine run through its normal states in them",
     )
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     relearn_after: int = Field(

@@ -109,8 +109,7 @@ int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OU
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 
-/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it.
- * */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
 /* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N

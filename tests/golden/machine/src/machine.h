@@ -151,8 +151,7 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
  * Returns DONE, or REFUSED_INPUT with p unchanged. */
 int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES]);
 
-/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it.
- * */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
 
 /* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N

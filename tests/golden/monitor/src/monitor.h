@@ -21,13 +21,13 @@ extern "C" {
 #define MONITOR_DIM 3 /* number of inputs, D */
 #define MONITOR_COMPONENTS 4 /* largest number of Gaussians, K: regimes that are known */
 
-#define MONITOR_STATE_BYTES 468u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 664u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 460u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 656u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xB8F021EFu /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0xB9E08308u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0x78CC5342u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 484u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0xE68AA203u /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0xC5079B93u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xF1589B95u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
@@ -67,9 +67,7 @@ typedef struct {
     float quantile; /* q: what the part ``upper`` of the usual rows exceeds */
     float excess; /* e: by how much, in the mean */
     float shift; /* s: the correction that keeps the rate */
-    float tokens; /* rows in alarm that may still teach */
     int32_t episode; /* number of rows since the present alarm began; 0: there is none */
-    int32_t age; /* rows that could have been in alarm, at most those until the monitor is armed */
     uint16_t taught; /* number of rows behind them, at most the horizon */
     uint8_t below; /* number of latest rows that taught and were not above q */
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
@@ -149,8 +147,7 @@ int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
  * Returns DONE, or REFUSED_INPUT with score unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 
-/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it.
- * */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
 /* Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.

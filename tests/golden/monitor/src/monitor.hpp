@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x78CC5342u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xF1589B95u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 

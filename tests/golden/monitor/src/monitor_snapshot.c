@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x78CC5342u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xF1589B95u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -296,7 +296,6 @@ static const struct {
     float high;
 } monitor_stored_size_ranges[] = {
     {MONITOR_PLACE(excess), 1, 128.0f},
-    {MONITOR_PLACE(tokens), 1, 21.0f},
     {MONITOR_PLACE(shares), 3, 1.0625f},
     {MONITOR_PLACE(leaps), 3, 1.048576e+06f},
     {MONITOR_PLACE(calm), 1, 1.0625f},
@@ -318,7 +317,6 @@ static const struct {
     uint32_t high;
 } monitor_stored_natural_ranges[] = {
     {MONITOR_PLACE(episode), 1, 4194304u},
-    {MONITOR_PLACE(age), 1, 1500u},
     {MONITOR_PLACE(watched), 1, 501u},
     {MONITOR_PLACE(frozen), 1, 1u},
     {MONITOR_PLACE(taught), 1, 1000u},
@@ -343,9 +341,9 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool monitor_stored_within(monitor_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 17u; k++) {
+    for (uint32_t k = 0u; k < 16u; k++) {
         const float high = monitor_stored_size_ranges[k].high;
-        const float low = (k < 10u) ? 0.0f : -high;
+        const float low = (k < 9u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)monitor_stored_size_ranges[k].count; i++) {
             const float value = monitor_stored_real(stored, monitor_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -354,8 +352,8 @@ static bool monitor_stored_within(monitor_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 21u; k++) {
-        const uint32_t width = (k < 4u) ? 4u : (k < 13u) ? 2u : 1u;
+    for (uint32_t k = 0u; k < 20u; k++) {
+        const uint32_t width = (k < 3u) ? 4u : (k < 12u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)monitor_stored_natural_ranges[k].count; i++) {
             if (monitor_stored_natural(stored, monitor_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > monitor_stored_natural_ranges[k].high) {

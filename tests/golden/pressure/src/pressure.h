@@ -112,8 +112,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
-/* Switch learning off (1) or on (0).  While learning is off, update only checks the sample; a monitor still judges it.
- * */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
 int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
