@@ -115,7 +115,8 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
             at, splice = places[-1], " \\" if directive else ""
             deeper = indent if continued or len(indent) >= LONGEST // 2 else f"{indent}        "
             return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
-    return [line]
+    # there is no such place: less indented it may fit
+    return [line[min(len(line) - LONGEST, len(indent)) :]]
 
 
 def rows_of(items: list[str], width: int = 100) -> str:

@@ -134,12 +134,18 @@ def turn(m: Int16WavesModel, x: Int16[DIM]) -> None:
 
 
 @kernel
+def sound(m: Int16WavesModel, a: Int) -> Int:
+    """A weight from memory, which may be overwritten."""
+    return clip(a, -m.weight_most, m.weight_most)
+
+
+@kernel
 def sum_of(m: Int16WavesModel, o: Index) -> Int:
     """The sum of the waves, after turn().  O(N)."""
     # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
     total = word(0)
     for i in range(len(m.frequencies)):
-        total += word(times(m.a[o, i], 2 * m.c[i])) + word(times(m.b[o, i], 2 * m.s[i]))
+        total += word(times(sound(m, m.a[o, i]), 2 * m.c[i])) + word(times(sound(m, m.b[o, i]), 2 * m.s[i]))
     return clip(as_signed(total), -VALUE_MOST, VALUE_MOST)
 
 
@@ -171,8 +177,9 @@ def begin(m: Int16WavesModel) -> None:
 @kernel
 def unit_of(m: Int16WavesModel, o: Index) -> Index:
     """Add an output's label to the mean of |y|.  Returns log2 of the output's unit."""
-    missing = size(m.y[o]) * m.level_factor - m.level[o]
-    moved = m.level[o] + floor_shift(missing, clip(places(word(m.counted[0])), 0, PACE))
+    level = clip(m.level[o], 0, m.level_most)
+    missing = size(m.y[o]) * m.level_factor - level
+    moved = level + floor_shift(missing, clip(places(word(m.counted[0])), 0, PACE))
     m.level[o] = clip(moved, 0, m.level_most)
     return clip(places(word(floor_shift(m.level[o], m.level_shift))) + 1, m.unit_least, 30)
 
@@ -180,7 +187,7 @@ def unit_of(m: Int16WavesModel, o: Index) -> Index:
 @kernel
 def slope(m: Int16WavesModel, o: Index, i: Index, unit: Index) -> Int:
     """The derivative of f / u for the angle of wave i, in units of 2^-BEND."""
-    bend = times(m.b[o, i], 2 * m.c[i]) - times(m.a[o, i], 2 * m.s[i])
+    bend = times(sound(m, m.b[o, i]), 2 * m.c[i]) - times(sound(m, m.a[o, i]), 2 * m.s[i])
     return clip(nearest_shift(bend, unit - BEND), -BEND_MOST, BEND_MOST)
 
 
@@ -205,8 +212,8 @@ def descend(m: Int16WavesModel, o: Index, x: Int16[DIM]) -> None:
     part = part_of(part, m.turn_factor)
     for i in range(len(m.frequencies)):
         along = clip(nearest_shift(part * slope(m, o, i, unit), FINE), -STEP_MOST, STEP_MOST)
-        a = m.a[o, i] + nearest_shift(times(step, 2 * m.c[i]), m.eta_shift)
-        b = m.b[o, i] + nearest_shift(times(step, 2 * m.s[i]), m.eta_shift)
+        a = sound(m, m.a[o, i]) + nearest_shift(times(step, 2 * m.c[i]), m.eta_shift)
+        b = sound(m, m.b[o, i]) + nearest_shift(times(step, 2 * m.s[i]), m.eta_shift)
         m.a[o, i] = clip(a, -m.weight_most, m.weight_most)
         m.b[o, i] = clip(b, -m.weight_most, m.weight_most)
         for j in range(len(x)):

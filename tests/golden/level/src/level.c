@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x9D99FD1Fu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7E19B745u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -298,6 +298,12 @@ static int32_t level_times(int32_t a, int32_t x)
     return (x > 0) ? level_part_of(a, x) : -level_part_of(a, -x);
 }
 
+/* A weight from memory, which may be overwritten. */
+static int32_t level_sound(int32_t a)
+{
+    return level_clip(a, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);
+}
+
 /* The sum of the waves, after turn().  O(N). */
 static int32_t level_sum_of(const level_t *s, int32_t o)
 {
@@ -306,8 +312,8 @@ static int32_t level_sum_of(const level_t *s, int32_t o)
     LEVEL_LOOP(4)
     for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
         LEVEL_TURN(4)
-        total += level_word(level_times(s->a[o][i], 2 * (int32_t)s->c[i]))
-                + level_word(level_times(s->b[o][i], 2 * (int32_t)s->s[i]));
+        total += level_word(level_times(level_sound(s->a[o][i]), 2 * (int32_t)s->c[i]))
+                + level_word(level_times(level_sound(s->b[o][i]), 2 * (int32_t)s->s[i]));
     }
     return level_clip(level_as_signed(total), -1073741824, 1073741824);
 }
@@ -528,8 +534,9 @@ static int32_t level_places(uint32_t t)
 /* Add an output's label to the mean of |y|.  Returns log2 of the output's unit. */
 static int32_t level_unit_of(level_t *s, int32_t o)
 {
-    const int32_t missing = (level_size(s->y[o]) * LEVEL_LEVEL_FACTOR) - s->level[o];
-    const int32_t moved = s->level[o]
+    const int32_t level = level_clip(s->level[o], 0, LEVEL_LEVEL_MOST);
+    const int32_t missing = (level_size(s->y[o]) * LEVEL_LEVEL_FACTOR) - level;
+    const int32_t moved = level
             + level_floor_shift(missing, level_clip(level_places(level_word(s->counted)), 0, 11));
     s->level[o] = level_clip(moved, 0, LEVEL_LEVEL_MOST);
     return level_clip(level_places(level_word(level_floor_shift(s->level[o], LEVEL_LEVEL_SHIFT))) + 1,
@@ -545,8 +552,8 @@ static int32_t level_nearest_shift(int32_t a, int32_t k)
 /* The derivative of f / u for the angle of wave i, in units of 2^-BEND. */
 static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
 {
-    const int32_t bend = level_times(s->b[o][i], 2 * (int32_t)s->c[i])
-            - level_times(s->a[o][i], 2 * (int32_t)s->s[i]);
+    const int32_t bend = level_times(level_sound(s->b[o][i]), 2 * (int32_t)s->c[i])
+            - level_times(level_sound(s->a[o][i]), 2 * (int32_t)s->s[i]);
     return level_clip(level_nearest_shift(bend, unit - 12), -32767, 32767);
 }
 
@@ -592,9 +599,9 @@ static void level_descend(level_t *s, int32_t o, const int16_t x[LEVEL_DIM])
         LEVEL_TURN(15)
         const int32_t along = level_clip(level_nearest_shift(part * level_slope(s, o, i, unit), 11), -65535,
                 65535);
-        const int32_t a = s->a[o][i]
+        const int32_t a = level_sound(s->a[o][i])
                 + level_nearest_shift(level_times(step, 2 * (int32_t)s->c[i]), LEVEL_ETA_SHIFT);
-        const int32_t b = s->b[o][i]
+        const int32_t b = level_sound(s->b[o][i])
                 + level_nearest_shift(level_times(step, 2 * (int32_t)s->s[i]), LEVEL_ETA_SHIFT);
         s->a[o][i] = level_clip(a, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);
         s->b[o][i] = level_clip(b, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);

@@ -31,7 +31,7 @@ extern "C" {
 #define LEVEL_LABEL_SCALE 524288 /* a label or a prediction of 1 is this number */
 #define LEVEL_CONFIG_HASH 0x2370B361u /* models with the same number compute the same bits */
 #define LEVEL_STATE_KIND 0x41AEDC89u /* models with the same number can load each other's snapshots */
-#define LEVEL_STAMP 0x9D99FD1Fu /* of the files in src/, which must be of the same run of pykernel generate */
+#define LEVEL_STAMP 0x7E19B745u /* of the files in src/, which must be of the same run of pykernel generate */
 #define LEVEL_GENERATOR "pykernel 0.3.0"
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no

@@ -7,7 +7,7 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x9D99FD1Fu)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7E19B745u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
