@@ -54,7 +54,7 @@ class Training:
     weights: Annotated[
         Numbers,
         Opt(
-            "How much a row of each class counts: balanced, or numbers; not of kfd.",
+            "How much rows of each class count, in their order, or balanced; not of kfd.",
             "W,W",
             key="training.weights",
             without="all rows alike",

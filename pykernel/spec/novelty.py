@@ -18,8 +18,8 @@ can hardly sink: it has to begin where small rates need it."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """A row in alarm raises the threshold by the first, in mean excesses, and by more for small rates: a quiet row lowers it by the second,
 or by more for large ones.  All were chosen on the public plants (benchmarks/host/alarms)."""
-EXCESS_MOST = 3.0
-"""Largest mean excess, in sizes of a level: nine in ten streams without faults need no more."""
+EXCESS_ARMED = 3.0
+"""Largest mean excess once the monitor is armed, in sizes of a level."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
 """Once armed, so many rows in alarm teach the threshold one after the other, and 1.5 times as many as promised of those that follow."""
 
@@ -55,10 +55,11 @@ class NoveltySection(Section):
 
 
 def threshold_parameters(
-    novelty: NoveltySection, size: float, level_end: float = 64.0, undone: float = UNDONE, life: str = "changing"
+    novelty: NoveltySection, size: float, level_end: float = 64.0, undone: float = UNDONE
 ) -> dict[str, Any]:
-    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one.  undone: see UNDONE.  life: the key."""
-    rate, arms = novelty.false_alarm_rate, life != "changing"
+    """Values of ThresholdConfig.  size: how far apart levels usually are.  level_end: the largest one.  undone: see UNDONE."""
+    rate, life = novelty.false_alarm_rate, getattr(novelty, "life", "changing")
+    arms = life != "changing"
     upper = max(UPPER, 2 * rate)
     shape = SHAPE_ARMED if arms else SHAPE
     ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))  # the same on every machine
@@ -73,7 +74,7 @@ def threshold_parameters(
         "smoothing": novelty.smoothing,
         "excess_first": size,
         "excess_least": size / 20,
-        "excess_limit": EXCESS_MOST * size,
+        "excess_limit": EXCESS_ARMED * size,
         "shift_limit": max(1.0, tail / 2),
         "threshold_horizon": THRESHOLD_HORIZON,
         "arms": arms,

@@ -119,7 +119,8 @@ class Job:
 
     def need_possible(self) -> None:
         """Raises UserError for weights or a number of vectors that are not possible.  Before the work starts."""
-        n, rows, _ = self.options.n_max, len(self.train), self.weights
+        n, rows = self.options.n_max, len(self.train)
+        _ = self.weights
         if n is not None and not 1 <= n <= rows:
             raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
 

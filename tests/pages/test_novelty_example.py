@@ -106,6 +106,14 @@ def test_numbers_in_the_text() -> None:
     assert threshold.GAP == 5 and "up to five quiet rows" in WORDS
     quiet = 1 / (found["correction"] * found["alarm_rate"])
     assert quiet == pytest.approx(5000) and "s takes 5,000 quiet rows" in WORDS
+    armed = make_spec(written | {"novelty": {"life": "known"}})
+    budget = armed.family.parameters(armed)
+    assert threshold.TAUGHT_ARMED == 20 and budget["tokens_most"] == 20 + 1000 * found["alarm_rate"]
+    assert "of the first twenty" in WORDS and "at most 20 + 1,000 times the rate; each row brings 1.5 times" in WORDS
+    assert (
+        budget["token_rate"] == 1.5 * found["alarm_rate"] and budget["excess_limit"] == 3 and "e is at most 3" in WORDS
+    )
+    assert armed.novelty.warmup + armed.novelty.commissioning == 2000 and "`commissioning` rows, 2,000" in WORDS
     kinds = {status.name for status in GmmStatus if GmmStatus.UNKNOWN <= status <= GmmStatus.REGIME}
     assert kinds == set(re.findall(r"^\| `([A-Z]+)` \|", TEXT, re.MULTILINE))
 

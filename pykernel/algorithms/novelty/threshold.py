@@ -11,6 +11,10 @@ become usual.  It is one event, so its first row teaches e as fast as any row, a
 learned for long: the threshold of a young monitor must not climb past a fault.  A monitor for which a long alarm is the new normal
 begins a new episode, or calls ``learn_level``.
 
+A monitor that *arms* takes alarms beyond the promised rate for faults once it is commissioned, so that faults that repeat do not raise
+the threshold.  Rows in alarm teach it within a budget of tokens, e follows the median of the excess in place of its mean, and e and s
+are bounded.
+
 A surprise in the first rows would put q far too high, and q sinks slowly.  So in the warm-up, where there are no alarms, the threshold
 begins anew when no level was above q for long (``UNEXCEEDED``).
 """

@@ -126,7 +126,7 @@ class GmmModels(Models):
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
-            | threshold_parameters(novelty, 1.0, life=novelty.life)
+            | threshold_parameters(novelty, 1.0)
             | {
                 "grouped": sensors is not None and len(set(sensors)) < dim,
                 "sensors": np.arange(dim) if sensors is None else np.array(sensors),
